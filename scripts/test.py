@@ -1,0 +1,181 @@
+"""The test suite: on SQLite and the in-process store, then on the real back ends that the environment names.
+
+`python scripts/test.py [--browser] [PATH OR PYTEST OPTION ...]`. TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL name
+servers that tests may write to. With --browser only tests/browser runs, in the system's Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+# The suite's own settings decide; a deployment's variables in this shell must not reach it.
+SCRUBBED = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GATEWAY_TEST_VAR", "BASE_URL", "VAR")
+# These start servers and end them, mostly waiting: two files at a time, and nothing else beside them.
+ALONE = ("e2e", "faults", "perf")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379}
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnds:
+    """One set of back ends to run the suite on; `variables` select it.
+
+    `once`: with what does not depend on the back ends (unit tests, tests marked one_back_end).
+    """
+
+    title: str
+    once: bool = True
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a pass over the suite came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    exit_code: int = 0
+
+    def line(self) -> str:
+        """`N passed, N failed` with what else there was."""
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped} in {self.seconds:.0f} s"
+
+
+def back_ends(environ: dict[str, str]) -> list[BackEnds]:
+    """Pure: the embedded back ends, and the real ones as far as they are named."""
+    found = [BackEnds("SQLite and the in-process store")]
+    database, redis = environ.get("TEST_DATABASE_URL", ""), environ.get("TEST_REDIS_URL", "")
+    if database or redis:
+        names = f"{'PostgreSQL' if database else 'SQLite'} and {'Redis' if redis else 'the in-process store'}"
+        variables = {"DATABASE_URL": database, "REDIS_URL": redis}
+        found.append(BackEnds(names, once=False, variables={name: value for name, value in variables.items() if value}))
+    return found
+
+
+def unreachable(address: str) -> str | None:
+    """`host:port` of a server that does not accept connections, None for one that does."""
+    parts = urlsplit(address)
+    host, port = parts.hostname or "127.0.0.1", parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return f"{host}:{port}"
+    return None
+
+
+def fail(sentence: str) -> int:
+    """Say what to do in one line."""
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+def run_pytest(arguments: list[str], variables: dict[str, str]) -> Outcome:
+    """One pytest process; its own closing line stays in the output."""
+    environment = {name: value for name, value in os.environ.items() if name not in SCRUBBED} | variables
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gateway-test-report-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
+        code = subprocess.run(command, cwd=ROOT, env=environment).returncode
+        outcome = read_report(report) if report.exists() else Outcome()
+    outcome.seconds = time.monotonic() - started
+    outcome.exit_code = code
+    return outcome
+
+
+def read_report(path: Path) -> Outcome:
+    """The counts of a JUnit report."""
+    suites = ElementTree.parse(path).getroot().iter("testsuite")  # noqa: S314 - our own file
+    outcome = Outcome()
+    for suite in suites:
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        skipped = int(suite.get("skipped", 0))
+        outcome.failed += failed
+        outcome.skipped += skipped
+        outcome.passed += int(suite.get("tests", 0)) - failed - skipped
+    return outcome
+
+
+def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
+    """The suite on one set of back ends: what starts servers runs by itself, file by file."""
+    if extra:
+        return run_pytest(extra, back_end.variables)
+    alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
+    left_out = ["tests/browser"] if back_end.once else ["tests/browser", "tests/unit"]
+    chosen = [] if back_end.once else ["-m", "not one_back_end"]
+    ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
+    passes = [run_pytest(["tests", *ignored, *chosen, "-n", "2"], back_end.variables)]
+    if alone:
+        passes.append(run_pytest([*alone, *chosen, "-n", "2", "--dist", "loadfile"], back_end.variables))
+    return Outcome(
+        passed=sum(part.passed for part in passes),
+        failed=sum(part.failed for part in passes),
+        skipped=sum(part.skipped for part in passes),
+        seconds=sum(part.seconds for part in passes),
+        exit_code=next((part.exit_code for part in passes if part.exit_code), 0),
+    )
+
+
+def run_browser_tests(extra: list[str]) -> int:
+    """The browser tests in a process of their own."""
+    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if chromium is None:
+        return fail(
+            "Chromium is needed. Install it (Debian, Ubuntu: apt-get install chromium) or name it: CHROMIUM=..."
+        )
+    outcome = run_pytest(["tests/browser", *extra], {"CHROMIUM": chromium})
+    print(f"\nBrowser tests in {chromium}: {outcome.line()}")
+    return outcome.exit_code
+
+
+def install_vendor_servers() -> int:
+    """The third-party vendor servers that tests talk to are there."""
+    return subprocess.run(["sh", str(ROOT / "scripts" / "install_test_vendors.sh")], cwd=ROOT).returncode
+
+
+def main(arguments: list[str]) -> int:
+    """Run, and say at the start and at the end which back ends it was."""
+    if "--browser" in arguments:
+        return run_browser_tests([argument for argument in arguments if argument != "--browser"])
+    for name in ("TEST_DATABASE_URL", "TEST_REDIS_URL"):
+        if os.environ.get(name) and (place := unreachable(os.environ[name])):
+            return fail(f"{name}: nothing answers at {place}. Start the server, or unset {name} to leave it out.")
+    if install_vendor_servers() != 0:
+        return fail("The test vendor servers could not be installed: see the lines above.")
+    wanted = back_ends(dict(os.environ))
+    print(f"Back ends: {'; then '.join(entry.title for entry in wanted)}", flush=True)
+    if len(wanted) == 1:
+        print("(set TEST_DATABASE_URL and TEST_REDIS_URL to run on PostgreSQL and Redis too)", flush=True)
+    outcomes = []
+    for entry in wanted:
+        print(f"\n=== {entry.title}", flush=True)
+        outcomes.append(run_suite(entry, arguments))
+    print("\nThe suite ran on:")
+    for entry, outcome in zip(wanted, outcomes, strict=True):
+        print(f"  {entry.title}: {outcome.line()}")
+    print(f"\n{sum(one.passed for one in outcomes)} passed, {sum(one.failed for one in outcomes)} failed")
+    return 1 if any(outcome.exit_code for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    # An ended run takes the program it waits for with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
