@@ -1,0 +1,11 @@
+"""The vendor catalog as a Django app."""
+
+from django.apps import AppConfig
+
+
+class CatalogConfig(AppConfig):
+    """Vendor catalog."""
+
+    name = "gateway.catalog"
+    label = "catalog"
+    verbose_name = "Vendor catalog"

@@ -1,0 +1,65 @@
+"""Load catalog files, or only check them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from gateway.catalog.parsing import CatalogErrors, decode_catalog
+from gateway.catalog.services import CatalogText, load_catalogs, merge_catalogs
+from gateway.catalog.shipped import shipped_files
+
+
+class Command(BaseCommand):
+    """Load catalog files. Spec: contract §4"""
+
+    help = (
+        "Load the vendors of a catalog FILE. Without FILE: all shipped ones, then the file that VENDOR_CATALOG names, "
+        "which may override them. A bad file changes nothing."
+    )
+
+    # Run at every start and by operators on a file of theirs: the checks of the whole site belong elsewhere.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the file and --check."""
+        parser.add_argument("file", nargs="?", default="", metavar="FILE", help="a catalog file (TOML)")
+        parser.add_argument("--check", action="store_true", help="only say whether the files are good")
+
+    def handle(self, *, file: str, check: bool, **options: object) -> None:
+        """Load, and print how many vendors were created, updated and found unchanged."""
+        texts = [_read(path, source) for path, source in _files(file)]
+        try:
+            if check:
+                self.stdout.write(f"good: {len(merge_catalogs(texts))}")
+                return
+            result = load_catalogs(texts)
+        except CatalogErrors as errors:
+            raise CommandError(str(errors)) from None
+        self._print("created", result.created)
+        self._print("updated", result.updated)
+        self._print("unchanged", result.unchanged)
+
+    def _print(self, what: str, slugs: tuple[str, ...]) -> None:
+        self.stdout.write(f"{what}: {len(slugs)}" + (f" ({', '.join(slugs)})" if slugs and what != "unchanged" else ""))
+
+
+def _read(path: Path, source: str) -> CatalogText:
+    try:
+        return CatalogText(text=decode_catalog(path.read_bytes(), source), source=source)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from None
+    except CatalogErrors as errors:
+        raise CommandError(str(errors)) from None
+
+
+def _files(file: str) -> list[tuple[Path, str]]:
+    """The files to load, each with the name under which its faults are reported."""
+    if file:
+        return [(Path(file), file)]
+    files = [(path, path.name) for path in shipped_files()]
+    if settings.VENDOR_CATALOG:
+        files.append((Path(settings.VENDOR_CATALOG), settings.VENDOR_CATALOG))
+    return files

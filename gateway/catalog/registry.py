@@ -1,0 +1,72 @@
+"""The catalog in memory. Nothing is cached here: the proxy keeps a catalog by epoch, pages read the database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from gateway.catalog.models import VendorRow
+from gateway.catalog.vendor import SLUG_MAX_CHARACTERS, Vendor, vendor_from_json
+
+logger = logging.getLogger(__name__)
+
+
+class Catalog:
+    """All vendors at one moment; it never changes. Spec: D111"""
+
+    __slots__ = ("_by_name", "_by_prefix", "by_slug")
+
+    by_slug: Mapping[str, Vendor]
+
+    def __init__(self, vendors: Iterable[Vendor]) -> None:
+        self._by_name = tuple(sorted(vendors, key=lambda vendor: (vendor.name.casefold(), vendor.slug)))
+        self.by_slug = MappingProxyType({vendor.slug: vendor for vendor in self._by_name})
+        self._by_prefix = {vendor.tool_prefix: vendor for vendor in self._by_name}
+
+    def all(self) -> tuple[Vendor, ...]:
+        """Return every vendor, by name as a person sorts: case does not count."""
+        return self._by_name
+
+    def get(self, slug: str) -> Vendor | None:
+        """Return the vendor with this slug, if there is one."""
+        return self.by_slug.get(slug)
+
+    def prefixed(self, tool_name: str) -> Iterator[Vendor]:
+        """Yield the vendors whose prefix and an underscore begin `tool_name`, the longest prefix first. Spec: D111"""
+        end = tool_name.rfind("_", 0, SLUG_MAX_CHARACTERS + 1)
+        while end > 0:
+            vendor = self._by_prefix.get(tool_name[:end])
+            if vendor is not None:
+                yield vendor
+            end = tool_name.rfind("_", 0, end)
+
+    def __iter__(self) -> Iterator[Vendor]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, slug: object) -> bool:
+        return slug in self.by_slug
+
+
+def load() -> Catalog:
+    """Return the catalog as the database has it now."""
+    rows = VendorRow.objects.values_list("slug", "definition")
+    return Catalog(vendor for slug, definition in rows if (vendor := _vendor(slug, definition)) is not None)
+
+
+def vendor_or_none(slug: str) -> Vendor | None:
+    """Return one vendor as the database has it now."""
+    definition = VendorRow.objects.filter(slug=slug).values_list("definition", flat=True).first()
+    return None if definition is None else _vendor(slug, definition)
+
+
+def _vendor(slug: str, definition: Mapping[str, object]) -> Vendor | None:
+    try:
+        return vendor_from_json(definition)
+    except ValueError:
+        # A row that another release wrote must not take every other vendor down with it: this one is missing.
+        logger.exception("the catalog row of vendor %s cannot be read; load the catalog again", slug)
+        return None

@@ -1,0 +1,27 @@
+"""Which coordination store this deployment uses."""
+
+from __future__ import annotations
+
+import uuid
+from functools import cache
+
+from django.conf import settings
+
+from gateway.coordination.degrading import DegradingStore
+from gateway.coordination.redis_store import RedisStore
+from gateway.coordination.sqlite_store import SQLiteStore
+from gateway.coordination.store import CoordinationStore
+
+
+def new_value() -> str:
+    """A value no epoch had before."""
+    return uuid.uuid4().hex
+
+
+@cache
+def current() -> CoordinationStore:
+    """The store that REDIS_URL asks for, or the host's own file without it. One per process."""
+    if settings.REDIS_URL:
+        prefix = getattr(settings, "COORDINATION_PREFIX", "gateway:")
+        return DegradingStore(RedisStore(settings.REDIS_URL, new_value, prefix), processes=settings.WEB_PROCESSES)
+    return SQLiteStore(settings.VAR / "coordination.sqlite3", new_value)

@@ -1,0 +1,187 @@
+"""The coordination store of one host without Redis: a small SQLite file that all its processes open.
+
+It is apart from the product's database so that a rate count never waits for a report. A transaction takes some tens
+of microseconds, so the asynchronous methods run in place. The file holds nothing that must survive: if it is deleted,
+counters start again and every cache entry is loaded anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from gateway.coordination import window
+from gateway.coordination.rules import Rule
+from gateway.coordination.store import Admission, CoordinationUnavailable
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rate (key TEXT PRIMARY KEY, state BLOB NOT NULL, expires_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS epoch (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS health
+    (vendor TEXT PRIMARY KEY, state BLOB NOT NULL, expires_ms INTEGER NOT NULL) WITHOUT ROWID;
+"""
+_pack = msgspec.msgpack.Encoder().encode
+_Taken = tuple[window.Take, tuple[str, ...]]
+_LOCK_TIMEOUT_S = 2.0
+_SWEEP_EVERY = 5_000
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class SQLiteStore:
+    """Implements CoordinationStore on one file."""
+
+    def __init__(self, path: Path, new_value: Callable[[], str], now_ms: Callable[[], int] = _wall_ms) -> None:
+        self._path = path
+        self._new_value = new_value
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._pid = 0
+        self._writes = 0
+        self._asked: tuple[Rule, int]
+        self._answer: window.Take
+
+    async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            taken, values = self._take(connection, rule, key, epochs)
+            return Admission.of(rule, taken, values)
+
+    def hit(self, rule: Rule, key: str) -> Admission:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            taken, _ = self._take(connection, rule, key, ())
+            return Admission.of(rule, taken, epochs=None)
+
+    async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            return self._epochs(connection, names)
+
+    def bump_epochs(self, names: Sequence[str]) -> None:
+        """See CoordinationStore."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "INSERT INTO epoch (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [(name, self._new_value()) for name in names],
+            )
+
+    def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
+        """See CoordinationStore."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO health (vendor, state, expires_ms) VALUES (?, ?, ?)"
+                " ON CONFLICT (vendor) DO UPDATE SET state = excluded.state, expires_ms = excluded.expires_ms",
+                (vendor, state, self._now_ms() + ttl_s * 1000),
+            )
+
+    def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
+        """See CoordinationStore."""
+        with self._transaction() as connection:
+            rows = connection.execute("SELECT vendor, state FROM health WHERE expires_ms > ?", (self._now_ms(),))
+            wanted = set(vendors)
+            return {vendor: state for vendor, state in rows if vendor in wanted}
+
+    def ping(self) -> None:
+        """See CoordinationStore."""
+        with self._transaction() as connection:
+            connection.execute("SELECT 1")
+
+    async def aclose(self) -> None:
+        """See CoordinationStore."""
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _take(self, connection: sqlite3.Connection, rule: Rule, key: str, epochs: Sequence[str]) -> _Taken:
+        """Count and read the epochs in one statement, which is its own transaction: it locks before it reads."""
+        name, now_ms = f"{rule.name}:{key}", self._now_ms()
+        self._asked = (rule, now_ms)
+        sql, values = _admit_sql(len(epochs)), (name, now_ms + 2 * rule.window_s * 1000, *epochs)
+        rows = connection.execute(sql, values).fetchall()
+        if not rows:  # the first admission of this key
+            connection.execute("INSERT OR IGNORE INTO rate (key, state, expires_ms) VALUES (?, x'', ?)", values[:2])
+            rows = connection.execute(sql, values).fetchall()
+        self._writes += 1
+        if self._writes % _SWEEP_EVERY == 0:
+            connection.execute("DELETE FROM rate WHERE expires_ms < ?", (now_ms,))
+        return self._answer, rows[0][1:]
+
+    def _count(self, blob: bytes) -> bytes:
+        """Called by the statement with the window's state; leaves the answer in `_answer` and gives the new state."""
+        rule, now_ms = self._asked
+        state = _load(rule, blob) if blob else window.new_state(rule)
+        self._answer = window.take(state, rule, now_ms)
+        return _pack(state)
+
+    @staticmethod
+    def _epochs(connection: sqlite3.Connection, names: Sequence[str]) -> tuple[str, ...]:
+        marks = ",".join("?" * len(names))
+        rows = dict(connection.execute(f"SELECT name, value FROM epoch WHERE name IN ({marks})", tuple(names)))  # noqa: S608
+        return tuple(rows.get(name, "") for name in names)
+
+    @contextmanager
+    def _statement(self) -> Iterator[sqlite3.Connection]:
+        """For a single statement, a transaction by itself."""
+        with self._lock:
+            try:
+                yield self._open()
+            except sqlite3.Error as fault:
+                raise CoordinationUnavailable(type(fault).__name__) from fault
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                connection = self._open()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            except sqlite3.Error as fault:
+                raise CoordinationUnavailable(type(fault).__name__) from fault
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._pid != os.getpid():  # a connection must not cross a fork
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.executescript(_SCHEMA)
+            connection.create_function("count_one", 1, self._count)
+            self._connection, self._pid = connection, os.getpid()
+        return self._connection
+
+
+@cache
+def _admit_sql(epochs: int) -> str:
+    """`count_one` sees the state under the write lock, so processes take turns. An epoch never bumped reads as ""."""
+    one = ", coalesce((SELECT value FROM epoch WHERE name = ?{}), '')"
+    values = "".join(map(one.format, range(3, 3 + epochs)))
+    return f"UPDATE rate SET state = count_one(state), expires_ms = ?2 WHERE key = ?1 RETURNING 1{values}"  # noqa: S608
+
+
+def _load(rule: Rule, blob: bytes) -> window.State:
+    try:
+        if rule.keeps_log:
+            return msgspec.msgpack.decode(blob, type=window.LogState)
+        return msgspec.msgpack.decode(blob, type=window.RingState)
+    except msgspec.ValidationError:  # the limit was reconfigured across the shape boundary
+        return window.new_state(rule)

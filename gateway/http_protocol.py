@@ -1,0 +1,75 @@
+"""uvicorn's HTTP protocol with a bound on what comes before a body: until the headers are whole, nothing of ours runs.
+
+Without it a client may send headers for ever, in memory and in time. A reverse proxy would stop that, but need not be
+there. Imported by uvicorn before the application: no Django in here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
+HEAD_TIMEOUT_S = 30.0
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client that connects and says nothing is given up too."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what arrives while a head is not whole."""
+        super().data_received(data)
+        if not self._in_head or self.transport.is_closing():
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large")
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+
+    def on_message_begin(self) -> None:
+        """The parser's word that a request begins."""
+        self._in_head = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The parser's word that the head is whole."""
+        self._in_head = False
+        if self._timer is not None:
+            self._stop_timer()
+        super().on_headers_complete()
+
+    def _too_late(self) -> None:
+        self._timer = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)  # an answer is on its way: let it pass
+        elif self._in_head:
+            self._refuse(b"408 Request Timeout")
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: bytes) -> None:
+        self._stop_timer()
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+        self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

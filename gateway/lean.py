@@ -1,0 +1,200 @@
+"""The ASGI handler of the hot path: body in, async Django view, answer out. No middleware, no threads, no signals.
+
+Django's own handler starts a thread and hops through it several times for every request (its middleware, its signals,
+closing the response), which costs more than the whole call. Views on these paths are plain async Django views; what the
+middleware chain does for pages, `proxy.views.exchange` does for them in the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, ResolverMatch, get_resolver
+
+from gateway.lean_request import LeanRequest, Scope
+from gateway.lib.event_stream import EventStream
+from gateway.middleware.request_id import HEADER, request_id_of
+
+log = structlog.get_logger(__name__)
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+View = Callable[..., Awaitable[HttpResponseBase]]
+BODY_TIMEOUT_S = 30.0
+SEND_TIMEOUT_S = 30.0
+MAX_KNOWN_HOSTS = 256
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, error: str, description: str) -> None:
+        super().__init__(error)
+        self.status, self.error, self.description = status, error, description
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete; there is nobody to answer."""
+
+
+class LeanHandler:
+    """Serves the URL patterns of one URLconf."""
+
+    def __init__(self, urlconf: str, *, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        # Vendor slugs are few; the bound is for those who invent paths.
+        self._resolve = lru_cache(maxsize=2048)(get_resolver(urlconf).resolve)
+        self._known_hosts: set[tuple[str, ...]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        request_id = request_id_of(_header(scope, b"x-request-id"))
+        try:
+            response = await self._respond(scope, receive, request_id)
+        except ClientGone:
+            return
+        except Exception:
+            log.exception("request failed", request_id=request_id, path=scope["path"])
+            response = _plain_error(_Refused(500, "internal_error", "Something went wrong on our side."))
+        await _send_response(response, request_id, receive, send)
+
+    async def _respond(self, scope: Scope, receive: Receive, request_id: str) -> HttpResponseBase:
+        try:
+            match = self._match(scope["path"])
+            body = await self._read_body(scope, receive)
+            request = LeanRequest(scope, body, request_id)
+            self._check_host(request)
+        except _Refused as refusal:
+            return _plain_error(refusal)
+        except DisallowedHost:
+            return _plain_error(_Refused(400, "invalid_request", "The Host header is not ours."))
+        request.resolver_match = match
+        view: View = match.func
+        return await view(request, *match.args, **match.kwargs)
+
+    def _check_host(self, request: LeanRequest) -> None:
+        """Django's own check, done once for each spelling of our own hosts. Raises: DisallowedHost."""
+        host = request.META.get("HTTP_HOST")
+        key = (host or "", *settings.ALLOWED_HOSTS)
+        if host is None or settings.USE_X_FORWARDED_HOST or key not in self._known_hosts:
+            request.get_host()
+            if len(self._known_hosts) < MAX_KNOWN_HOSTS:
+                self._known_hosts.add(key)
+
+    def _match(self, path: str) -> ResolverMatch:
+        try:
+            return self._resolve(path)
+        except Resolver404:
+            raise _Refused(404, "not_found", "There is no such address.") from None
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        declared = _header(scope, b"content-length")
+        if declared and declared.isdigit() and int(declared) > self._max_body_bytes:
+            raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
+        if _header(scope, b"content-encoding"):
+            raise _Refused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        try:
+            # The first part counts as well: a client may send its headers and nothing else.
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                message = await receive()
+                if message["type"] == "http.request" and not message.get("more_body"):
+                    first: bytes = message.get("body", b"")
+                    if len(first) > self._max_body_bytes:
+                        raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
+                    return first
+                return await self._read_rest(message, receive)
+        except TimeoutError:
+            raise _Refused(408, "request_timeout", "The body did not arrive in time.") from None
+
+    async def _read_rest(self, message: MutableMapping[str, Any], receive: Receive) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunk: bytes = message.get("body", b"")
+            size += len(chunk)
+            if size > self._max_body_bytes:
+                raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
+            chunks.append(chunk)
+            if not message.get("more_body"):
+                return b"".join(chunks)
+            message = await receive()
+
+
+@lru_cache(maxsize=256)  # header names of answers are ours
+def _encoded_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+_REQUEST_ID = _encoded_name(HEADER)
+
+
+def _header(scope: Scope, name: bytes) -> str | None:
+    for key, value in scope["headers"]:
+        if key == name:
+            decoded: str = value.decode("latin-1")
+            return decoded
+    return None
+
+
+def _plain_error(refusal: _Refused) -> HttpResponse:
+    body = msgspec.json.encode({"error": refusal.error, "error_description": refusal.description})
+    response = HttpResponse(body, status=refusal.status, content_type="application/json")
+    if refusal.status in (408, 413):
+        response.headers["Connection"] = "close"  # the rest of the body is not waited for
+    return response
+
+
+async def _send_response(response: HttpResponseBase, request_id: str, receive: Receive, send: Send) -> None:
+    headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
+    headers.extend(getattr(response, "more_headers", ()))
+    headers.append((_REQUEST_ID, request_id.encode()))
+    if isinstance(response, EventStream):
+        try:
+            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+            await _stream(response, receive, send)
+        finally:
+            await response.on_end()
+        return
+    content: bytes = getattr(response, "content", b"")
+    if response.status_code != 204:
+        headers.append((b"content-length", str(len(content)).encode()))
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def _stream(response: EventStream, receive: Receive, send: Send) -> None:
+    """Send parts as they come, until the last one, or the client leaves or takes nothing for too long."""
+
+    async def pump() -> None:
+        async for part in response:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(watch())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):  # a client that takes nothing, or a connection that broke
+                log.info("stream broken off", fault=type(ended).__name__)
+
+
+def max_body_bytes() -> int:
+    """The body limit of the hot path. Spec: D18"""
+    limit: int = settings.MCP_BODY_BYTES
+    return limit

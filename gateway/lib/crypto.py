@@ -1,0 +1,118 @@
+"""Pure: AES-256-GCM with versioned key-encryption keys. No row is ever sealed without saying which row it is.
+
+Nothing here knows about tables. `Keyring` wraps and unwraps data keys under the keys of `CREDENTIAL_KEYS`; `seal` and
+`open_sealed` use one data key. The additional data is the identity of the row, so that a ciphertext copied into
+another row, organization or vendor does not open.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_BYTES = 32
+KEY_ID_MAX_CHARACTERS = 64  # the columns that remember a key id are no wider
+NONCE_BYTES = 12
+TAG_BYTES = 16
+FORMAT_V1 = b"\x01"
+
+
+class CryptoError(Exception):
+    """A key is unknown or a ciphertext does not open. Carries no plaintext and no key."""
+
+
+class UnknownKey(CryptoError):
+    """The key-encryption key is not configured: most often it was removed before the rotation was finished."""
+
+
+def seal(key: bytes, plaintext: bytes, aad: bytes) -> bytes:
+    """Encrypt: format byte, random 96-bit nonce, ciphertext with tag."""
+    nonce = os.urandom(NONCE_BYTES)
+    return FORMAT_V1 + nonce + _cipher(key).encrypt(nonce, plaintext, FORMAT_V1 + aad)
+
+
+def open_sealed(key: bytes, sealed: bytes, aad: bytes) -> bytes:
+    """Decrypt what `seal` made for the same key and row.
+
+    Raises: CryptoError.
+    """
+    if sealed[:1] != FORMAT_V1 or len(sealed) < 1 + NONCE_BYTES + TAG_BYTES:
+        raise CryptoError("unknown format")
+    nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
+    try:
+        return _cipher(key).decrypt(nonce, body, FORMAT_V1 + aad)
+    except InvalidTag as fault:
+        raise CryptoError("does not open") from fault
+
+
+def _cipher(key: bytes) -> AESGCM:
+    if len(key) != KEY_BYTES:  # the library would take 16 bytes and quietly be AES-128
+        raise CryptoError("the key has a wrong length")
+    return AESGCM(key)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Keyring:
+    """Key-encryption keys by id. `current_id` encrypts, all decrypt. Spec: D68"""
+
+    current_id: str
+    keys: Mapping[str, bytes]
+
+    @classmethod
+    def parse(cls, text: str) -> Keyring:
+        """Read `id:base64,id:base64`; the first is current.
+
+        Raises: ValueError naming what is wrong, never the key itself.
+        """
+        keys: dict[str, bytes] = {}
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            key_id, key = _parse_entry(part)
+            if key_id in keys:
+                raise ValueError(f"key id {key_id} appears twice")
+            # Under a second name the old key would look rotated out and still open everything.
+            twin = next((known_id for known_id, known in keys.items() if hmac.compare_digest(known, key)), None)
+            if twin is not None:
+                raise ValueError(f"{twin} and {key_id} are the same key")
+            keys[key_id] = key
+        if not keys:
+            raise ValueError("at least one id:base64 entry is needed")
+        return cls(current_id=next(iter(keys)), keys=MappingProxyType(keys))
+
+    def wrap(self, data_key: bytes, aad: bytes) -> bytes:
+        """Encrypt a data key under the current key; the caller stores `current_id` beside it."""
+        return seal(self.keys[self.current_id], data_key, b"wrap|" + self.current_id.encode() + b"|" + aad)
+
+    def unwrap(self, key_id: str, wrapped: bytes, aad: bytes) -> bytes:
+        """Decrypt a data key that `wrap` made under `key_id`.
+
+        Raises: UnknownKey when the key is not configured, CryptoError when the wrapping does not open.
+        """
+        key = self.keys.get(key_id)
+        if key is None:
+            raise UnknownKey(f"key-encryption key {key_id} is not configured")
+        return open_sealed(key, wrapped, b"wrap|" + key_id.encode() + b"|" + aad)
+
+    def __repr__(self) -> str:
+        return f"Keyring(current_id={self.current_id!r}, ids={sorted(self.keys)!r})"
+
+
+def _parse_entry(part: str) -> tuple[str, bytes]:
+    key_id, separator, encoded = part.partition(":")
+    if not separator or not key_id.isascii() or not key_id.replace("-", "").isalnum():
+        raise ValueError("each entry must be id:base64, the id made of letters, digits and dashes")
+    if len(key_id) > KEY_ID_MAX_CHARACTERS:
+        raise ValueError(f"a key id may have at most {KEY_ID_MAX_CHARACTERS} characters")
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        raise ValueError(f"key {key_id} is not base64") from None
+    if len(key) != KEY_BYTES or len(set(key)) < 8:
+        raise ValueError(f"key {key_id} must be {KEY_BYTES} random bytes")
+    return key_id, key

@@ -1,0 +1,103 @@
+"""Pure: JSON in one reading only. Whatever two parsers could understand differently is refused."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+MAX_INTEGER_DIGITS = 64
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
+_TOO_MANY_DIGITS = b"0" * (MAX_INTEGER_DIGITS + 1)
+_EVERY_DIGIT_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+
+
+class StrictJSONError(ValueError):
+    """The body is not JSON that everybody reads alike; `reason` says why and never repeats the body."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def loads(body: bytes, *, max_depth: int = 64) -> object:
+    """Return the document in `body`, having refused everything that another parser could read in another way.
+
+    Refused: an empty body, a byte order mark, invalid UTF-8, trailing bytes, NaN and Infinity, numbers out of range,
+    integers of more than 64 digits, lone surrogates, NUL in strings, a key given twice in one object, and more than
+    `max_depth` objects and arrays inside each other.
+
+    Raises: StrictJSONError.   Spec: D18 · reliability.md 5 (12-14)
+    """
+    document = _parse(body)
+    if body.count(b"{") + body.count(b"[") > max_depth:  # those inside strings count here, and only here
+        _check_depth(document, max_depth)
+    if _TOO_MANY_DIGITS in body.translate(_EVERY_DIGIT_TO_ZERO):
+        _check_integers(document)
+    if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b"--"):  # `\\u0000` is an escaped backslash and text
+        raise StrictJSONError("a string contains NUL")
+    _check_keys(body, document)
+    return document
+
+
+def _parse(body: bytes) -> object:
+    try:
+        return _decode(body)
+    except msgspec.ValidationError:  # the document is untyped, so only numbers can be refused
+        raise StrictJSONError("a number is out of range") from None
+    except msgspec.DecodeError as error:
+        raise StrictJSONError(_reason_for(body, error)) from None
+    except UnicodeDecodeError:
+        raise StrictJSONError("the body is not UTF-8") from None
+    except RecursionError:
+        raise StrictJSONError("the body is nested too deeply") from None
+
+
+def _reason_for(body: bytes, error: msgspec.DecodeError) -> str:
+    if not body.strip():
+        return "the body is empty"
+    if body.startswith(_BYTE_ORDER_MARK):
+        return "the body starts with a byte order mark"
+    return f"the body is not JSON: {str(error).removeprefix('JSON is malformed: ')}"
+
+
+def _check_depth(document: object, max_depth: int) -> None:
+    for depth, level in enumerate(_levels(document)):
+        if depth == max_depth and any(isinstance(value, dict | list) for value in level):
+            raise StrictJSONError("the body is nested too deeply")
+
+
+def _check_integers(document: object) -> None:
+    for level in _levels(document):
+        if any(isinstance(value, int) and not -_INTEGER_BOUND < value < _INTEGER_BOUND for value in level):
+            raise StrictJSONError(f"an integer has more than {MAX_INTEGER_DIGITS} digits")
+
+
+def _levels(document: Any) -> Iterator[list[Any]]:
+    """Yield the values inside no object or array, inside one, inside two: recursion is what deep nesting attacks."""
+    level = [document]
+    while level:
+        yield level
+        containers = [
+            value for value in level if type(value) is dict or type(value) is list
+        ]  # twice isinstance's speed
+        level = [inner for each in containers for inner in (each.values() if type(each) is dict else each)]
+
+
+def _check_keys(body: bytes, document: object) -> None:
+    """Refuse a key given twice in one object, which parsing leaves no trace of.
+
+    Outside strings a colon stands behind each key and nowhere else, so a document that lost a key needs fewer colons
+    than its body had. Only an escaped colon, which comes back unescaped, could hide that: then every object is asked.
+    """
+    if _encode(document).count(b":") != body.count(b":") or b"\\u003a" in body or b"\\u003A" in body:
+        json.loads(body, object_pairs_hook=_refuse_duplicates)
+
+
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise StrictJSONError("a key is given twice")

@@ -1,0 +1,54 @@
+"""Pure: what a name may look like. One rule for every name a person types."""
+
+from __future__ import annotations
+
+import unicodedata
+
+NAME_MAX_CHARACTERS = 100
+# NFC needs quadratic time on long runs of combining marks: what cannot become short enough is refused before it.
+# No character of NFC stands for more than 4 others.
+_RAW_CHARACTERS_PER_CHARACTER = 4
+_FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+# Of the invisible ones (Cf: direction marks, tags and others that reorder or hide text in lists, logs and exports)
+# only the joiners belong to names: Persian and Indic spelling and composed emoji need them.
+_JOINERS = frozenset("\u200c\u200d")
+# Letters and symbols by category, blank on every screen.
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_DEFAULT_IGNORABLE_UNASSIGNED = (range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
+
+
+def clean_name(raw: str, *, max_characters: int = NAME_MAX_CHARACTERS, allow_empty: bool = False) -> str:
+    """The name trimmed and in NFC, with something to see in it unless `allow_empty`.
+
+    Raises: ValueError with a sentence for the person who typed it.   Spec: D17
+    """
+    name = raw.strip()
+    if len(name) <= max_characters * _RAW_CHARACTERS_PER_CHARACTER:
+        name = unicodedata.normalize("NFC", name).strip()
+    if not name and allow_empty:
+        return name
+    if len(name) > max_characters:
+        raise ValueError(f"Use at most {max_characters} characters.")
+    if any(_is_forbidden(character) for character in name):
+        raise ValueError("Control and direction characters are not allowed.")
+    if not any(_is_visible(character) for character in name):
+        raise ValueError("Enter a name.")
+    return name
+
+
+def _is_forbidden(character: str) -> bool:
+    if character in _JOINERS:
+        return False
+    category = unicodedata.category(character)
+    if category == "Cn":
+        # Unassigned to this Python, perhaps an emoji of a later Unicode: only what never becomes text is refused.
+        point = ord(character)
+        is_noncharacter = point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF
+        return is_noncharacter or any(point in hidden for hidden in _DEFAULT_IGNORABLE_UNASSIGNED)
+    return category in _FORBIDDEN_CATEGORIES
+
+
+def _is_visible(character: str) -> bool:
+    """Marks and joiners alone show nothing; an unassigned character gets the benefit of the doubt."""
+    category = unicodedata.category(character)
+    return character not in _BLANKS and (category[0] in "LNPS" or category == "Cn")

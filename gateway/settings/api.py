@@ -1,0 +1,41 @@
+"""The management API: JSON only, signed-in sessions only, one shape of errors, one OpenAPI document."""
+
+from __future__ import annotations
+
+from gateway.settings.security import SESSION_COOKIE_NAME
+
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["gateway.web.api_json.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["gateway.web.api_json.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["gateway.web.session.SessionOnly"],
+    # Who may do what is the gate's business (gateway.web.gate), and so is how often.
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_THROTTLE_CLASSES": [],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.web.api_json.OnlyJSON",
+    "DEFAULT_SCHEMA_CLASS": "gateway.web.openapi.GateSchema",
+    "EXCEPTION_HANDLER": "gateway.web.api_errors.answer_to",
+    "URL_FORMAT_OVERRIDE": None,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "UPLOADED_FILES_USE_URL": False,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Gateway management API",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "DESCRIPTION": (
+        "Organizations, people, access and credentials. Sign in as a person; the session cookie is the authority."
+        " Errors share one body: `error` is a stable code, `message` a sentence, `requestId` what to tell support."
+    ),
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api",
+    "PREPROCESSING_HOOKS": ["gateway.web.openapi.only_api"],
+    "POSTPROCESSING_HOOKS": ["gateway.web.openapi.tidy"],
+    "COMPONENT_SPLIT_PATCH": False,
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {"session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE_NAME}}
+    },
+    # A serializer for answers has no members that may be left out unless it says so.
+    "COMPONENT_NO_READ_ONLY_REQUIRED": False,
+    "SERVE_PUBLIC": True,
+    "DISABLE_ERRORS_AND_WARNINGS": False,
+}

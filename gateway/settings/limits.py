@@ -1,0 +1,64 @@
+"""Every number of the specification's section 8, written once."""
+
+from __future__ import annotations
+
+from gateway.coordination.rules import Rule
+from gateway.settings import env
+
+TOOL_CALLS = Rule("tools", limit=env.integer("TOOL_CALLS_PER_HOUR", 5_000, low=1, high=10_000_000), window_s=3600)
+BACKSTOP = Rule("backstop", limit=env.integer("REQUESTS_PER_MINUTE", 600, low=1, high=10_000_000), window_s=60)
+
+MCP_BODY_BYTES = 4 * 1024 * 1024  # D18
+OAUTH_BODY_BYTES = 16 * 1024
+VENDOR_REPLY_BYTES = 10 * 1024 * 1024
+JSON_DEPTH = 64
+BATCH_ENTRIES = 20  # D107
+
+ACCESS_TOKEN_LIFETIME_S = 3600
+SERVICE_CLIENT_DEFAULT_DAYS = 90  # D70
+SERVICE_CLIENT_MAX_DAYS = 365
+ORGANIZATIONS_PER_PERSON = 20  # D36
+
+# Hosted clients share the addresses they come from, so registering is limited generously. D117
+CLIENT_REGISTRATIONS = Rule("oauth-register", limit=60, window_s=60)
+CLIENT_REGISTRATIONS_OF_ALL = Rule("oauth-register-all", limit=600, window_s=60)
+REGISTERED_CLIENTS = env.integer("REGISTERED_CLIENTS", 100_000, low=1, high=10_000_000)
+AUTHORIZATION_REQUEST_LIFETIME_S = 600
+AUTHORIZATION_CODE_LIFETIME_S = 60  # D120
+CONSENT_REMEMBERED_DAYS = 30  # D119
+REFRESH_GRACE_S = 90  # D123
+REFRESH_GRACE_CHILDREN = 5
+REFRESH_IDLE_DAYS = 30
+REFRESH_ABSOLUTE_DAYS = 180
+DEVICE_STARTS = Rule("device-authorization", limit=20, window_s=60)
+DEVICE_CODE_TTL = env.integer("DEVICE_CODE_TTL", 600, low=1, high=86_400)
+DEVICE_POLL_INTERVAL = env.integer("DEVICE_POLL_INTERVAL", 5, low=1, high=300)
+DEVICE_SLOW_DOWN_S = 5  # RFC 8628 3.5
+USER_CODE_MISSES = 10  # D126
+USER_CODE_MISSES_WINDOW_S = 900
+
+# The per-vendor MCP endpoint: deprecated since the unified one exists (RFC 9745 structured date). D112
+VENDOR_MCP_DEPRECATED = "@1793491200"
+
+VENDOR_CONNECT_TIMEOUT_S = 5.0
+VENDOR_CHUNK_TIMEOUT_S = 10.0
+VENDOR_SESSION_IDLE_S = 300.0  # D104
+TOOL_LIST_TTL_S = 300.0
+TOOL_LIST_DEADLINE_S = 8.0
+TOOL_LIST_MAX_PAGES = 100
+
+AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", 400, low=1, high=36_500)  # D87
+
+API_BODY_BYTES = 256 * 1024  # D18
+REDEEM_CODE = Rule("redeem-code", limit=5, window_s=900)
+INVITATION_CREATE = Rule("invitation-create", limit=10, window_s=3600)
+INVITATION_ACCEPT = Rule("invitation-accept", limit=5, window_s=900)
+CREDENTIAL_STORE = Rule("credential-store", limit=10, window_s=60)
+CREDENTIAL_KEY_CREATE = Rule("credential-key-create", limit=10, window_s=60)
+AGENT_KEY_MINT = Rule("agent-key-mint", limit=10, window_s=3600)
+INVITATION_DEFAULT_DAYS = 7  # D48
+INVITATION_MAX_DAYS = 30
+INVITATION_MAX_USES = 100  # D49
+ALLOWLIST_TOOLS = 1_000  # D76
+TOOL_NAME_CHARACTERS = 128
+DISCOVER_DEADLINE_S = 15.0

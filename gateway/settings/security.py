@@ -1,0 +1,67 @@
+"""Who may talk to us and what a browser may do with our pages. A weak value stops the start."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from gateway.lib.crypto import Keyring
+from gateway.settings import env
+
+SECRET_KEY = env.text("SECRET_KEY")
+if len(SECRET_KEY) < 32 or len(set(SECRET_KEY)) < 10 or SECRET_KEY.startswith("django-insecure"):
+    env.refuse("SECRET_KEY", "must be set to at least 32 random characters.")
+
+# The one spelling of our own address: issuer, resource and links are built from it, never from the Host header.
+BASE_URL = env.text("BASE_URL", f"http://127.0.0.1:{env.text('PORT', '8000')}" if env.EMBEDDED else "").rstrip("/")
+_base = urlsplit(BASE_URL)
+if _base.scheme not in {"http", "https"} or not _base.hostname or _base.path or _base.query or _base.username:
+    env.refuse("BASE_URL", "must be the service's own address, such as https://gateway.example.com, without a path.")
+if _base.scheme == "http" and not env.EMBEDDED:
+    env.refuse("BASE_URL", "must begin with https:// in production.")
+HTTPS = _base.scheme == "https"
+
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS") or [_base.hostname]
+if "*" in ALLOWED_HOSTS:
+    env.refuse("ALLOWED_HOSTS", "must name the hosts; * would let anyone choose the Host header.")
+if env.EMBEDDED:
+    ALLOWED_HOSTS = sorted({*ALLOWED_HOSTS, "127.0.0.1", "localhost", "[::1]"})
+# Browsers on these origins may call /v1 besides our own and loopback ones.
+ALLOWED_ORIGINS = frozenset(origin.rstrip("/") for origin in env.names("ALLOWED_ORIGINS"))
+# Only these peers may tell us a client address (X-Forwarded-For): D21.
+TRUSTED_PROXIES = tuple(env.names("TRUSTED_PROXIES"))
+ALLOW_PRIVATE_ENDPOINTS = env.flag("ALLOW_PRIVATE_ENDPOINTS", default=env.EMBEDDED)
+
+try:
+    CREDENTIAL_KEYRING = Keyring.parse(env.text("CREDENTIAL_KEYS"))
+except ValueError as _fault:
+    env.refuse("CREDENTIAL_KEYS", f"is missing or weak: {_fault}.")
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "gateway_session"
+CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "gateway_csrf"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_FAILURE_VIEW = "gateway.site.errors.csrf_failure"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],  # Bootstrap draws its icons from data: addresses
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+    }
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
+WEB_BODY_BYTES = 512 * 1024  # of any request outside /v1; the largest of the limits in D18

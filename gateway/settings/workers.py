@@ -1,0 +1,38 @@
+"""Celery: the broker and the schedule. Redis when it is configured, else a folder on this host."""
+
+from __future__ import annotations
+
+from celery.schedules import crontab
+
+from gateway.settings.base import REDIS_URL, VAR
+from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
+
+if REDIS_URL:
+    CELERY_BROKER_URL = REDIS_URL
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
+        "global_keyprefix": "gateway:queue:",
+        "visibility_timeout": 600,
+    }
+else:
+    _queue = VAR / "queue"
+    CELERY_BROKER_URL = "filesystem://"
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_queue),
+        "data_folder_out": str(_queue),  # the same folder: one host, several processes
+        "control_folder": str(VAR / "queue-control"),
+        "store_processed": False,
+    }
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_TIME_LIMIT = 300
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_DEFAULT_QUEUE = "gateway"
+CELERY_TIMEZONE = "UTC"
+# Every task can be derived again from the database: either broker may lose or delay one message.
+CELERY_BEAT_SCHEDULE = {
+    "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
+    "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
+    "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
+    "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
+}

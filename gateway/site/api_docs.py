@@ -1,0 +1,106 @@
+"""The OpenAPI document of the management API, and a page that shows it without anybody else's scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@cache
+def document() -> Mapping[str, Any]:
+    """The document, made once per process: routes do not change while it runs."""
+    generator: Any = SchemaGenerator  # untyped
+    made: Mapping[str, Any] = generator().get_schema(request=None, public=True)
+    return made
+
+
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    """GET /api/schema. Public: it says how to ask, not what the answers are."""
+    answer = JsonResponse(document())
+    answer["Cache-Control"] = "public, max-age=300"
+    return answer
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """GET /docs/api: every operation, by the part of the service that answers it."""
+    found = list(_operations(document()))
+    tags = sorted({operation["tag"] for operation in found})
+    groups = [(tag, [operation for operation in found if operation["tag"] == tag]) for tag in tags]
+    context = {"page_title": "Management API", "groups": groups, "info": document()["info"]}
+    return render(request, "site/api.html", context)
+
+
+def _operations(made: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for path, item in made["paths"].items():
+        for method in _METHODS:
+            if method in item:
+                yield _operation(made, path, method, item[method])
+
+
+def _operation(made: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    return {
+        "id": operation["operationId"],
+        "tag": operation["tags"][0],
+        "method": method.upper(),
+        "path": path,
+        "summary": operation["summary"],
+        "description": operation["description"],
+        "body": list(_members(made, body)) if body else [],
+        "answers": [
+            {
+                "status": status,
+                "text": answer.get("description", ""),
+                "members": list(_members(made, _schema_of(answer))) if status.startswith("2") else [],
+            }
+            for status, answer in operation["responses"].items()
+        ],
+    }
+
+
+def _schema_of(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = answer.get("content", {}).get("application/json", {}).get("schema")
+    return found
+
+
+def _members(made: Mapping[str, Any], schema_: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """Name, type and help of each member of an object, or of the objects of an array."""
+    resolved = _resolved(made, schema_ or {})
+    if resolved.get("type") == "array":
+        resolved = _resolved(made, resolved.get("items", {}))
+    required = set(resolved.get("required", ()))
+    for name, member in resolved.get("properties", {}).items():
+        yield {
+            "name": name,
+            "type": _type_of(made, member),
+            "required": name in required,
+            "help": member.get("description", ""),
+        }
+
+
+def _resolved(made: Mapping[str, Any], schema_: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = schema_.get("$ref", "")
+    if not reference:
+        return schema_
+    found: Mapping[str, Any] = made["components"]["schemas"][reference.rpartition("/")[2]]
+    return found
+
+
+def _type_of(made: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+    if member.get("allOf"):
+        member = member["allOf"][0]
+    member = _resolved(made, member)
+    kind = member.get("type", "any")
+    if kind == "array":
+        return f"array of {_type_of(made, member.get('items', {}))}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

@@ -1,0 +1,80 @@
+"""Error answers: a page for a browser, JSON for everything under a machine's path."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+_MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
+_PERSON_PREFIXES = ("/oauth/authorize",)  # the one OAuth address that a browser shows
+_TEXTS = {
+    400: ("bad_request", "That request could not be read", "Go back and try again."),
+    402: (
+        "subscription_required",
+        "The subscription has ended",
+        "An owner of the organization can renew it. Everything that was connected keeps working.",
+    ),
+    403: ("forbidden", "You may not open this page", "Ask an owner of the organization for the role it needs."),
+    404: ("not_found", "There is nothing here", "It may have been removed, or it belongs to another organization."),
+    405: ("method_not_allowed", "That method is not allowed here", "Go back and use the page's own buttons."),
+    410: ("gone", "This has ended", "Ask whoever sent you here for a new link."),
+    429: ("rate_limited", "That was too often", "Wait a minute, then try again."),
+    500: ("internal_error", "Something went wrong on our side", "Try again. If it stays, tell support the request id."),
+    503: ("unavailable", "The service is not available right now", "Your data is safe. Try again in a moment."),
+}
+
+
+def error_response(
+    request: HttpRequest,
+    status: int,
+    *,
+    code: str | None = None,
+    message: str | None = None,
+    what_to_do: str | None = None,
+) -> HttpResponse:
+    """The documented error shape for machines (D1), the error page for people; both carry the request id."""
+    known = status if status in _TEXTS else 400 if status < 500 else 500
+    default_code, title, advice = _TEXTS[known]
+    request_id = getattr(request, "request_id", "")
+    if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
+        body = {"error": code or default_code, "message": message or f"{title}.", "requestId": request_id}
+        return JsonResponse(body, status=status)
+    context = {
+        "title": title,
+        "message": message or f"{title}.",
+        "what_to_do": what_to_do or advice,
+        "request_id": request_id,
+        "status": status,
+    }
+    return render(request, f"errors/{known}.html", context, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400 handler."""
+    return error_response(request, 400)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """403 handler."""
+    return error_response(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """404 handler."""
+    return error_response(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500 handler."""
+    return error_response(request, 500)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without its token: most often a page that was open too long."""
+    return error_response(
+        request,
+        403,
+        code="csrf_failed",
+        message="This form has expired.",
+        what_to_do="Go back, reload the page and send it again.",
+    )

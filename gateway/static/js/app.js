@@ -1,0 +1,278 @@
+// What scripts add to pages that work without them. Hooks are data attributes; nothing here is needed to send a form.
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+function announce(text) {
+  const region = document.querySelector("dialog:modal [data-live]") ?? document.querySelector("[data-live]");
+  region.textContent = "";
+  requestAnimationFrame(() => { region.textContent = text; });
+}
+
+// ---- storage that may be switched off ----
+
+function remembered(key) {
+  try { return localStorage.getItem(key); } catch { return null; }
+}
+
+function remember(key, value) {
+  try { localStorage.setItem(key, value); } catch { announce("This browser does not keep the choice."); }
+}
+
+// ---- theme ----
+
+for (const button of all("[data-theme-switch]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const root = document.documentElement;
+    const theme = root.dataset.bsTheme === "dark" ? "light" : "dark";
+    root.dataset.bsTheme = theme;
+    remember("theme", theme);
+    announce(`${theme === "dark" ? "Dark" : "Light"} theme`);
+    document.dispatchEvent(new CustomEvent("theme"));
+  });
+}
+
+// ---- menus: one open at a time, closed by Escape and by a click elsewhere ----
+
+const menus = all("[data-menu]");
+
+function closeMenus(except) {
+  for (const menu of menus) if (menu !== except) menu.open = false;
+}
+
+document.addEventListener("click", (event) => closeMenus(event.target.closest("[data-menu]")));
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Escape" ? menus.find((menu) => menu.open) : null;
+  if (!open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+for (const menu of menus) {
+  menu.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+  });
+}
+
+// ---- the drawer of a log row: Escape closes it ----
+
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Escape" ? document.querySelector("[data-drawer][open]") : null;
+  if (!open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
+// ---- on a narrow screen the navigation scrolls: the current page is in sight ----
+
+for (const current of all(".side [aria-current]")) {
+  const bar = current.closest(".side");
+  bar.scrollLeft = current.offsetLeft - (bar.clientWidth - current.offsetWidth) / 2;
+}
+
+// ---- copy ----
+
+async function copyText(text, source) {
+  if (navigator.clipboard && window.isSecureContext) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  // Plain http on a host name: no clipboard API, so the browser's own copy of a selection.
+  const area = source instanceof HTMLInputElement ? source : document.createElement("textarea");
+  if (area !== source) {
+    area.value = text;
+    area.className = "visually-hidden";
+    (document.querySelector("dialog:modal") ?? document.body).append(area);
+  }
+  area.select();
+  const done = document.execCommand("copy");
+  if (area !== source) area.remove();
+  if (!done) throw new Error("copy refused");
+}
+
+for (const button of all("[data-copy]")) {
+  button.hidden = false;
+  const source = button.dataset.copy
+    ? document.querySelector(button.dataset.copy)
+    : button.parentElement.querySelector("code");
+  const label = button.querySelector("[data-copy-text]");
+  const before = label.textContent;
+  button.addEventListener("click", async () => {
+    let result = "Copied";
+    try {
+      await copyText(source.value ?? source.textContent, source);
+    } catch {
+      result = "Select the text and copy it yourself";
+    }
+    label.textContent = result === "Copied" ? result : "Not copied";
+    announce(result);
+    setTimeout(() => { label.textContent = before; }, 2500);
+  });
+}
+
+// ---- the dialog that shows a secret once ----
+
+for (const dialog of all("[data-copy-once]")) {
+  const secrets = all("[data-secret]", dialog);
+  const live = document.createElement("div");
+  live.className = "visually-hidden";
+  live.setAttribute("role", "status");
+  live.dataset.live = "";
+  dialog.append(live); // the page's own region is inert while the dialog is open
+  for (const code of all("[data-fill]", dialog)) {
+    code.textContent = secrets.reduce((text, each) => text.replaceAll(`$${each.dataset.secret}`, each.value), code.textContent);
+  }
+  const download = dialog.querySelector("[data-download-env]");
+  download.hidden = false;
+  download.addEventListener("click", () => {
+    const lines = secrets.map((each) => `${each.dataset.secret}=${each.value}\n`);
+    const address = URL.createObjectURL(new Blob(lines, { type: "text/plain" }));
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = download.dataset.downloadEnv;
+    dialog.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    announce(`${link.download} saved`);
+  });
+  for (const input of secrets) input.addEventListener("focus", () => input.select());
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  dialog.addEventListener("keydown", (event) => { if (event.key === "Escape") event.preventDefault(); });
+  dialog.close();
+  dialog.showModal();
+  dialog.addEventListener("close", () => dialog.showModal());
+  (dialog.querySelector(".copy:not([hidden])") ?? dialog).focus();
+  // The page may wait in the back/forward cache: the value must not.
+  window.addEventListener("pagehide", () => dialog.remove());
+}
+
+// ---- forms: send once, say what is awaited; dangerous ones wait for the typed name ----
+
+for (const form of all("form[method=post]")) {
+  let sent = false;
+  const button = form.querySelector("[type=submit]");
+  form.addEventListener("submit", (event) => {
+    if (sent) {
+      event.preventDefault();
+      return;
+    }
+    sent = true;
+    if (!button) return;
+    button.setAttribute("aria-busy", "true");
+    button.setAttribute("aria-disabled", "true");
+    if (form.dataset.busy) {
+      button.dataset.label = button.textContent;
+      button.textContent = form.dataset.busy;
+      announce(form.dataset.busy);
+    }
+  });
+  window.addEventListener("pageshow", () => {
+    sent = false;
+    if (!button) return;
+    button.removeAttribute("aria-busy");
+    button.removeAttribute("aria-disabled");
+    if (button.dataset.label) button.textContent = button.dataset.label;
+  });
+}
+
+for (const input of all("[data-confirm-text]")) {
+  const button = input.form.querySelector("[type=submit]");
+  const check = () => { button.disabled = input.value.trim() !== input.dataset.confirmText; };
+  input.addEventListener("input", check);
+  check();
+}
+
+document.querySelector("[data-focus]")?.focus();
+
+// ---- relative times; the absolute one stays as the title ----
+
+const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3600], ["minute", 60]];
+const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+function relative(moment) {
+  const seconds = (moment.getTime() - Date.now()) / 1000;
+  const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [null, 1];
+  if (unit === null) return seconds > 0 ? "in a moment" : "just now";
+  return words.format(Math.trunc(seconds / size), unit);
+}
+
+function showTimes() {
+  for (const time of all("time[datetime]")) time.textContent = relative(new Date(time.dateTime));
+}
+
+showTimes();
+setInterval(showTimes, 30_000);
+
+// ---- filter a list while typing ----
+
+for (const input of all("[data-filter]")) {
+  const list = document.querySelector(input.dataset.filter);
+  const items = all("[data-filter-text]", list);
+  const empty = list.querySelector("[data-filter-empty]");
+  input.addEventListener("input", () => {
+    const wanted = input.value.trim().toLowerCase().split(/\s+/);
+    let shown = 0;
+    for (const item of items) {
+      item.hidden = !wanted.every((word) => item.dataset.filterText.includes(word));
+      shown += item.hidden ? 0 : 1;
+    }
+    empty.hidden = shown > 0;
+    announce(`${shown} of ${items.length} shown`);
+  });
+}
+
+// ---- tabs out of <details name>, remembering the last choice ----
+
+for (const box of all("[data-tabs]")) {
+  const panels = all(":scope > details", box);
+  const list = document.createElement("div");
+  list.className = "tablist";
+  list.setAttribute("role", "tablist");
+  list.setAttribute("aria-label", box.dataset.tabs);
+  const key = `tab:${location.pathname.split("/").pop()}`;
+  const tabs = panels.map((panel) => {
+    const tab = document.createElement("button");
+    tab.type = "button";
+    tab.id = `${panel.id}-tab`;
+    tab.textContent = panel.querySelector("summary").textContent;
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-controls", panel.id);
+    panel.querySelector("summary").hidden = true;
+    panel.removeAttribute("name"); // otherwise only one may be open while they are switched
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", tab.id);
+    list.append(tab);
+    return tab;
+  });
+  const select = (chosen, { focus = false, keep = false } = {}) => {
+    tabs.forEach((tab, index) => {
+      tab.setAttribute("aria-selected", String(index === chosen));
+      tab.tabIndex = index === chosen ? 0 : -1;
+      panels[index].open = index === chosen;
+      panels[index].hidden = index !== chosen;
+    });
+    if (focus) tabs[chosen].focus();
+    if (keep) remember(key, panels[chosen].id);
+  };
+  tabs.forEach((tab, index) => {
+    tab.addEventListener("click", () => select(index, { keep: true }));
+    tab.addEventListener("keydown", (event) => {
+      const steps = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 };
+      if (!(event.key in steps)) return;
+      event.preventDefault();
+      select((steps[event.key] + tabs.length) % tabs.length, { focus: true, keep: true });
+    });
+  });
+  box.prepend(list);
+  const wanted = panels.findIndex((panel) => panel.id === (location.hash.slice(1) || remembered(key)));
+  select(Math.max(0, wanted));
+}
+
+// ---- "Try again" of an error page repeats the same address ----
+
+for (const link of all("[data-retry]")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    location.reload();
+  });
+}

@@ -1,0 +1,47 @@
+"""One run of the service: hold the folder, start everything, keep it so, stop everything."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.supervisor.folder import held_folder, make_private_folder
+from gateway.supervisor.options import Options
+from gateway.supervisor.ports import require_free_ports
+from gateway.supervisor.processes import Guarded
+from gateway.supervisor.session import READY_NAME, RunFailed, Session, Stopped
+from gateway.supervisor.signals import Signals
+from gateway.supervisor.terminal import Terminal
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run(options: Options, environ: Mapping[str, str], terminal: Terminal) -> int:
+    """Serve until a stop signal (exit code 0) or until a part cannot be kept running (1).
+
+    Raises: StartRefused.   Contract: 1
+    """
+    started_at_s = time.monotonic()
+    os.umask(0o077)
+    make_private_folder(options.var)
+    with held_folder(options.var), Signals() as signals, Guarded(ROOT) as guarded:
+        require_free_ports(options.host, options.wanted_ports())
+        # A reader of the last run's file would take its dead key for a live one.
+        (options.var / READY_NAME).unlink(missing_ok=True)
+        session = Session(options, environ, terminal, signals, guarded)
+        try:
+            session.start(started_at_s)
+            session.watch()
+        except Stopped:
+            terminal.line("\nStopping...")
+        except RunFailed as failure:
+            terminal.problem(str(failure))
+            for line in failure.lines:
+                terminal.line(f"    {line}")
+            return 1
+        finally:
+            session.stop()
+        terminal.line("Stopped.")
+        return 0

@@ -1,0 +1,126 @@
+"""Pure: which programs a run consists of, in the order in which they start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gateway.supervisor.child_environment import (
+    DEMO_CLIENT_ID,
+    demo_environment,
+    provider_environment,
+    service_environment,
+    worker_environment,
+)
+from gateway.supervisor.options import Options, bracketed
+from gateway.supervisor.processes import Service
+
+GRACEFUL_STOP_S = 10
+WORKER_STOP_S = 2
+# The web server's flags beside those that name application, host, port and number of processes.
+SERVER_FLAGS = (
+    *("--loop", "uvloop", "--http", "gateway.http_protocol:BoundedHttpProtocol"),
+    *("--ws", "none", "--lifespan", "on"),
+    *("--no-access-log", "--no-proxy-headers", "--no-server-header"),
+    *("--timeout-graceful-shutdown", str(GRACEFUL_STOP_S)),
+)
+
+
+def demo_services(options: Options, environ: Mapping[str, str], client_secret: str) -> list[Service]:
+    """The demo vendor server and identity provider, those of them that this run wants."""
+    services = []
+    remote = () if options.is_loopback else ("--allow-remote",)
+    if options.demo:
+        command = _module("demo.vendor_server", "--host", options.host, "--port", str(options.vendor_port))
+        services.append(
+            Service(
+                name="vendor",
+                command=(*command, "--data", str(options.var / "demo-vendor"), *remote),
+                environment=demo_environment(environ),
+                stop_timeout_s=5,
+                may_restart=True,
+                ready_url=f"{options.vendor_url}/healthz",
+            )
+        )
+    if options.runs_demo_provider:
+        command = _module("demo.identity_provider", "--host", options.host, "--port", str(options.idp_port))
+        identity = ("--issuer", options.idp_url, "--keys", str(options.var / "demo-identity"))
+        client = ("--client-id", environ.get("OIDC_RP_CLIENT_ID") or DEMO_CLIENT_ID)
+        services.append(
+            Service(
+                name="identity",
+                command=(*command, *identity, *client, "--redirect-origin", options.base_url, *remote),
+                environment=provider_environment(environ, client_secret),
+                stop_timeout_s=5,
+                may_restart=True,
+                ready_url=f"http://{bracketed(options.connect_host)}:{options.idp_port}/healthz",
+            )
+        )
+    return services
+
+
+def preparation_service(
+    options: Options, environ: Mapping[str, str], secrets: Mapping[str, str], *, catalogs: list[Path], seed_file: Path
+) -> Service:
+    """The program that runs to its end before the service starts."""
+    arguments = [part for file in catalogs for part in ("--catalog", str(file))]
+    if options.demo:
+        arguments += ["--seed-file", str(seed_file)]
+    return Service(
+        name="preparation",
+        command=_module("gateway.supervisor.preparation", *arguments),
+        environment=service_environment(options, environ, secrets),
+        stop_timeout_s=10,
+        may_restart=False,
+    )
+
+
+def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapping[str, str]) -> list[Service]:
+    """The web server and the background worker with its schedule."""
+    environment = service_environment(options, environ, secrets)
+    ready_file = options.var / "worker.ready"
+    web = Service(
+        name="web",
+        command=web_command(options),
+        environment=environment,
+        stop_timeout_s=GRACEFUL_STOP_S + 5,
+        may_restart=False,
+        ready_url=f"http://{bracketed(options.connect_host)}:{options.port}/ready",
+        ready_host=urlsplit(options.base_url).netloc,
+    )
+    worker = Service(
+        name="worker",
+        command=worker_command(options.var),
+        environment=worker_environment(environment, ready_file),
+        # Its own farewell takes seconds, and nothing is lost: every task starts again from what the database says.
+        stop_timeout_s=WORKER_STOP_S,
+        may_restart=True,
+        ready_file=ready_file,
+    )
+    return [web, worker]
+
+
+def web_command(options: Options) -> tuple[str, ...]:
+    """The web server. Peer addresses stay what they are: the service itself decides whose X-Forwarded-For counts."""
+    # Counters and sessions live in the process unless Redis holds them.
+    processes = options.web_processes if options.has_redis else 1
+    return (
+        *_module("uvicorn", "gateway.asgi:application", "--host", options.host, "--port", str(options.port)),
+        *SERVER_FLAGS,
+        *(("--workers", str(processes)) if processes > 1 else ()),
+    )
+
+
+def worker_command(folder: Path) -> tuple[str, ...]:
+    """The worker, with the schedule in the same program: one host needs no more."""
+    return (
+        *_module("celery", "--app", "gateway.celery", "worker", "--beat", "--schedule", str(folder / "beat-schedule")),
+        *("--include", "gateway.supervisor.worker_ready", "--concurrency", "2", "--loglevel", "INFO"),
+        *("--without-gossip", "--without-mingle"),
+    )
+
+
+def _module(name: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", name, *arguments)

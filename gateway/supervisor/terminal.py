@@ -1,0 +1,42 @@
+"""What a person sees: aligned lines, in colour only where colour is shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TextIO
+
+LABEL_WIDTH = 16
+
+
+class Terminal:
+    """Writes lines to one stream and flushes each, so that a pipe shows them as they come."""
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
+        self._stream = stream
+        self._is_coloured = stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+    def line(self, text: str = "") -> None:
+        """One line as it is."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def title(self, text: str) -> None:
+        """One line that stands out."""
+        self.line(self._styled("1", text))
+
+    def step(self, label: str, detail: str, seconds: float | None = None) -> None:
+        """A step that is done, how it ended and how long it took."""
+        took = f"  ({seconds:.1f} s)" if seconds is not None and seconds >= 0.1 else ""
+        self.line(f"  {label:<{LABEL_WIDTH}}{detail}{took}")
+
+    def note(self, text: str) -> None:
+        """A line to take notice of."""
+        self.line(self._styled("33", text))
+
+    def problem(self, text: str) -> None:
+        """The line that says what is wrong and what to do."""
+        self.line(self._styled("31", text))
+
+    def _styled(self, code: str, text: str) -> str:
+        return f"\033[{code}m{text}\033[0m" if self._is_coloured else text

@@ -1,0 +1,18 @@
+"""Imported by the worker: leaves a file once it takes tasks, since a worker has no port to ask."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from celery.signals import worker_ready
+
+from gateway.supervisor.child_environment import READY_FILE_VARIABLE
+
+
+def note_ready(**_: object) -> None:
+    """The file that the supervisor waits for exists."""
+    Path(os.environ[READY_FILE_VARIABLE]).touch(mode=0o600)
+
+
+worker_ready.connect(note_ready)

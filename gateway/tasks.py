@@ -1,0 +1,13 @@
+"""Housekeeping of what belongs to no app."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from gateway.web.sessions import SessionStore
+
+
+@shared_task(name="gateway.remove_expired_sessions")  # type: ignore[untyped-decorator]
+def remove_expired_sessions() -> None:
+    """Remove sessions that have expired: every visit to the sign-in begins one, whether somebody signs in or not."""
+    SessionStore.clear_expired()

@@ -1,0 +1,112 @@
+"""One translation of everything that can go wrong in the API to the documented body. Spec: D1, D2, D8"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
+from gateway.web import rate
+from gateway.web.api_json import BodyTooLarge
+from gateway.web.session import Unauthenticated
+
+log = structlog.get_logger(__name__)
+PROBLEM_JSON = "application/problem+json"
+RETRY_AFTER_S = 5
+
+
+class MethodNotAllowed(DomainError):
+    """The route exists, the method has no gate. Spec: D30"""
+
+    code, message, status = "method_not_allowed", "That method is not allowed here.", 405
+
+
+class Unavailable(DomainError):
+    """Something we depend on is away. Spec: D8"""
+
+    code, message, status = "unavailable", "The service cannot do this right now. Try again in a moment.", 503
+
+
+def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """The library's hook. None for what we did not foresee: that is logged with its traceback and becomes a 500."""
+    refusal = refusal_of(exception)
+    if refusal is None:
+        return None
+    request: HttpRequest = context["request"]._request
+    body, headers = worded(request, refusal)
+    if isinstance(refusal, MethodNotAllowed):
+        headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    if PROBLEM_JSON in request.headers.get("Accept", ""):
+        body = _as_problem(request, refusal, body)
+        return Response(body, status=refusal.status, headers=headers, content_type=PROBLEM_JSON)
+    return Response(body, status=refusal.status, headers=headers)
+
+
+def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
+    """The documented body and the headers that go with it. Spec: D1, D19"""
+    body: dict[str, Any] = {
+        "error": refusal.code,
+        "message": refusal.message,
+        "requestId": getattr(request, "request_id", ""),
+    }
+    if refusal.fields:
+        body["fields"] = refusal.fields
+    headers = dict(refusal.headers)
+    if isinstance(refusal, rate.RateLimited):
+        body["retryAfter"] = refusal.admission.retry_after_s
+    elif isinstance(refusal, Unavailable):
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    elif isinstance(refusal, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Session realm="gateway"'
+    return body, headers
+
+
+def refusal_of(exception: Exception) -> DomainError | None:
+    """The refusal that says the same in our words."""
+    if isinstance(exception, CoordinationUnavailable | OperationalError | InterfaceError):
+        log.warning("api dependency unavailable", fault=type(exception).__name__)
+        return Unavailable()
+    if isinstance(exception, DomainError):
+        return exception
+    if isinstance(exception, exceptions.ValidationError):
+        return Invalid(fields=dict(_field_errors(exception.detail)))
+    if isinstance(exception, Http404):
+        return NotFound()
+    if isinstance(exception, PermissionDenied):
+        return Forbidden()
+    if isinstance(exception, RequestDataTooBig):
+        return BodyTooLarge()
+    return None
+
+
+def _field_errors(detail: Any, prefix: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Sentences by the path of the member they are about, such as `tools.3`."""
+    if isinstance(detail, dict):
+        for name, inner in detail.items():
+            yield from _field_errors(inner, f"{prefix}.{name}" if prefix else str(name))
+    elif all(isinstance(each, str) for each in detail):
+        yield prefix or "body", [str(each) for each in detail]
+    else:
+        for index, inner in enumerate(detail):
+            if inner:
+                yield from _field_errors(inner, f"{prefix}.{index}")
+
+
+def _as_problem(request: HttpRequest, refusal: DomainError, body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "about:blank",
+        "title": HTTPStatus(refusal.status).phrase,
+        "status": refusal.status,
+        "detail": refusal.message,
+        "instance": request.path,
+        **body,
+    }

@@ -1,0 +1,66 @@
+"""The left navigation: groups of links, of which a role sees what it may open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from orgs.models import Membership
+from orgs.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class NavItem:
+    """One link; `route` takes the organization's id."""
+
+    label: str
+    route: str
+    icon: str
+    role: Role = Role.MEMBER
+
+
+NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
+    (
+        "Connect",
+        (
+            NavItem("Overview", "orgs:overview", "layout-dashboard"),
+            NavItem("My setup", "proxy_pages:setup", "terminal-2"),
+        ),
+    ),
+    (
+        "Vendors",
+        (
+            NavItem("Connections", "credentials:connections", "plug"),
+            NavItem("Health", "proxy_pages:health", "heartbeat"),
+        ),
+    ),
+    (
+        "Machines",
+        (
+            NavItem("Service accounts", "oauth_pages:service-accounts", "robot", Role.ADMIN),
+            NavItem("Connected apps", "oauth_pages:apps", "apps"),
+        ),
+    ),
+    ("Observe", (NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),)),
+)
+
+
+def navigation(membership: Membership, current_route: str) -> list[dict[str, Any]]:
+    """The groups that this member sees, each `{label, items: [{label, url, icon, active}]}`; none is empty."""
+    groups = []
+    for label, items in NAVIGATION:
+        shown = [
+            {
+                "label": item.label,
+                "url": reverse(item.route, args=[membership.organization_id]),
+                "icon": item.icon,
+                "active": item.route == current_route,
+            }
+            for item in items
+            if membership.has_role(item.role)
+        ]
+        if shown:
+            groups.append({"label": label, "items": shown})
+    return groups

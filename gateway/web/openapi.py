@@ -1,0 +1,129 @@
+"""The OpenAPI document, made of gates and shapes: what the document says is what the views run by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework import serializers
+
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+
+Endpoint = tuple[str, str, str, Callable[..., Any]]
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    """The body of every refusal. Spec: D1"""
+
+    error = serializers.CharField(help_text="A stable code in snake_case.")
+    message = serializers.CharField(help_text="One sentence for a person.")
+    requestId = serializers.CharField(help_text="What support asks for.")
+    fields = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.ListField(child=serializers.CharField()), required=False, help_text="Sentences by member."
+    )
+    retryAfter = serializers.IntegerField(required=False, help_text="Seconds, with 429.")
+
+
+_REFUSALS = {
+    400: "A member is missing, mistyped or malformed, or the body is not strict JSON.",
+    401: "No session.",
+    402: "The organization's plan does not cover this now.",
+    403: "The role is too low, or the request came from another site.",
+    404: "No such thing, or it belongs to another organization.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    429: "Too often; `Retry-After` says when to come back.",
+    503: "Something the service depends on is away; `Retry-After` says when to come back.",
+}
+
+
+class GateSchema(AutoSchema):
+    """Reads the view's `gates` and `shapes`."""
+
+    def _data(self) -> tuple[Gate, Shape]:
+        view: Any = self.view
+        return view.gates[self.method], view.shapes[self.method]
+
+    def get_operation_id(self) -> str:
+        """`get_orgs_members`: the method and the fixed parts of the path, `one` where it ends in an id."""
+        parts = [part for part in self.path.removeprefix("/api/").split("/") if not part.startswith("{")]
+        words = re.sub(r"[^0-9A-Za-z]+", "_", "_".join(parts))
+        return f"{self.method.lower()}_{words}{'_one' if self.path.endswith('}') else ''}"
+
+    def get_summary(self) -> str:
+        """The shape's sentence."""
+        return self._data()[1].summary
+
+    def get_description(self) -> str:  # type: ignore[override]
+        """What the gate demands."""
+        gate, _ = self._data()
+        demands = [f"Role: {gate.role.value} or more." if gate.role else "Any signed-in person."]
+        if gate.active_plan:
+            demands.append("Needs an active subscription.")
+        if gate.entitlement:
+            demands.append(f"Needs the entitlement {gate.entitlement}.")
+        if gate.limit:
+            demands.append(f"At most {gate.limit.limit} in {gate.limit.window_s} s.")
+        return " ".join(demands)
+
+    def get_tags(self) -> list[str]:
+        """The app that serves it."""
+        return [type(self.view).__module__.partition(".")[0]]
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """The session cookie."""
+        return [{"session": []}]
+
+    def get_request_serializer(self) -> Any:
+        """The shape's body."""
+        body = self._data()[1].body
+        written = getattr(body, "openapi_schema", None)
+        return {"application/json": written} if written else body
+
+    def get_response_serializers(self) -> Any:
+        """The success, and every refusal that gate, body and view can give."""
+        gate, shape = self._data()
+        answer: Any = shape.answer(many=True) if shape.answer and shape.many else shape.answer
+        if shape.texts:
+            answer = {"type": "array", "items": {"type": "string"}}
+        found: dict[int, Any] = {shape.status: OpenApiResponse(answer, "Done.")}
+        statuses = {401, 413, 415, 429, 503}
+        if shape.body:
+            statuses |= {400}
+        if self.method != "GET" or gate.role:
+            statuses |= {403}
+        if gate.role:
+            statuses |= {404}
+        if gate.active_plan or gate.entitlement:
+            statuses |= {402}
+        texts = {status: _REFUSALS[status] for status in statuses} | dict(shape.refusals)
+        for status, text in sorted(texts.items()):
+            found[status] = OpenApiResponse(ErrorBody, text)
+        return found
+
+
+def only_api(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """The management API; other routes speak OAuth or MCP, whose documents exist."""
+    return [endpoint for endpoint in endpoints if endpoint[0].startswith("/api/")]
+
+
+def tidy(result: dict[str, Any], generator: object, request: object, public: bool) -> dict[str, Any]:
+    """The document without what is for us: citations in descriptions, and the library's own marks."""
+    for component in result.get("components", {}).get("schemas", {}).values():
+        _tidy(component)
+    return result
+
+
+def _tidy(schema: dict[str, Any]) -> None:
+    schema.pop("x-spec-enum-id", None)
+    if "enum" in schema:
+        schema.pop("description", None)  # the values once more
+    if "description" in schema:
+        schema["description"] = re.sub(r"\s*Spec:.*$", "", schema["description"], flags=re.S)
+    for member in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if isinstance(member, dict):
+            _tidy(member)

@@ -1,0 +1,76 @@
+"""Pages of one organization: sign-in, gate and frame once, then the view's own method."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views import View
+
+from gateway.web.admission import pass_gate
+from gateway.web.gate import Gate
+from gateway.web.navigation import navigation
+from orgs import selectors
+from orgs.models import Membership, Organization, User
+
+
+class OrgPage(LoginRequiredMixin, View):
+    """A page below /orgs/<org_id>/. `gates` says per method what it takes; a method without one answers 405.
+
+    A form with several buttons may have a gate for one of them: `"POST disconnect"` for `action=disconnect`. A
+    stranger gets the same 404 for an organization that exists as for one that does not.   Spec: D4, D5
+    """
+
+    gates: ClassVar[Mapping[str, Gate]]
+    title: ClassVar[str]
+    nav_route: ClassVar[str]
+    redirect_field_name = "next"
+
+    membership: Membership
+
+    def dispatch(self, request: HttpRequest, *args: Any, org_id: uuid.UUID, **kwargs: Any) -> HttpResponseBase:
+        """Sign-in, then method, then the gate: membership and role, rate limit, subscription."""
+        if not isinstance(request.user, User):
+            return self.handle_no_permission()
+        gate = self._gate(request)
+        if gate is None:
+            return self.http_method_not_allowed(request)
+        membership = pass_gate(request, request.user, gate, str(org_id)).membership
+        if membership is None:
+            raise ImproperlyConfigured(f"a gate of {type(self).__name__} names no role")
+        self.membership = membership
+        return super(LoginRequiredMixin, self).dispatch(request, *args, **kwargs)
+
+    def _gate(self, request: HttpRequest) -> Gate | None:
+        if request.method == "POST":
+            button = self.gates.get(f"POST {request.POST.get('action', '')}")
+            if button is not None:
+                return button
+        return self.gates.get("GET" if request.method == "HEAD" else request.method or "")
+
+    @property
+    def organization(self) -> Organization:
+        """The organization of the path, of which the person is a member."""
+        return self.membership.organization
+
+    @property
+    def actor(self) -> User:
+        """The person who acts."""
+        return self.membership.user
+
+    def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
+        """Render inside the organization's frame."""
+        frame = {
+            "organization": self.organization,
+            "membership": self.membership,
+            "memberships": selectors.memberships(self.actor),
+            "nav": navigation(self.membership, self.nav_route),
+            "page_title": self.title,
+        }
+        return render(self.request, template, {**frame, **(context or {})}, status=status)

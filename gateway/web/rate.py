@@ -1,0 +1,55 @@
+"""Counting requests of people and strangers, and saying in headers what is left. Spec: §8 · D19-D22"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from gateway.coordination import registry
+from gateway.coordination.rules import Rule
+from gateway.coordination.store import Admission
+from gateway.lib.client_address import limit_key
+from gateway.lib.errors import DomainError
+
+
+class RateLimited(DomainError):
+    """The window is full; `admission` says until when."""
+
+    code, status = "rate_limited", 429
+
+    def __init__(self, admission: Admission) -> None:
+        super().__init__(f"Too many requests. Try again in {admission.retry_after_s} s.")
+        self.admission = admission
+        self.headers = headers(admission)
+
+
+def count(request: HttpRequest, rule: Rule) -> Admission:
+    """One admission under the person's id, or the address of somebody who is not signed in.
+
+    Raises: RateLimited; CoordinationUnavailable.
+    """
+    admission = registry.current().hit(rule, key_of(request))
+    if not admission.allowed:
+        raise RateLimited(admission)
+    return admission
+
+
+def key_of(request: HttpRequest) -> str:
+    """What is counted: a person wherever they are, so that another address buys nothing. Spec: D21"""
+    if request.user.is_authenticated:
+        return str(request.user.pk)
+    address = getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", "")
+    return f"ip:{limit_key(address)}"
+
+
+def headers(admission: Admission) -> dict[str, str]:
+    """What is left, in the draft's words and in GitHub's; on a refusal also when to come back. Spec: D19"""
+    rule = admission.rule
+    reset_s = admission.retry_after_s or rule.window_s
+    found = {
+        "RateLimit-Policy": f'"{rule.name}";q={rule.limit};w={rule.window_s}',
+        "RateLimit": f'"{rule.name}";r={admission.remaining};t={reset_s}',
+        "X-RateLimit-Limit": str(rule.limit),
+        "X-RateLimit-Remaining": str(admission.remaining),
+        "X-RateLimit-Reset": str(reset_s),
+    }
+    return found if admission.allowed else {**found, "Retry-After": str(reset_s)}

@@ -1,0 +1,71 @@
+"""Sessions in the database under the hash of their cookie: who reads the table, or a backup of it, can enter none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.sessions.backends import db
+from django.contrib.sessions.base_session import AbstractBaseSession
+from django.db.models import QuerySet
+
+from gateway.lib import clock, secrets
+
+KEY_CHARACTERS = 40  # the width of the table's column, 160 bits
+
+
+def stored_key(session_key: str) -> str:
+    """What stands in the table for a cookie's value."""
+    return secrets.sha256(session_key).hex()[:KEY_CHARACTERS]
+
+
+class SessionStore(db.SessionStore):
+    """Django's database sessions; only the key that is looked up and written is another. Spec: §5 (1)"""
+
+    def exists(self, session_key: str) -> bool:
+        """Whether a session has this cookie."""
+        return super().exists(stored_key(session_key))
+
+    async def aexists(self, session_key: str) -> bool:
+        """See exists."""
+        return await super().aexists(stored_key(session_key))
+
+    def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
+        """The row to be written."""
+        return _hashed(super().create_model_instance(data))
+
+    async def acreate_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
+        """See create_model_instance."""
+        return _hashed(await super().acreate_model_instance(data))
+
+    def delete(self, session_key: str | None = None) -> None:
+        """The session of this cookie, by default one's own, is gone."""
+        key = session_key or self.session_key
+        if key is not None:
+            super().delete(stored_key(key))
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        """See delete."""
+        key = session_key or self.session_key
+        if key is not None:
+            await super().adelete(stored_key(key))
+
+    def _get_session_from_db(self) -> AbstractBaseSession | None:
+        return self._known(self._own_row().first())
+
+    async def _aget_session_from_db(self) -> AbstractBaseSession | None:
+        return self._known(await self._own_row().afirst())
+
+    def _own_row(self) -> QuerySet[AbstractBaseSession]:
+        rows: QuerySet[AbstractBaseSession] = self.model._default_manager.all()
+        return rows.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=clock.now())
+
+    def _known(self, row: AbstractBaseSession | None) -> AbstractBaseSession | None:
+        """A cookie without a row must not become the key of a new session: its sender chose it."""
+        if row is None:
+            self._session_key = None
+        return row
+
+
+def _hashed(row: AbstractBaseSession) -> AbstractBaseSession:
+    row.session_key = stored_key(row.session_key)
+    return row
