@@ -1,0 +1,1 @@
+"""What happened: one row per tool call, committed before its answer, and one per administrative change."""

@@ -1,0 +1,63 @@
+"""Both logs for staff, to read and search. Nobody edits history here."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+
+from audit.models import AdminAuditEntry, RequestAuditEntry
+from gateway.lib.read_only_admin import ReadOnlyAdmin
+
+MAX_COUNTED = 10_000
+
+
+class CappedPaginator(Paginator):  # type: ignore[type-arg]
+    """Counts no further than somebody pages: an exact count reads every row of the table."""
+
+    @cached_property
+    def count(self) -> int:
+        """The rows, at most MAX_COUNTED."""
+        rows: Any = self.object_list
+        return int(rows.order_by()[:MAX_COUNTED].count())
+
+
+class LogAdmin(ReadOnlyAdmin):
+    """Newest first, a page at a time. Rows go when their time is over."""
+
+    list_per_page = 50
+    ordering = ("-id",)  # ids are time-ordered, and the only index over all organizations is theirs
+    paginator = CappedPaginator
+    show_full_result_count = False
+
+
+@admin.register(RequestAuditEntry)
+class RequestAuditAdmin(LogAdmin):
+    """Tool calls."""
+
+    list_display = (
+        "timestamp",
+        "org_id",
+        "user_label",
+        "vendor",
+        "tool",
+        "source",
+        "status",
+        "error_code",
+        "duration_ms",
+    )
+    list_filter = ("source", "status")
+    search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact", "request_id__exact")
+    search_help_text = "Whole values: organization id, user id, vendor, tool or request id."
+
+
+@admin.register(AdminAuditEntry)
+class AdminAuditAdmin(LogAdmin):
+    """Administrative changes."""
+
+    list_display = ("timestamp", "org_id", "actor_label", "event_type", "target_label")
+    list_filter = ("event_type",)
+    search_fields = ("=org_id", "actor_id__exact", "target_id__exact", "event_type__exact", "request_id__exact")
+    search_help_text = "Whole values: organization id, actor id, target id, event type or request id."

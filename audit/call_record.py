@@ -1,0 +1,99 @@
+"""Pure: the facts of one tool call as a value, before it becomes a row. A value of this type is always storable.
+
+Spec: §2, §6 · D80
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from operator import attrgetter, gt
+from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from audit.call_status import CallSource, CallStatus
+from audit.plain_text import plain_text
+from gateway.lib import clock, ids
+
+MAX_INTEGER = 2**31 - 1
+# The widths of the table's text columns, in characters. No more of a text is kept.
+WIDTHS = MappingProxyType(
+    {
+        "user_id": 120,
+        "user_label": 200,
+        "vendor": 40,
+        "tool": 128,
+        "error_code": 40,
+        "credential_scope": 16,
+        "credential_name": 100,
+        "client_id": 255,
+        "client_name": 100,
+        "ip_address": 45,
+        "request_id": 64,
+    }
+)
+_texts_of = attrgetter(*WIDTHS)
+_WIDTHS_IN_ORDER = tuple(WIDTHS.values())
+_COUNTS = ("duration_ms", "vendor_ms", "request_bytes", "response_bytes")
+_counts_of = attrgetter(*_COUNTS)
+
+
+STATUSES = tuple(status.value for status in CallStatus)
+SOURCES = tuple(source.value for source in CallSource)
+UNKNOWN = CallStatus.UNKNOWN.value
+
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One call. The fields are the columns of RequestAuditEntry; texts are cut and cleaned, numbers kept in range.
+
+    Status `unknown` is a call that is about to be made, and what remains if this process dies during it.
+
+    Raises: ValueError for a status or source that does not exist and for a time without a zone: errors of ours.
+    """
+
+    id: uuid.UUID = msgspec.field(default_factory=ids.new_log_id)
+    timestamp: datetime = msgspec.field(default_factory=clock.now)
+    org_id: uuid.UUID
+    user_id: str
+    user_label: str
+    vendor: str = ""
+    tool: str = ""
+    source: str
+    status: str = UNKNOWN
+    error_code: str = ""
+    duration_ms: int = 0
+    vendor_ms: int = 0
+    credential_scope: str = ""
+    credential_name: str = ""
+    cached: bool = False
+    client_id: str = ""
+    client_name: str = ""
+    ip_address: str = ""
+    request_id: str
+    request_bytes: int = 0
+    response_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        # This runs for every call: one look at all texts together, and the slow way only when something is wrong.
+        texts = _texts_of(self)
+        if not "".join(texts).isprintable() or any(map(gt, map(len, texts), _WIDTHS_IN_ORDER)):
+            for name, width in WIDTHS.items():
+                self._keep(name, plain_text(getattr(self, name), max_characters=width))
+        counts = _counts_of(self)
+        if min(counts) < 0 or max(counts) > MAX_INTEGER or not all(type(count) is int for count in counts):
+            for name in _COUNTS:
+                self._keep(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
+        if self.status not in STATUSES or self.source not in SOURCES:
+            raise ValueError("no such status or source of a call")
+        if self.timestamp.tzinfo is not UTC:
+            if self.timestamp.tzinfo is None:
+                raise ValueError("the time of a call needs its zone")
+            self._keep("timestamp", self.timestamp.astimezone(UTC))
+
+    def _keep(self, name: str, value: object) -> None:
+        force_setattr(self, name, value)
+
+
+COLUMNS = CallRecord.__struct_fields__

@@ -1,0 +1,10 @@
+"""Addresses of pages about what happened."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from audit.pages.request_log import RequestLogPage
+
+app_name = "audit_pages"
+urlpatterns = [path("orgs/<uuid:org_id>/audit", RequestLogPage.as_view(), name="request-log")]

@@ -1,0 +1,61 @@
+"""Admin audit rows, written in the transaction that makes the change: both happen or neither does."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from math import isfinite
+
+import structlog
+from django.db import transaction
+
+from audit.actor import Actor, Target
+from audit.event_types import EventType
+from audit.models import AdminAuditEntry
+from audit.plain_text import plain_text
+from gateway.lib.masking import mask_text
+
+METADATA_TEXT_CHARACTERS = 1_000
+METADATA_DEPTH = 4
+
+
+def record_admin(
+    event_type: EventType,
+    *,
+    org_id: uuid.UUID,
+    actor: Actor,
+    target: Target | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> AdminAuditEntry:
+    """The row exists if and only if the caller's transaction commits.
+
+    `metadata` holds plain values (text, numbers, booleans, None, lists and mappings of them; anything else as text) and
+    never a secret. Address and request id come from the log context.
+    Raises: RuntimeError outside a transaction: a row without its change, or the reverse, would be possible.
+    Spec: §2 · D81, D82
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("an admin audit row belongs in the transaction that makes the change")
+    context = structlog.contextvars.get_contextvars()
+    return AdminAuditEntry.objects.create(
+        org_id=org_id,
+        event_type=EventType(event_type).value,
+        actor_id=plain_text(actor.id, max_characters=120),
+        actor_label=plain_text(actor.label, max_characters=200),
+        target_id=plain_text(target.id, max_characters=120) if target else "",
+        target_label=plain_text(target.label, max_characters=200) if target else "",
+        metadata=_plain(metadata or {}, METADATA_DEPTH),
+        ip_address=plain_text(str(context.get("ip_address", "")), max_characters=45),
+        request_id=plain_text(str(context.get("request_id", "")), max_characters=64),
+    )
+
+
+def _plain(value: object, depth: int) -> object:
+    """`value` as JSON that the database takes, without secret-shaped text."""
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if depth > 0 and isinstance(value, Mapping):
+        return {plain_text(str(name), max_characters=100): _plain(part, depth - 1) for name, part in value.items()}
+    if depth > 0 and isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part, depth - 1) for part in value]
+    return plain_text(mask_text(str(value)), max_characters=METADATA_TEXT_CHARACTERS)

@@ -1,0 +1,284 @@
+"""Group commit of call records: a call is answered only after its row is durable, and calls that wait share a commit.
+
+One thread owns one connection. While it commits, the records of other calls gather; they are the next batch. A lone
+call is committed at once; only while batches hold several records anyway, and commits are dear, a moment is waited for
+more of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from audit.call_record import UNKNOWN, CallRecord
+from audit.sink import RecordRefused, Sink, open_sink
+
+DEADLINE_S = 5.0
+MAX_BATCH = 512
+MAX_WAITING = 20_000
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
+logger = structlog.get_logger(__name__)
+
+
+class AuditUnavailable(Exception):
+    """The record is not known to be durable: the call it speaks of must not be answered as if it were. Spec: D80"""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStats:
+    """What the writer has done since this process started; `last_commit_ms` is the time the database took."""
+
+    batches: int = 0
+    rows: int = 0
+    largest_batch: int = 0
+    last_commit_ms: float = 0.0
+    refused: int = 0  # turned away at a full queue, out of time, or not storable
+    faults: int = 0  # connections given up
+    waiting: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A record, and who waits for it where."""
+
+    record: CallRecord
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[None]
+    expires_at: float  # on the monotonic clock
+
+
+class AuditWriter:
+    """Keeps call records. One per process; any number of event loops and threads may write to it."""
+
+    def __init__(
+        self,
+        *,
+        open_sink: Callable[[], Sink] = open_sink,
+        deadline_s: float = DEADLINE_S,
+        max_batch: int = MAX_BATCH,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
+        self._open_sink = open_sink
+        self._deadline_s = deadline_s
+        self._max_batch = max_batch
+        self._max_waiting = max_waiting
+        self._sink: Sink | None = None
+        self._begin()
+        _writers.add(self)
+
+    def _begin(self) -> None:
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._stats = WriterStats()
+        self._refused = 0
+        self._failing_since: float | None = None
+        self._batch_size = 0
+
+    def start(self) -> None:
+        """The thread runs. The first write() does the same: after a fork the child's own thread starts there."""
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="audit-writer", daemon=True)
+                self._thread.start()
+
+    async def write(self, record: CallRecord) -> None:
+        """The record is committed. A caller that is cancelled stops waiting; its record is written all the same.
+
+        Raises: AuditUnavailable when it could not be committed in time, or cannot be at all.
+        """
+        if self._thread is None:
+            self.start()
+        if self._closed or self._queue.qsize() >= self._max_waiting:
+            self._count_refused(1)
+            raise AuditUnavailable("the audit log takes no more records now")
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        # The thread looks at deadlines between attempts; this one holds while an attempt hangs.
+        alarm = loop.call_later(self._deadline_s, _fail, (future,), "the audit log did not answer in time")
+        self._queue.put(_Waiting(record, loop, future, time.monotonic() + self._deadline_s))
+        try:
+            await future
+        finally:
+            alarm.cancel()
+
+    async def aclose(self) -> None:
+        """What waits is committed as far as the deadlines allow, and the connection closed. write() then refuses."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(thread.join, self._deadline_s + 1)
+
+    def stats(self) -> WriterStats:
+        """The figures so far."""
+        return replace(self._stats, refused=self._refused, waiting=self._queue.qsize())
+
+    def abandon(self) -> None:
+        """As new, without touching what the parent of this process left behind."""
+        _abandoned.append(self._sink)
+        self._sink = None
+        self._begin()
+
+    # --- what follows runs in the thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            try:
+                self._commit(batch)
+            except Exception:
+                # A fault of ours must not end the thread: every later call would be refused until a restart.
+                logger.exception("audit.batch_failed", records=len(batch))
+                self._refuse(batch, "the audit log failed")
+        self._drop_sink()
+        while not self._queue.empty():
+            if late := self._queue.get():
+                self._refuse([late], "the audit log is closed")
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Everything that waits, up to the largest batch; empty at the end. Blocks while there is nothing to do."""
+        batch: list[_Waiting] = []
+        while len(batch) < self._max_batch and not (batch and self._queue.empty()):
+            waiting = self._queue.get()
+            if waiting is None:
+                if batch:
+                    self._queue.put(None)  # these first, then the end
+                break
+            batch.append(waiting)
+            if len(batch) == 1 and self._batch_size > 1 and self._sink is not None:
+                time.sleep(self._sink.gather_s)
+        self._batch_size = len(batch)
+        return batch
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        """Every record of the batch is durable and its waiters told, or they are told that it is not."""
+        pause_s = FIRST_PAUSE_S
+        while batch := self._in_time(batch):
+            by_id = _by_id(batch)
+            try:
+                self._keep([_latest(group) for group in by_id.values()])
+            except RecordRefused as fault:
+                if len(by_id) > 1:
+                    for group in by_id.values():
+                        self._commit(group)
+                else:
+                    logger.error("audit.record_refused", record_id=str(batch[0].record.id), reason=str(fault))
+                    self._refuse(batch, "the audit log cannot store this record")
+                return
+            except Exception as fault:  # whatever a driver raises: the connection is not trusted any more
+                self._note_fault(fault)
+                time.sleep(max(0.0, min(pause_s, batch[-1].expires_at - time.monotonic())))
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            else:
+                _tell(batch, None)
+                return
+
+    def _keep(self, records: Sequence[CallRecord]) -> None:
+        if self._sink is None:
+            self._sink = self._open_sink()
+        began = time.perf_counter()
+        self._sink.commit(records)
+        stats = self._stats
+        self._stats = replace(
+            stats,
+            batches=stats.batches + 1,
+            rows=stats.rows + len(records),
+            largest_batch=max(stats.largest_batch, len(records)),
+            last_commit_ms=(time.perf_counter() - began) * 1000,
+        )
+        if self._failing_since is not None:
+            logger.warning("audit.recovered", after_s=round(time.monotonic() - self._failing_since, 1))
+            self._failing_since = None
+
+    def _note_fault(self, fault: Exception) -> None:
+        """One log line an outage. The driver's text stays out of it: it may quote the row."""
+        self._drop_sink()
+        self._stats = replace(self._stats, faults=self._stats.faults + 1)
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+            logger.error("audit.unavailable", fault=type(fault).__name__, sqlstate=getattr(fault, "sqlstate", None))
+
+    def _drop_sink(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.close()
+
+    def _in_time(self, batch: list[_Waiting]) -> list[_Waiting]:
+        now = time.monotonic()
+        if late := [waiting for waiting in batch if waiting.expires_at <= now]:
+            self._refuse(late, "the audit log did not answer in time")
+            return [waiting for waiting in batch if waiting.expires_at > now]
+        return batch
+
+    def _refuse(self, batch: Sequence[_Waiting], reason: str) -> None:
+        self._count_refused(len(batch))
+        _tell(batch, reason)
+
+    def _count_refused(self, count: int) -> None:
+        with self._lock:  # loops count at the door, the thread counts here
+            self._refused += count
+
+
+def _by_id(batch: Sequence[_Waiting]) -> dict[uuid.UUID, list[_Waiting]]:
+    groups: dict[uuid.UUID, list[_Waiting]] = {}
+    for waiting in batch:
+        groups.setdefault(waiting.record.id, []).append(waiting)
+    return groups
+
+
+def _latest(group: Sequence[_Waiting]) -> CallRecord:
+    """Of an intent and its outcome in one batch, the outcome: one statement may touch a row only once."""
+    finished = [waiting.record for waiting in group if waiting.record.status != UNKNOWN]
+    return finished[0] if finished else group[-1].record
+
+
+def _tell(batch: Sequence[_Waiting], reason: str | None) -> None:
+    """Wake every waiter, with one call into each loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for waiting in batch:
+        by_loop.setdefault(waiting.loop, []).append(waiting.future)
+    for loop, futures in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+            if reason is None:
+                loop.call_soon_threadsafe(_succeed, futures)
+            else:
+                loop.call_soon_threadsafe(_fail, futures, reason)
+
+
+def _succeed(futures: Iterable[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
+
+
+def _fail(futures: Iterable[asyncio.Future[None]], reason: str) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(AuditUnavailable(reason))
+
+
+_writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()
+_abandoned: list[Sink | None] = []
+
+
+def _begin_again_after_fork() -> None:
+    """A child has none of its parent's threads. The connection is kept, unused: closing it would end the parent's."""
+    for writer in _writers:
+        writer.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again_after_fork)

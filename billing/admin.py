@@ -1,0 +1,19 @@
+"""Subscriptions for support staff; set_subscription changes them, and writes it down."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from billing.models import Subscription
+from gateway.web.read_only_admin import ReadOnlyAdmin
+
+
+@admin.register(Subscription)
+class SubscriptionAdmin(ReadOnlyAdmin):
+    """States."""
+
+    fields = ("organization", "status", "past_due_since", "service_clients", "updated_at")
+    list_display = ("organization", "status", "service_clients", "updated_at")
+    list_filter = ("status",)
+    list_select_related = ("organization",)
+    search_fields = ("organization__name", "=organization__id")

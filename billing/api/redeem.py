@@ -1,0 +1,42 @@
+"""Redeem codes over the API: legacy, and still polite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing import redeem
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Text
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs.roles import Role
+
+
+class CodeIn(serializers.Serializer[Any]):
+    """The code as printed."""
+
+    code = Text(required=False, allow_blank=True, allow_null=True, default="", max_length=200)
+
+
+class RedeemCode(OrgView):
+    """POST /api/orgs/:orgId/redeem-code. Spec: §4.4, §8 · D94"""
+
+    gates = {"POST": Gate(Role.OWNER, limit=settings.REDEEM_CODE)}
+    shapes = {
+        "POST": Shape(
+            "Redeem a code of the time before the one plan",
+            body=CodeIn,
+            status=204,
+            refusals={409: "The plan of this code is already active.", 422: "Nobody issued this code."},
+        )
+    }
+
+    def post(self, request: Request, org_id: str) -> Response:
+        """Always refuses; the status says why."""
+        redeem.redeem_code(code=self.fields["code"] or "")
+        return self.answer()

@@ -1,0 +1,44 @@
+"""Set an organization's subscription by hand, where no payment provider does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from audit import actor
+from billing import services
+from billing.states import SubscriptionStatus
+from gateway.lib import ids
+from orgs import selectors
+
+
+class Command(BaseCommand):
+    """Find the organization, ask the service, say what is true now."""
+
+    help = "Set the subscription of organization ORG_ID to STATUS."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The organization, the state, and the exception for service account keys."""
+        parser.add_argument("org_id", metavar="ORG_ID")
+        parser.add_argument("status", metavar="STATUS", choices=[status.value for status in SubscriptionStatus])
+        parser.add_argument(
+            "--service-clients",
+            choices=["plan", "yes", "no"],
+            default="plan",
+            help="whether agent keys may be made: as the plan says (default), always, or never",
+        )
+
+    def handle(self, *args: Any, org_id: str, status: str, service_clients: str, **options: Any) -> None:
+        """Exit status 1 when there is no such organization."""
+        key = ids.parse_id(org_id)
+        organization = selectors.organization(key) if key else None
+        if organization is None:
+            raise CommandError(f"There is no organization {org_id}.")
+        services.set_subscription(
+            actor=actor.system("set_subscription"),
+            organization=organization,
+            status=SubscriptionStatus(status),
+            service_clients={"plan": None, "yes": True, "no": False}[service_clients],
+        )
+        self.stdout.write(f"{organization.name}: {status}")

@@ -1,0 +1,32 @@
+"""One organization's subscription."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from billing.states import SubscriptionStatus
+from gateway.lib import clock
+
+STATUS_CHOICES = [(status.value, status.value.replace("_", " ").capitalize()) for status in SubscriptionStatus]
+
+
+class Subscription(models.Model):
+    """The state that the payment provider or an operator set last. No row: never subscribed. Spec: D39, D42"""
+
+    organization = models.OneToOneField("orgs.Organization", models.CASCADE, related_name="subscription")
+    status = models.CharField(max_length=16, choices=STATUS_CHOICES, default=SubscriptionStatus.NONE.value)
+    past_due_since = models.DateTimeField(null=True, blank=True)
+    # An exception for one customer, either way; null follows the plan.
+    service_clients = models.BooleanField(null=True, blank=True)
+    updated_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(status__in=[status.value for status in SubscriptionStatus]),
+                name="subscription_status",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.organization_id}: {self.status}"

@@ -1,0 +1,39 @@
+"""Changing a subscription's state, by an operator's hand. The row, its audit entry and its date move together."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from audit.actor import Actor
+from audit.event_types import EventType
+from audit.record import record_admin
+from billing.models import Subscription
+from billing.states import PlanState, SubscriptionStatus, plan_state
+from gateway.lib import clock
+from orgs.models import Organization
+
+
+@transaction.atomic
+def set_subscription(
+    *, actor: Actor, organization: Organization, status: SubscriptionStatus, service_clients: bool | None = None
+) -> Subscription:
+    """The subscription stands at `status`; `service_clients` overrides the plan for service account keys, None not.
+
+    Going past due starts the grace period, and staying so does not start it again.   Spec: D39, D41, D42
+    """
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
+    row = Subscription.objects.filter(organization=organization).first() or Subscription(organization=organization)
+    now = clock.now()
+    before = plan_state(SubscriptionStatus(row.status), row.past_due_since, now)
+    row.status, row.service_clients, row.updated_at = status.value, service_clients, now
+    row.past_due_since = (row.past_due_since or now) if status is SubscriptionStatus.PAST_DUE else None
+    row.save()
+    after = plan_state(status, row.past_due_since, now)
+    record_admin(
+        EventType.BILLING_ACTIVATED if after is PlanState.ACTIVE else EventType.BILLING_LAPSED,
+        org_id=organization.id,
+        actor=actor,
+        target=organization.as_target(),
+        metadata={"status": status.value, "was": before.value, "serviceClients": service_clients},
+    )
+    return row

@@ -1,0 +1,37 @@
+"""Pure: the payment provider's words for a subscription, and what they come to: active or lapsed. Spec: D39"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+# The provider retries a failed payment for about a week; a customer whose card expired keeps working meanwhile.
+PAST_DUE_GRACE = timedelta(days=7)
+
+
+class SubscriptionStatus(StrEnum):
+    """The provider's vocabulary, and `none` for an organization that never subscribed."""
+
+    NONE = "none"
+    INCOMPLETE = "incomplete"
+    TRIALING = "trialing"
+    ACTIVE = "active"
+    PAST_DUE = "past_due"
+    UNPAID = "unpaid"
+    CANCELED = "canceled"
+    PAUSED = "paused"
+
+
+class PlanState(StrEnum):
+    """What anybody outside is told."""
+
+    ACTIVE = "active"
+    LAPSED = "lapsed"
+
+
+def plan_state(status: SubscriptionStatus, past_due_since: datetime | None, now: datetime) -> PlanState:
+    """Active in trial, when paid, and for seven days after the first failed payment. Spec: D39"""
+    if status in {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING}:
+        return PlanState.ACTIVE
+    in_grace = past_due_since is not None and now - past_due_since <= PAST_DUE_GRACE
+    return PlanState.ACTIVE if status is SubscriptionStatus.PAST_DUE and in_grace else PlanState.LAPSED

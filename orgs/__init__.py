@@ -1,0 +1,1 @@
+"""People and organizations: who belongs where, and what each may use."""

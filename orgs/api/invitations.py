@@ -1,0 +1,104 @@
+"""Invitations over the API. Accepting one is a page's address: orgs.pages.invite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.lib import clock, ids
+from gateway.lib.errors import NotFound
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Text, Timestamp, WholeNumber
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.models import Invitation, InvitationState
+from orgs.roles import Role
+from orgs.services import invitations
+
+
+class InvitationOut(serializers.Serializer[Any]):
+    """An invitation with its link. Spec: §2 Invitation · D50, D51"""
+
+    id = serializers.UUIDField()
+    token = serializers.CharField(allow_null=True, help_text="Null when its sealing key is not configured any more.")
+    inviteUrl = serializers.CharField(allow_null=True)
+    expiresAt = Timestamp()
+    maxUses = serializers.IntegerField()
+    useCount = serializers.IntegerField()
+    email = serializers.CharField(allow_null=True)
+    createdBy = serializers.UUIDField(allow_null=True)
+    createdAt = Timestamp()
+    status = serializers.ChoiceField([state.value for state in InvitationState])
+
+
+class InvitationIn(serializers.Serializer[Any]):
+    """All optional. Spec: D49"""
+
+    email = Text(required=False, allow_null=True, allow_blank=True, max_length=254)
+    maxUses = WholeNumber(required=False, min_value=1, max_value=settings.INVITATION_MAX_USES)
+    expiresInDays = WholeNumber(required=False, min_value=1, max_value=settings.INVITATION_MAX_DAYS)
+
+
+def invitation_body(invitation: Invitation) -> dict[str, Any]:
+    """What InvitationOut renders."""
+    token = invitations.token_of(invitation)
+    return {
+        "id": invitation.id,
+        "token": token,
+        "inviteUrl": None if token is None else f"{settings.BASE_URL}/invite/{token}",
+        "expiresAt": invitation.expires_at,
+        "maxUses": invitation.max_uses,
+        "useCount": invitation.use_count,
+        "email": invitation.email or None,
+        "createdBy": invitation.created_by_id,
+        "createdAt": invitation.created_at,
+        "status": invitation.state(clock.now()).value,
+    }
+
+
+class InvitationList(OrgView):
+    """GET, POST /api/orgs/:orgId/invitations. Spec: §4.4 · D48-D51"""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
+    }
+    shapes = {
+        "GET": Shape("Pending invitations, newest first", answer=InvitationOut, many=True),
+        "POST": Shape("Create an invitation", body=InvitationIn, answer=InvitationOut, status=201),
+    }
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """Those that can still be accepted."""
+        return self.answer([invitation_body(row) for row in selectors.pending_invitations(self.organization)])
+
+    def post(self, request: Request, org_id: str) -> Response:
+        """Create one."""
+        created = invitations.create_invitation(
+            actor=self.actor,
+            organization=self.organization,
+            email=self.fields.get("email"),
+            max_uses=self.fields.get("maxUses", 1),
+            expires_in_days=self.fields.get("expiresInDays"),
+        )
+        return self.answer(invitation_body(created))
+
+
+class InvitationDetail(OrgView):
+    """DELETE /api/orgs/:orgId/invitations/:id. Spec: §4.4 · D9"""
+
+    gates = {"DELETE": Gate(Role.ADMIN)}
+    shapes = {"DELETE": Shape("Revoke an invitation", status=204)}
+
+    def delete(self, request: Request, org_id: str, invitation_id: str) -> Response:
+        """Revoke it."""
+        key = ids.parse_id(invitation_id)
+        if key is None:
+            raise NotFound
+        invitations.revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=key)
+        return self.answer()

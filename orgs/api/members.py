@@ -1,0 +1,82 @@
+"""Members over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.lib import ids
+from gateway.lib.errors import Invalid, NotFound
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Text, Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.roles import ROLE_CHOICES, Role
+from orgs.services import members
+
+
+class MemberOut(serializers.Serializer[Any]):
+    """A member. Spec: §2 Member · D43"""
+
+    id = serializers.UUIDField(source="user_id", help_text="The same as userId.")
+    userId = serializers.UUIDField(source="user_id")
+    email = serializers.CharField(source="user.email")
+    name = serializers.CharField(source="user.name")
+    role = serializers.ChoiceField(ROLE_CHOICES)
+    joinedAt = Timestamp(source="joined_at")
+
+
+class RoleIn(serializers.Serializer[Any]):
+    """The new role: admin or member."""
+
+    role = Text()
+
+
+class MemberList(OrgView):
+    """GET /api/orgs/:orgId/members. Spec: §4.4 · D43"""
+
+    gates = {"GET": Gate(Role.MEMBER)}
+    shapes = {"GET": Shape("Its members, earliest first", answer=MemberOut, many=True)}
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """Everybody."""
+        return self.answer(selectors.members(self.organization))
+
+
+class MemberDetail(OrgView):
+    """DELETE /api/orgs/:orgId/members/:userId. Spec: §4.4 · D45"""
+
+    gates = {"DELETE": Gate(Role.ADMIN)}
+    shapes = {"DELETE": Shape("Remove a member", status=204, refusals={409: "The last owner stays."})}
+
+    def delete(self, request: Request, org_id: str, user_id: str) -> Response:
+        """Remove."""
+        key = ids.parse_id(user_id)
+        if key is None:
+            raise NotFound
+        members.remove_member(actor=self.actor, organization=self.organization, user_id=key)
+        return self.answer()
+
+
+class MemberRole(OrgView):
+    """PATCH /api/orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
+
+    gates = {"PATCH": Gate(Role.OWNER)}
+    shapes = {"PATCH": Shape("Make a member admin or member", body=RoleIn, answer=MemberOut)}
+
+    def patch(self, request: Request, org_id: str, user_id: str) -> Response:
+        """Change the role."""
+        key = ids.parse_id(user_id)
+        if key is None:
+            raise NotFound
+        if self.fields["role"] not in {Role.ADMIN.value, Role.MEMBER.value}:
+            raise Invalid(fields={"role": ["Must be admin or member."]})
+        return self.answer(
+            members.change_role(
+                actor=self.actor, organization=self.organization, user_id=key, role=Role(self.fields["role"])
+            )
+        )

@@ -1,0 +1,129 @@
+"""Organizations over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing import entitlements
+from gateway.web.api_view import ApiView, OrgView
+from gateway.web.fields import Name, Text, Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.models import Membership, Organization
+from orgs.roles import ROLE_CHOICES, Role
+from orgs.services import organizations
+
+
+class SettingsOut(serializers.Serializer[Any]):
+    """Settings of an organization."""
+
+    defaultServerAccess = serializers.ChoiceField(Organization.DefaultServerAccess.values)
+
+
+class OrganizationOut(serializers.Serializer[Any]):
+    """An organization as its member sees it. Spec: §2 Organization · D31"""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    settings = SettingsOut()
+    role = serializers.ChoiceField(ROLE_CHOICES, help_text="Your role.")
+    subscriptionStatus = serializers.ChoiceField(["active", "lapsed"])
+    createdAt = Timestamp()
+
+
+class OrganizationIn(serializers.Serializer[Any]):
+    """Its name."""
+
+    name = Name()
+
+
+class SettingsIn(serializers.Serializer[Any]):
+    """All of its settings."""
+
+    defaultServerAccess = Text()
+
+
+def organization_body(organization: Organization, membership: Membership) -> dict[str, Any]:
+    """What OrganizationOut renders."""
+    return {
+        "id": organization.id,
+        "name": organization.name,
+        "settings": {"defaultServerAccess": organization.default_server_access},
+        "role": membership.role,
+        "subscriptionStatus": entitlements.state(organization).value,
+        "createdAt": organization.created_at,
+    }
+
+
+class OrganizationList(ApiView):
+    """GET, POST /api/orgs. Spec: §4.4 · D31, D32, D36"""
+
+    gates = {"GET": Gate(), "POST": Gate()}
+    shapes = {
+        "GET": Shape("Your organizations, earliest first", answer=OrganizationOut, many=True),
+        "POST": Shape(
+            "Create an organization",
+            body=OrganizationIn,
+            answer=OrganizationOut,
+            status=201,
+            refusals={409: "You already own as many organizations as one person may."},
+        ),
+    }
+
+    def get(self, request: Request) -> Response:
+        """Where the person belongs."""
+        rows = selectors.memberships(self.actor).select_related("organization__subscription")
+        return self.answer([organization_body(row.organization, row) for row in rows])
+
+    def post(self, request: Request) -> Response:
+        """Create; the creator owns it."""
+        created = organizations.create_organization(actor=self.actor, name=self.fields["name"])
+        return self.answer(organization_body(created, created.memberships.get(user=self.actor)))
+
+
+class OrganizationDetail(OrgView):
+    """GET, PATCH, DELETE /api/orgs/:orgId. Spec: §4.4 · D37, D38"""
+
+    gates = {"GET": Gate(Role.MEMBER), "PATCH": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
+    shapes = {
+        "GET": Shape("One organization", answer=OrganizationOut),
+        "PATCH": Shape("Rename it", body=OrganizationIn, answer=OrganizationOut),
+        "DELETE": Shape("Delete it with everything in it", status=204),
+    }
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """As the member sees it."""
+        return self.answer(organization_body(self.organization, self.membership))
+
+    def patch(self, request: Request, org_id: str) -> Response:
+        """Rename."""
+        renamed = organizations.rename_organization(
+            actor=self.actor, organization=self.organization, name=self.fields["name"]
+        )
+        return self.answer(organization_body(renamed, self.membership))
+
+    def delete(self, request: Request, org_id: str) -> Response:
+        """Delete."""
+        organizations.delete_organization(actor=self.actor, organization=self.organization)
+        return self.answer()
+
+
+class OrganizationSettings(OrgView):
+    """PATCH /api/orgs/:orgId/settings. Spec: §4.4 · D38"""
+
+    gates = {"PATCH": Gate(Role.OWNER)}
+    shapes = {"PATCH": Shape("Change its settings", body=SettingsIn, answer=OrganizationOut)}
+
+    def patch(self, request: Request, org_id: str) -> Response:
+        """Store the settings."""
+        changed = organizations.update_settings(
+            actor=self.actor,
+            organization=self.organization,
+            default_server_access=self.fields["defaultServerAccess"],
+        )
+        return self.answer(organization_body(changed, self.membership))

@@ -1,0 +1,139 @@
+"""Teams over the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credentials.selectors import vendors_by_team
+from gateway.lib import ids
+from gateway.lib.errors import NotFound
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Name, Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.models import Organization, Team
+from orgs.roles import Role
+from orgs.services import teams
+
+_TAKEN = {409: "Another team has this name."}
+
+
+class TeamOut(serializers.Serializer[Any]):
+    """A team. Spec: §2 Team · D60"""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    memberCount = serializers.IntegerField()
+    vendors = serializers.ListField(child=serializers.CharField(), help_text="With credentials of this team.")
+    createdAt = Timestamp()
+
+
+class TeamIn(serializers.Serializer[Any]):
+    """Its name."""
+
+    name = Name()
+
+
+class TeamMemberOut(serializers.Serializer[Any]):
+    """Who is in which team."""
+
+    teamId = serializers.UUIDField(source="team_id")
+    userId = serializers.UUIDField(source="membership.user_id")
+
+
+def team_body(team: Team, member_count: int, vendors: Mapping[UUID, list[str]]) -> dict[str, Any]:
+    """What TeamOut renders."""
+    return {
+        "id": team.id,
+        "name": team.name,
+        "memberCount": member_count,
+        "vendors": vendors.get(team.id, []),
+        "createdAt": team.created_at,
+    }
+
+
+def _one(organization: Organization, team_id: UUID) -> dict[str, Any]:
+    team = selectors.team(organization, str(team_id))
+    return team_body(team, team.member_count, vendors_by_team(organization))  # type: ignore[attr-defined]
+
+
+class TeamList(OrgView):
+    """GET, POST /api/orgs/:orgId/teams. Spec: §4.7 · D60"""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
+    shapes = {
+        "GET": Shape("Its teams by name", answer=TeamOut, many=True),
+        "POST": Shape("Create a team", body=TeamIn, answer=TeamOut, status=201, refusals=_TAKEN),
+    }
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """All of them."""
+        vendors = vendors_by_team(self.organization)
+        rows: Any = selectors.teams(self.organization)
+        return self.answer([team_body(team, team.member_count, vendors) for team in rows])
+
+    def post(self, request: Request, org_id: str) -> Response:
+        """Create one."""
+        team = teams.create_team(actor=self.actor, organization=self.organization, name=self.fields["name"])
+        return self.answer(team_body(team, 0, {}))
+
+
+class TeamDetail(OrgView):
+    """PATCH, DELETE /api/orgs/:orgId/teams/:teamId. Spec: §4.7 · D60, D61"""
+
+    gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.OWNER)}
+    shapes = {
+        "PATCH": Shape("Rename a team", body=TeamIn, answer=TeamOut, refusals=_TAKEN),
+        "DELETE": Shape("Delete a team with its grants and credentials", status=204),
+    }
+
+    def patch(self, request: Request, org_id: str, team_id: str) -> Response:
+        """Rename it."""
+        team = teams.rename_team(
+            actor=self.actor, organization=self.organization, team_id=_id(team_id), name=self.fields["name"]
+        )
+        return self.answer(_one(self.organization, team.id))
+
+    def delete(self, request: Request, org_id: str, team_id: str) -> Response:
+        """Delete it."""
+        teams.delete_team(actor=self.actor, organization=self.organization, team_id=_id(team_id))
+        return self.answer()
+
+
+class TeamMember(OrgView):
+    """PUT, DELETE /api/orgs/:orgId/teams/:teamId/members/:userId. Spec: §4.7 · D9, D10"""
+
+    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    shapes = {
+        "PUT": Shape("Put a member into a team", answer=TeamMemberOut),
+        "DELETE": Shape("Take a member out of a team", status=204),
+    }
+
+    def put(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:
+        """Add."""
+        return self.answer(
+            teams.add_team_member(
+                actor=self.actor, organization=self.organization, team_id=_id(team_id), user_id=_id(user_id)
+            )
+        )
+
+    def delete(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:
+        """Take out; 204 also for somebody who was not in it."""
+        teams.remove_team_member(
+            actor=self.actor, organization=self.organization, team_id=_id(team_id), user_id=_id(user_id)
+        )
+        return self.answer()
+
+
+def _id(text: str) -> UUID:
+    key = ids.parse_id(text)
+    if key is None:
+        raise NotFound
+    return key

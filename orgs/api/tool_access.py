@@ -1,0 +1,86 @@
+"""Tool allowlists over the API. What the vendor offers is asked elsewhere: proxy.api.discover."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Texts, Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.roles import ROLE_CHOICES, Role
+from orgs.services import tool_access
+from orgs.services.server_access import require_vendor
+
+
+class AllowlistOut(serializers.Serializer[Any]):
+    """The list of one role. Spec: D75"""
+
+    role = serializers.ChoiceField(ROLE_CHOICES)
+    tools = serializers.ListField(child=serializers.CharField())
+    updatedAt = Timestamp(source="updated_at")
+    updatedBy = serializers.UUIDField(source="updated_by_id", allow_null=True)
+
+
+class AllowlistSetOut(serializers.Serializer[Any]):
+    """The list as it was stored. Spec: D76"""
+
+    vendor = serializers.CharField()
+    role = serializers.ChoiceField(ROLE_CHOICES)
+    tools = serializers.ListField(child=serializers.CharField())
+    updatedAt = Timestamp(source="updated_at")
+
+
+class ToolsIn(serializers.Serializer[Any]):
+    """The only tools that the role may call; an empty list allows none."""
+
+    tools = Texts(max_length=settings.ALLOWLIST_TOOLS, max_characters=settings.TOOL_NAME_CHARACTERS)
+
+
+class ToolAccess(OrgView):
+    """GET /api/orgs/:orgId/tool-access/:vendor. Spec: §4.9 · D75"""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    shapes = {
+        "GET": Shape("The lists of a vendor; a role without one may call everything", answer=AllowlistOut, many=True)
+    }
+
+    def get(self, request: Request, org_id: str, vendor: str) -> Response:
+        """By role."""
+        rows = selectors.allowlist_rows(self.organization, vendor)
+        if not rows:
+            require_vendor(vendor)
+        return self.answer(rows)
+
+
+class RoleToolAccess(OrgView):
+    """PUT, DELETE /api/orgs/:orgId/tool-access/:vendor/:role. Spec: §4.9 · D9, D76"""
+
+    gates = {"PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
+    shapes = {
+        "PUT": Shape("Let a role call these tools only", body=ToolsIn, answer=AllowlistSetOut),
+        "DELETE": Shape("Let a role call every tool", status=204),
+    }
+
+    def put(self, request: Request, org_id: str, vendor: str, role: str) -> Response:
+        """Set the list."""
+        return self.answer(
+            tool_access.set_allowlist(
+                actor=self.actor,
+                organization=self.organization,
+                vendor=vendor,
+                role=role,
+                tools=self.fields["tools"],
+            )
+        )
+
+    def delete(self, request: Request, org_id: str, vendor: str, role: str) -> Response:
+        """Clear it; 204 also when there was none."""
+        tool_access.clear_allowlist(actor=self.actor, organization=self.organization, vendor=vendor, role=role)
+        return self.answer()

@@ -1,0 +1,42 @@
+"""Addresses of the management API of organizations."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from orgs.api import invitations, members, organizations, profile, server_access, teams, tool_access
+
+app_name = "orgs_api"
+_ORG = "orgs/<str:org_id>"
+urlpatterns = [
+    path("profile", profile.Profile.as_view(), name="profile"),
+    path("orgs", organizations.OrganizationList.as_view(), name="organizations"),
+    path(_ORG, organizations.OrganizationDetail.as_view(), name="organization"),
+    path(f"{_ORG}/settings", organizations.OrganizationSettings.as_view(), name="settings"),
+    path(f"{_ORG}/members", members.MemberList.as_view(), name="members"),
+    path(f"{_ORG}/members/<str:user_id>", members.MemberDetail.as_view(), name="member"),
+    path(f"{_ORG}/members/<str:user_id>/role", members.MemberRole.as_view(), name="member-role"),
+    path(f"{_ORG}/invitations", invitations.InvitationList.as_view(), name="invitations"),
+    path(f"{_ORG}/invitations/<str:invitation_id>", invitations.InvitationDetail.as_view(), name="invitation"),
+    path(f"{_ORG}/teams", teams.TeamList.as_view(), name="teams"),
+    path(f"{_ORG}/teams/<str:team_id>", teams.TeamDetail.as_view(), name="team"),
+    path(f"{_ORG}/teams/<str:team_id>/members/<str:user_id>", teams.TeamMember.as_view(), name="team-member"),
+    path(f"{_ORG}/server-access", server_access.ServerAccess.as_view(), name="server-access"),
+    path(
+        f"{_ORG}/members/<str:user_id>/server-access",
+        server_access.MemberServerAccess.as_view(),
+        name="member-server-access",
+    ),
+    path(
+        f"{_ORG}/members/<str:user_id>/server-access/<str:vendor>",
+        server_access.MemberVendor.as_view(),
+        name="member-vendor",
+    ),
+    path(
+        f"{_ORG}/teams/<str:team_id>/server-access/<str:vendor>",
+        server_access.TeamVendor.as_view(),
+        name="team-vendor",
+    ),
+    path(f"{_ORG}/tool-access/<str:vendor>", tool_access.ToolAccess.as_view(), name="tool-access"),
+    path(f"{_ORG}/tool-access/<str:vendor>/<str:role>", tool_access.RoleToolAccess.as_view(), name="role-tool-access"),
+]

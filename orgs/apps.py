@@ -1,0 +1,10 @@
+"""The app that owns people, organizations and their grants."""
+
+from django.apps import AppConfig
+
+
+class OrgsConfig(AppConfig):
+    """Organizations."""
+
+    name = "orgs"
+    verbose_name = "Organizations"

@@ -1,0 +1,70 @@
+"""Pure: refusals that only organizations know."""
+
+from __future__ import annotations
+
+from gateway.lib.errors import Conflict, DomainError, Forbidden, NotFound
+
+
+class OrganizationLimit(Conflict):
+    """One person owns as many organizations as we allow. Spec: D36"""
+
+    code, message = "org_limit", "You already created as many organizations as one person may."
+
+
+class LastOwner(Conflict):
+    """An organization without an owner could not be administered any more. Spec: D45"""
+
+    code, message = "last_owner", "An organization needs an owner. Make somebody else owner first."
+
+
+class CannotChangeOwnRole(Forbidden):
+    """Nobody promotes or demotes themselves. Spec: §4.4 · D44"""
+
+    code, message = "cannot_change_own_role", "You cannot change your own role."
+
+
+class TeamNameTaken(Conflict):
+    """Another team of the organization has this name. Spec: D60"""
+
+    code, message = "team_name_taken", "A team of this organization already has this name."
+
+
+class LastClientGrant(Conflict):
+    """A service account whose list became empty would be restricted no more. Spec: D34"""
+
+    code = "last_grant"
+    message = (
+        "This is the last vendor on the service account's list. Delete the service account to stop it, or replace"
+        " its list by an empty one to let it use every connected vendor."
+    )
+
+
+class InvitationNotFound(NotFound):
+    """No such link, or it was revoked. Spec: D54"""
+
+    code, message = "invitation_not_found", "This invitation does not exist. Ask for a new link."
+
+
+class InvitationGone(DomainError):
+    """It was good once. Spec: D54"""
+
+    status = 410
+
+
+class InvitationExpired(InvitationGone):
+    """Its time is over. Spec: D54"""
+
+    code, message = "invitation_expired", "This invitation has expired. Ask for a new link."
+
+
+class InvitationUsed(InvitationGone):
+    """Everybody it was for has joined. Spec: D54"""
+
+    code, message = "invitation_used", "This invitation was already used. Ask for a new link."
+
+
+class InvitationEmailMismatch(Forbidden):
+    """It was made for another address. Spec: D54"""
+
+    code = "invitation_email_mismatch"
+    message = "This invitation is for another e-mail address. Sign in with that address, or ask for a new link."

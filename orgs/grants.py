@@ -1,0 +1,47 @@
+"""Pure: may a caller use a vendor, may a role call a tool. The same functions filter lists and refuse calls.
+
+Spec: §4.5, §4.9 · D33, D34, D75-D77
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orgs.principal import Principal, PrincipalKind
+from orgs.roles import Role
+
+Allowlists = Mapping[tuple[str, str], frozenset[str]]
+
+
+def person_may_use_vendor(
+    role: Role, granted_vendors: frozenset[str] | None, vendor: str, *, default_access_all: bool
+) -> bool:
+    """Owners and admins always; members by a grant, or by the organization's default."""
+    if role.at_least(Role.ADMIN) or default_access_all:
+        return True
+    return granted_vendors is not None and vendor in granted_vendors
+
+
+def may_use_vendor(
+    principal: Principal, vendor: str, *, default_access_all: bool, has_own_credential: bool = False
+) -> bool:
+    """A person by role, grant or default; a service account unless a list leaves the vendor out.
+
+    Credentials stored for the service account itself count as a grant: somebody meant it to use them.
+    """
+    if principal.kind is PrincipalKind.SERVICE:
+        return has_own_credential or principal.granted_vendors is None or vendor in principal.granted_vendors
+    return person_may_use_vendor(
+        principal.role, principal.granted_vendors, vendor, default_access_all=default_access_all
+    )
+
+
+def may_call_tool(principal: Principal, vendor: str, tool: str, allowlists: Allowlists) -> bool:
+    """Whether the caller's role may call the tool."""
+    return role_may_call_tool(principal.role, vendor, tool, allowlists)
+
+
+def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:
+    """Without a list for (vendor, role) every tool; with one, exactly the names on it, as the vendor spells them."""
+    allowed = allowlists.get((vendor, role.value))
+    return allowed is None or tool in allowed

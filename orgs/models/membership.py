@@ -1,0 +1,31 @@
+"""Who belongs to an organization, and as what."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from gateway.lib import clock
+from orgs.roles import ROLE_CHOICES, Role
+
+
+class Membership(models.Model):
+    """One person's place in one organization. Spec: §2 Member · D43"""
+
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=8, choices=ROLE_CHOICES, default=Role.MEMBER.value)
+    joined_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "user"], name="member_once_per_organization"),
+            models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="membership_role"),
+        ]
+
+    def has_role(self, role: Role) -> bool:
+        """Whether this member is `role` or more."""
+        return Role(self.role).at_least(role)
+
+    def __str__(self) -> str:
+        return f"{self.user_id} is {self.role} of {self.organization_id}"

@@ -1,0 +1,1 @@
+"""Pages about organizations and the person."""

@@ -1,0 +1,148 @@
+"""Where an invitation's link leads: a page that asks, and the POST that joins. Looking consumes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views import View
+
+from billing import entitlements
+from gateway.coordination.store import Admission
+from gateway.lib import clock
+from gateway.lib.errors import DomainError
+from gateway.web import rate
+from gateway.web.admission import pass_gate
+from gateway.web.api_errors import worded
+from gateway.web.gate import Gate
+from gateway.web.session import Unauthenticated
+from orgs.models import Invitation, InvitationState, Membership, User
+from orgs.selectors import membership_row, memberships
+from orgs.services.invitations import Accepted, accept_invitation, find_invitation
+
+_HEADINGS = {
+    402: "Nobody can join right now",
+    403: "This invitation is for somebody else",
+    404: "There is no such invitation",
+    410: "This invitation has ended",
+    429: "That was too often",
+}
+
+
+class InvitePage(View):
+    """GET, POST /invite/:token, for browsers and for scripts with a session (JSON). Spec: §4.4, §8 · D51-D56"""
+
+    gates = {"GET": Gate(), "POST": Gate(limit=settings.INVITATION_ACCEPT)}
+    http_method_names = ["get", "head", "post"]
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponse:
+        """What somebody is invited to, and a button. Scanners of links open this page too."""
+        try:
+            rate.count(request, settings.BACKSTOP)
+            invitation = find_invitation(token)
+        except DomainError as refusal:
+            return _refused_page(request, refusal)
+        return _page(request, invitation)
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponse:
+        """Join."""
+        is_browser = "text/html" in request.headers.get("Accept", "")
+        admission = None
+        try:
+            user = _signed_in(request)
+            admission = pass_gate(request, user, self.gates["POST"], None).admission
+            accepted = _accept(user, token)
+        except DomainError as refusal:
+            answer = _refused_by_page(request, refusal) if is_browser else _refused_by_json(request, refusal)
+        else:
+            answer = _joined(accepted, is_browser)
+        return _with_limits(answer, admission)
+
+
+def _signed_in(request: HttpRequest) -> User:
+    if not isinstance(request.user, User):
+        rate.count(request, settings.BACKSTOP)
+        raise Unauthenticated
+    return request.user
+
+
+def _accept(user: User, token: str) -> Accepted:
+    """New members are what the plan buys; who is one already needs none. Spec: D53, D56"""
+    invitation = find_invitation(token)
+    if membership_row(user.id, invitation.organization_id) is None:
+        entitlements.require_active(invitation.organization)
+    return accept_invitation(user=user, token=token)
+
+
+def _joined(accepted: Accepted, is_browser: bool) -> HttpResponse:
+    organization = accepted.membership.organization
+    if is_browser:
+        answer = redirect("orgs:overview", organization.id)
+        answer.status_code = 303
+        return answer
+    return JsonResponse(
+        {
+            "organization": {"id": str(organization.id), "name": organization.name},
+            "role": accepted.membership.role,
+            "alreadyMember": accepted.already_member,
+        }
+    )
+
+
+def _refused_by_json(request: HttpRequest, refusal: DomainError) -> HttpResponse:
+    body, headers = worded(request, refusal)
+    return JsonResponse(body, status=refusal.status, headers=headers)
+
+
+def _refused_by_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
+    if isinstance(refusal, Unauthenticated):
+        return redirect(_signin_url(request))
+    return _refused_page(request, refusal)
+
+
+def _refused_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
+    context = {"refusal": refusal, "page_title": _HEADINGS.get(refusal.status, "This did not work")}
+    _, headers = worded(request, refusal)
+    answer = _render(request, context, refusal.status)
+    for name, value in headers.items():
+        answer[name] = value
+    return answer
+
+
+def _page(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    state = invitation.state(clock.now())
+    joined: Membership | None = None
+    if isinstance(request.user, User):
+        joined = membership_row(request.user.id, invitation.organization_id)
+    context = {
+        "page_title": f"Join {invitation.organization.name}",
+        "inviting": invitation.organization,
+        "invitation": invitation,
+        "is_open": state is InvitationState.PENDING,
+        "is_expired": state is InvitationState.EXPIRED,
+        "joined": joined,
+        "signin_url": _signin_url(request),
+    }
+    is_over = state is not InvitationState.PENDING and joined is None
+    return _render(request, context, 410 if is_over else 200)
+
+
+def _render(request: HttpRequest, context: dict[str, Any], status: int) -> HttpResponse:
+    if isinstance(request.user, User):
+        context["memberships"] = memberships(request.user)
+    return render(request, "orgs/invite.html", context, status=status)
+
+
+def _signin_url(request: HttpRequest) -> str:
+    return f"{reverse('signin')}?{urlencode({'next': request.path})}"
+
+
+def _with_limits(answer: HttpResponse, admission: Admission | None) -> HttpResponse:
+    if admission is not None:
+        for name, value in rate.headers(admission).items():
+            answer.headers.setdefault(name, value)
+    return answer

@@ -1,0 +1,120 @@
+"""What pages and the hot path read of organizations. Each takes the person or the organization."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from django.db.models import Count, QuerySet
+
+from gateway.lib import clock, ids
+from gateway.lib.errors import NotFound
+from orgs.models import (
+    Invitation,
+    Membership,
+    Organization,
+    ServerAccessGrant,
+    Team,
+    TeamMembership,
+    ToolAllowlist,
+    User,
+)
+from orgs.roles import Role
+
+
+def memberships(user: User) -> QuerySet[Membership]:
+    """Where this person belongs, earliest first: the first is the primary organization. Spec: D35"""
+    return Membership.objects.select_related("organization").filter(user=user).order_by("joined_at", "id")
+
+
+def people_who_may(organization: Organization, role: Role) -> Sequence[str]:
+    """Names of those who have `role` or more, for "ask Ana or Bo"."""
+    wanted = [member.value for member in Role if member.at_least(role)]
+    rows = Membership.objects.select_related("user").filter(organization=organization, role__in=wanted)
+    return [row.user.name for row in rows.order_by("joined_at", "id")[:5]]
+
+
+def membership_row(user_id: uuid.UUID, org_id: uuid.UUID) -> Membership | None:
+    """The membership of an active person, for the hot path's snapshot."""
+    return (
+        Membership.objects.select_related("user", "organization")
+        .filter(user_id=user_id, organization_id=org_id, user__is_active=True)
+        .first()
+    )
+
+
+def organization(org_id: uuid.UUID) -> Organization | None:
+    """The organization's own row, for the hot path's snapshot."""
+    return Organization.objects.filter(id=org_id).first()
+
+
+def team_ids(membership: Membership) -> tuple[uuid.UUID, ...]:
+    """The member's teams, oldest team first: the order in which their credentials are tried. Spec: D67"""
+    rows = TeamMembership.objects.filter(membership=membership).order_by("team__created_at", "team_id")
+    return tuple(rows.values_list("team_id", flat=True))
+
+
+def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
+    """Vendors granted to the member or to one of its teams. Spec: D33"""
+    rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id)
+    own = rows.filter(membership=membership).values_list("vendor", flat=True)
+    shared = rows.filter(team_id__in=teams).values_list("vendor", flat=True)
+    return frozenset([*own, *shared])
+
+
+def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
+    """(vendor, role) to the only tools allowed; a pair without a list is absent. Spec: D75"""
+    rows = ToolAllowlist.objects.filter(organization_id=org_id).values_list("vendor", "role", "tools")
+    return {(vendor, role): frozenset(tools) for vendor, role, tools in rows}
+
+
+def members(organization: Organization) -> QuerySet[Membership]:
+    """Everybody in the organization with their names, earliest first. Spec: §4.4 · D43"""
+    rows = Membership.objects.select_related("user").filter(organization=organization)
+    return rows.order_by("joined_at", "id")
+
+
+def member(organization: Organization, user_id: str) -> Membership:
+    """One member by the person's id.
+
+    Raises: NotFound, for somebody of another organization as for nobody.   Spec: D4
+    """
+    key = ids.parse_id(user_id)
+    found = members(organization).filter(user_id=key).first() if key else None
+    if found is None:
+        raise NotFound
+    return found
+
+
+def pending_invitations(organization: Organization) -> QuerySet[Invitation]:
+    """Those that somebody can still accept, newest first. Spec: §4.4 · D51"""
+    return Invitation.objects.filter(organization=organization).pending(clock.now())
+
+
+def teams(organization: Organization) -> QuerySet[Team]:
+    """The teams by name, each with `member_count`. Spec: §4.7 · D60"""
+    rows = Team.objects.filter(organization=organization)
+    return rows.annotate(member_count=Count("team_memberships")).order_by("name", "id")
+
+
+def team(organization: Organization, team_id: str) -> Team:
+    """One team with its `member_count`.
+
+    Raises: NotFound, for another organization's as for none.   Spec: D4
+    """
+    key = ids.parse_id(team_id)
+    found = teams(organization).filter(pk=key).first() if key else None
+    if found is None:
+        raise NotFound
+    return found
+
+
+def grants(organization: Organization) -> QuerySet[ServerAccessGrant]:
+    """Every grant of the organization, oldest first. Spec: §4.5 · D57"""
+    rows = ServerAccessGrant.objects.select_related("membership").filter(organization=organization)
+    return rows.order_by("granted_at", "id")
+
+
+def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllowlist]:
+    """The vendor's lists, by role. Spec: §4.9 · D75"""
+    return ToolAllowlist.objects.filter(organization=organization, vendor=vendor).order_by("role")

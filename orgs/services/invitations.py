@@ -1,0 +1,184 @@
+"""Invitations: create, revoke, accept. A token is shown to admins and stored sealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib import clock, ids, secrets
+from gateway.lib.crypto import CryptoError, Keyring
+from gateway.lib.errors import Invalid, NotFound
+from orgs.errors import InvitationEmailMismatch, InvitationExpired, InvitationNotFound, InvitationUsed
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Invitation, InvitationState, Membership, Organization, User
+from orgs.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Who is a member now; `already_member`: they were, and no use was consumed."""
+
+    membership: Membership
+    already_member: bool
+
+
+@transaction.atomic
+def create_invitation(
+    *,
+    actor: User,
+    organization: Organization,
+    email: str | None = None,
+    max_uses: int = 1,
+    expires_in_days: int | None = None,
+) -> Invitation:
+    """A link that makes `max_uses` people members, or only the person with `email`. Its token is in no log.
+
+    Raises: Invalid with `fields`; NotFound, Forbidden.   Spec: §4.4 · D48-D51
+    """
+    days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
+    bound_to = _checked(email or "", max_uses, days)
+    lock_organization(organization)
+    current_membership(organization, actor, role=Role.ADMIN)
+    token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
+    invitation = Invitation.objects.create(
+        id=invitation_id,
+        organization=organization,
+        token_sha256=secrets.sha256(token),
+        token_sealed=_keyring().wrap(token.encode(), _aad(organization.id, invitation_id)),
+        token_key_id=_keyring().current_id,
+        email=bound_to,
+        max_uses=max_uses,
+        created_by=actor,
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+    _record(EventType.INVITATION_CREATED, actor, invitation, maxUses=max_uses, expiresInDays=days, email=bound_to)
+    return invitation
+
+
+@transaction.atomic
+def revoke_invitation(*, actor: User, organization: Organization, invitation_id: UUID) -> None:
+    """The link is dead; members it made stay.
+
+    Raises: NotFound, also when it was revoked before.   Spec: §4.4 · D9, D51
+    """
+    rows = Invitation.objects.filter(organization=organization, pk=invitation_id, revoked_at=None)
+    if not rows.update(revoked_at=clock.now()):
+        raise NotFound
+    _record(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
+
+
+def find_invitation(token: str) -> Invitation:
+    """The invitation behind a link, with its organization, whatever is left of it.
+
+    Raises: InvitationNotFound when there is none or it was revoked.   Spec: D54
+    """
+    found = Invitation.objects.select_related("organization").filter(token_sha256=secrets.sha256(token)).first()
+    if found is None or found.revoked_at is not None:
+        raise InvitationNotFound
+    return found
+
+
+@transaction.atomic
+def accept_invitation(*, user: User, token: str) -> Accepted:
+    """The person is a member. One who already was stays what they were, and no use is consumed.
+
+    Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch.   Spec: §4.4 · D51-D55
+    """
+    invitation = find_invitation(token)
+    organization = invitation.organization
+    existing = Membership.objects.filter(organization=organization, user=user).first()
+    if existing is not None:
+        return Accepted(existing, already_member=True)
+    if invitation.email and invitation.email.casefold() != user.email.casefold():
+        raise InvitationEmailMismatch
+    _refuse_unusable(invitation)
+    membership, joined = Membership.objects.get_or_create(
+        organization=organization, user=user, defaults={"role": Role.MEMBER.value}
+    )
+    if not joined:
+        return Accepted(membership, already_member=True)
+    if not Invitation.objects.take_one_use(invitation.pk, clock.now()):  # raising undoes the membership
+        invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
+        _refuse_unusable(invitation)
+        raise InvitationUsed
+    record_admin(
+        EventType.INVITATION_ACCEPTED,
+        org_id=organization.id,
+        actor=user.as_actor(),
+        target=invitation.as_target(),
+        metadata={"email": user.email},
+    )
+    epochs.bump_on_commit(epochs.subject(str(user.id)))
+    return Accepted(membership, already_member=False)
+
+
+def token_of(invitation: Invitation) -> str | None:
+    """The token to copy again, or None when the key that sealed it is not configured any more."""
+    try:
+        return (
+            _keyring()
+            .unwrap(
+                invitation.token_key_id,
+                bytes(invitation.token_sealed),
+                _aad(invitation.organization_id, invitation.pk),
+            )
+            .decode()
+        )
+    except CryptoError:
+        return None
+
+
+def _refuse_unusable(invitation: Invitation) -> None:
+    match invitation.state(clock.now()):
+        case InvitationState.REVOKED:
+            raise InvitationNotFound
+        case InvitationState.ACCEPTED:
+            raise InvitationUsed
+        case InvitationState.EXPIRED:
+            raise InvitationExpired
+
+
+def _checked(email: str, max_uses: int, days: int) -> str:
+    faults: dict[str, list[str]] = {}
+    bound_to = email.strip()
+    if bound_to:
+        try:
+            validate_email(bound_to)
+        except ValidationError:
+            faults["email"] = ["Enter an e-mail address."]
+    if not 1 <= max_uses <= settings.INVITATION_MAX_USES:
+        faults["maxUses"] = [f"Must be from 1 to {settings.INVITATION_MAX_USES}."]
+    if not 1 <= days <= settings.INVITATION_MAX_DAYS:
+        faults["expiresInDays"] = [f"Must be from 1 to {settings.INVITATION_MAX_DAYS}."]
+    if faults:
+        raise Invalid(fields=faults)
+    return bound_to
+
+
+def _keyring() -> Keyring:
+    ring: Keyring = settings.CREDENTIAL_KEYRING
+    return ring
+
+
+def _aad(organization_id: UUID, invitation_id: UUID) -> bytes:
+    return f"invitation|{organization_id}|{invitation_id}".encode()
+
+
+def _record(event: EventType, actor: User, invitation: Invitation, **facts: object) -> None:
+    record_admin(
+        event,
+        org_id=invitation.organization_id,
+        actor=actor.as_actor(),
+        target=invitation.as_target(),
+        metadata=facts,
+    )

@@ -1,0 +1,88 @@
+"""Members: add by an operator, change the role, remove."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.actor import Actor, Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib.errors import Conflict, Forbidden, NotFound
+from orgs import events
+from orgs.errors import CannotChangeOwnRole, LastOwner
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Membership, Organization, User
+from orgs.roles import Role, may_remove
+
+
+@transaction.atomic
+def add_member(*, actor: Actor, organization: Organization, user: User, role: Role) -> Membership:
+    """The person is a member, by an operator's word: people join by invitation otherwise.
+
+    Raises: NotFound; Conflict when they already are.
+    """
+    lock_organization(organization)
+    if Membership.objects.filter(organization=organization, user=user).exists():
+        raise Conflict("This person is already a member.")
+    row = Membership.objects.create(organization=organization, user=user, role=role.value)
+    _record(EventType.MEMBER_ADDED, actor, row, role=role.value)
+    return row
+
+
+@transaction.atomic
+def change_role(*, actor: User, organization: Organization, user_id: UUID, role: Role) -> Membership:
+    """The member is `role` from their next request and call on.
+
+    Raises: NotFound, Forbidden, CannotChangeOwnRole; ValueError for owner, which nobody assigns.   Spec: §4.4 · D44
+    """
+    if role is Role.OWNER:
+        raise ValueError("the role owner is not assigned")
+    lock_organization(organization)
+    current_membership(organization, actor, role=Role.OWNER)
+    row = _member(organization, user_id)
+    if row.user_id == actor.pk:
+        raise CannotChangeOwnRole
+    former, row.role = row.role, role.value
+    row.save(update_fields=["role"])
+    _record(EventType.MEMBER_ROLE_CHANGED, actor.as_actor(), row, role=role.value, was=former)
+    return row
+
+
+@transaction.atomic
+def remove_member(*, actor: User, organization: Organization, user_id: UUID) -> None:
+    """The person is out, with their grants, teams and everything that was given out in the membership's name.
+
+    Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45
+    """
+    lock_organization(organization)
+    own = current_membership(organization, actor, role=Role.ADMIN)
+    row = _member(organization, user_id)
+    if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
+        raise Forbidden("Only an owner removes admins and owners.")
+    owners = Membership.objects.filter(organization=organization, role=Role.OWNER.value)
+    if row.role == Role.OWNER.value and not owners.exclude(pk=row.pk).exists():
+        raise LastOwner
+    events.member_removed.send(sender=Membership, organization_id=organization.id, user_id=row.user_id)
+    _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)
+    row.delete()
+
+
+def _member(organization: Organization, user_id: UUID) -> Membership:
+    row = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _record(event: EventType, actor: Actor, row: Membership, **facts: str) -> None:
+    record_admin(
+        event,
+        org_id=row.organization_id,
+        actor=actor,
+        target=Target(id=str(row.user_id), label=row.user.name),
+        metadata=facts,
+    )
+    epochs.bump_on_commit(epochs.subject(str(row.user_id)))

@@ -1,0 +1,116 @@
+"""Organizations: create, rename, set, delete."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.text import clean_name
+from orgs import events
+from orgs.errors import OrganizationLimit
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Membership, Organization, User
+from orgs.roles import Role
+
+
+@transaction.atomic
+def create_organization(*, actor: User, name: str) -> Organization:
+    """A new organization whose owner is `actor`; its members may use no vendor until somebody grants it.
+
+    Raises: Invalid, OrganizationLimit.   Spec: §4.4 · D32, D36
+    """
+    cleaned = _cleaned(name)
+    # The lock makes two parallel creations count one after the other.
+    User.objects.select_for_update().get(pk=actor.pk)
+    owned = Membership.objects.filter(user=actor, role=Role.OWNER.value).count()
+    if owned >= settings.ORGANIZATIONS_PER_PERSON:
+        raise OrganizationLimit
+    organization = Organization.objects.create(name=cleaned)
+    Membership.objects.create(organization=organization, user=actor, role=Role.OWNER.value)
+    record_admin(
+        EventType.ORGANIZATION_CREATED,
+        org_id=organization.id,
+        actor=actor.as_actor(),
+        target=organization.as_target(),
+    )
+    epochs.bump_on_commit(epochs.subject(str(actor.id)))
+    return organization
+
+
+@transaction.atomic
+def rename_organization(*, actor: User, organization: Organization, name: str) -> Organization:
+    """The organization has the new name.
+
+    Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
+    """
+    cleaned = _cleaned(name)
+    locked = lock_organization(organization)
+    current_membership(locked, actor, role=Role.OWNER)
+    former, locked.name = locked.name, cleaned
+    locked.save(update_fields=["name"])
+    record_admin(
+        EventType.ORGANIZATION_UPDATED,
+        org_id=locked.id,
+        actor=actor.as_actor(),
+        target=locked.as_target(),
+        metadata={"formerName": former},
+    )
+    epochs.bump_on_commit(epochs.organization(locked.id))
+    return locked
+
+
+@transaction.atomic
+def update_settings(*, actor: User, organization: Organization, default_server_access: str) -> Organization:
+    """Members without a grant may use every connected vendor ("all") or none of them, from their next call on.
+
+    Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
+    """
+    if default_server_access not in Organization.DefaultServerAccess.values:
+        raise Invalid(fields={"defaultServerAccess": ["Must be none or all."]})
+    locked = lock_organization(organization)
+    current_membership(locked, actor, role=Role.OWNER)
+    former, locked.default_server_access = locked.default_server_access, default_server_access
+    locked.save(update_fields=["default_server_access"])
+    record_admin(
+        EventType.ORGANIZATION_SETTINGS_UPDATED,
+        org_id=locked.id,
+        actor=actor.as_actor(),
+        target=locked.as_target(),
+        metadata={"defaultServerAccess": default_server_access, "was": former},
+    )
+    epochs.bump_on_commit(epochs.organization(locked.id))
+    return locked
+
+
+@transaction.atomic
+def delete_organization(*, actor: User, organization: Organization) -> None:
+    """The organization is gone with everything in it; tokens, keys and links of it are refused. Audit rows stay.
+
+    Raises: NotFound, Forbidden.   Spec: §4.4 · D37, D139
+    """
+    locked = Organization.objects.select_for_update().filter(pk=organization.pk).first()
+    if locked is None:
+        raise NotFound
+    current_membership(locked, actor, role=Role.OWNER)
+    members = list(Membership.objects.filter(organization=locked).values_list("user_id", flat=True))
+    events.organization_deleting.send(sender=Organization, organization=locked)
+    record_admin(
+        EventType.ORGANIZATION_DELETED,
+        org_id=locked.id,
+        actor=actor.as_actor(),
+        target=locked.as_target(),
+        metadata={"members": len(members)},
+    )
+    epochs.bump_on_commit(epochs.organization(locked.id), *(epochs.subject(str(user_id)) for user_id in members))
+    locked.delete()
+
+
+def _cleaned(name: str) -> str:
+    try:
+        return clean_name(name)
+    except ValueError as fault:
+        raise Invalid(fields={"name": [str(fault)]}) from fault

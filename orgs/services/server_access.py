@@ -1,0 +1,172 @@
+"""Vendor grants of members and teams: give, take, replace. Seen by the next call in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.actor import Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.catalog import registry
+from gateway.coordination import epochs
+from gateway.lib.errors import Invalid, NotFound
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Membership, Organization, ServerAccessGrant, Team, User
+from orgs.roles import Role
+
+
+@transaction.atomic
+def grant_member(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccessGrant:
+    """The member may use the vendor, also when they could before; it need not be connected yet.
+
+    Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D59
+    """
+    _begin(organization, actor)
+    member = _member(organization, user_id)
+    require_vendor(vendor)
+    grant, created = ServerAccessGrant.objects.get_or_create(
+        organization=organization, membership=member, vendor=vendor, defaults={"granted_by": actor}
+    )
+    if created:
+        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _person(member), vendor=vendor)
+        epochs.bump_on_commit(epochs.subject(str(user_id)))
+    return grant
+
+
+@transaction.atomic
+def revoke_member(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> None:
+    """The member has no grant of their own for the vendor, whether or not they had one.
+
+    Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D9
+    """
+    _begin(organization, actor)
+    member = _member(organization, user_id)
+    deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
+    if not deleted:
+        require_vendor(vendor)
+        return
+    _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _person(member), vendor=vendor)
+    epochs.bump_on_commit(epochs.subject(str(user_id)))
+
+
+@transaction.atomic
+def replace_member_grants(
+    *, actor: User, organization: Organization, user_id: UUID, vendors: Sequence[str]
+) -> list[str]:
+    """The member's own grants are exactly `vendors`, which come back sorted. Grants that stay keep their date.
+
+    Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: §4.5 · D59
+    """
+    _begin(organization, actor)
+    member = _member(organization, user_id)
+    wanted = require_vendors(vendors)
+    own = ServerAccessGrant.objects.filter(organization=organization, membership=member)
+    had = set(own.values_list("vendor", flat=True))
+    own.exclude(vendor__in=wanted).delete()
+    ServerAccessGrant.objects.bulk_create(
+        ServerAccessGrant(organization=organization, membership=member, vendor=vendor, granted_by=actor)
+        for vendor in wanted
+        if vendor not in had
+    )
+    if had != set(wanted):
+        facts = {"vendors": wanted, "were": sorted(had)}
+        _record(EventType.SERVER_ACCESS_REPLACED, actor, organization, _person(member), **facts)
+        epochs.bump_on_commit(epochs.subject(str(user_id)))
+    return wanted
+
+
+@transaction.atomic
+def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccessGrant:
+    """The team's members may use the vendor, also when they could before.
+
+    Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D59
+    """
+    _begin(organization, actor)
+    team = _team(organization, team_id)
+    require_vendor(vendor)
+    grant, created = ServerAccessGrant.objects.get_or_create(
+        organization=organization, team=team, vendor=vendor, defaults={"granted_by": actor}
+    )
+    if created:
+        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _group(team), vendor=vendor)
+        _bump_team(team)
+    return grant
+
+
+@transaction.atomic
+def revoke_team(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> None:
+    """The team has no grant for the vendor, whether or not it had one.
+
+    Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D9
+    """
+    _begin(organization, actor)
+    team = _team(organization, team_id)
+    deleted, _ = ServerAccessGrant.objects.filter(team=team, vendor=vendor).delete()
+    if not deleted:
+        require_vendor(vendor)
+        return
+    _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _group(team), vendor=vendor)
+    _bump_team(team)
+
+
+def require_vendor(slug: str) -> None:
+    """Return if the catalog has the vendor.
+
+    Raises: NotFound.   Spec: D59
+    """
+    if registry.vendor_or_none(slug) is None:
+        raise NotFound
+
+
+def require_vendors(slugs: Sequence[str]) -> list[str]:
+    """The slugs, each once and sorted.
+
+    Raises: Invalid naming those that the catalog lacks.   Spec: D59
+    """
+    known = registry.load()
+    unknown = sorted({slug for slug in slugs if slug not in known})
+    if unknown:
+        raise Invalid(fields={"vendors": [f"There is no vendor {slug[:60]!r}." for slug in unknown[:5]]})
+    return sorted(set(slugs))
+
+
+def _begin(organization: Organization, actor: User) -> None:
+    lock_organization(organization)
+    current_membership(organization, actor, role=Role.ADMIN)
+
+
+def _member(organization: Organization, user_id: UUID) -> Membership:
+    row = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _team(organization: Organization, team_id: UUID) -> Team:
+    row = Team.objects.filter(organization=organization, pk=team_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _bump_team(team: Team) -> None:
+    """A team's grants are part of each member's own standing."""
+    members = team.team_memberships.values_list("membership__user_id", flat=True)
+    epochs.bump_on_commit(
+        epochs.organization(team.organization_id), *(epochs.subject(str(user_id)) for user_id in members)
+    )
+
+
+def _person(member: Membership) -> Target:
+    return Target(id=str(member.user_id), label=member.user.name)
+
+
+def _group(team: Team) -> Target:
+    return Target(id=str(team.pk), label=team.name)
+
+
+def _record(event: EventType, actor: User, organization: Organization, target: Target, **facts: object) -> None:
+    record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=target, metadata=facts)

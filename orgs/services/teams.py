@@ -1,0 +1,132 @@
+"""Teams: create, rename, delete, and who is in them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.actor import Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.text import clean_name
+from orgs.errors import TeamNameTaken
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Membership, Organization, Team, TeamMembership, User
+from orgs.roles import Role
+
+
+@transaction.atomic
+def create_team(*, actor: User, organization: Organization, name: str) -> Team:
+    """The organization has one more team, without members.
+
+    Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
+    """
+    cleaned = _cleaned(name)
+    _begin(organization, actor, Role.ADMIN)
+    _require_free(organization, cleaned)
+    team = Team.objects.create(organization=organization, name=cleaned)
+    _record(EventType.TEAM_CREATED, actor, team)
+    return team
+
+
+@transaction.atomic
+def rename_team(*, actor: User, organization: Organization, team_id: UUID, name: str) -> Team:
+    """The team has the new name; its own name again is no conflict.
+
+    Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
+    """
+    cleaned = _cleaned(name)
+    _begin(organization, actor, Role.ADMIN)
+    team = _team(organization, team_id)
+    _require_free(organization, cleaned, but=team)
+    former, team.name = team.name, cleaned
+    team.save(update_fields=["name"])
+    _record(EventType.TEAM_RENAMED, actor, team, formerName=former)
+    return team
+
+
+@transaction.atomic
+def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> None:
+    """The team is gone with its grants and credentials; named keys that were bound to it are bound to nothing.
+
+    Raises: NotFound, Forbidden.   Spec: §4.7 · D9, D61
+    """
+    _begin(organization, actor, Role.OWNER)
+    team = _team(organization, team_id)
+    _record(EventType.TEAM_DELETED, actor, team)
+    team.delete()
+
+
+@transaction.atomic
+def add_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> TeamMembership:
+    """The member is in the team, also when they were before.
+
+    Raises: NotFound for somebody who is no member of the organization; Forbidden.   Spec: §4.7 · D10, D60
+    """
+    _begin(organization, actor, Role.ADMIN)
+    team = _team(organization, team_id)
+    member = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
+    if member is None:
+        raise NotFound
+    row, created = TeamMembership.objects.get_or_create(team=team, membership=member)
+    if created:
+        _record(EventType.TEAM_MEMBER_ADDED, actor, team, userId=str(user_id), user=member.user.name)
+        epochs.bump_on_commit(epochs.subject(str(user_id)))
+    return row
+
+
+@transaction.atomic
+def remove_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> None:
+    """The member is not in the team, whether or not they were.
+
+    Raises: NotFound for an unknown team; Forbidden.   Spec: §4.7 · D9
+    """
+    _begin(organization, actor, Role.ADMIN)
+    team = _team(organization, team_id)
+    row = TeamMembership.objects.select_related("membership__user").filter(team=team, membership__user_id=user_id)
+    found = row.first()
+    if found is None:
+        return
+    found.delete()
+    _record(EventType.TEAM_MEMBER_REMOVED, actor, team, userId=str(user_id), user=found.membership.user.name)
+    epochs.bump_on_commit(epochs.subject(str(user_id)))
+
+
+def _begin(organization: Organization, actor: User, role: Role) -> None:
+    lock_organization(organization)
+    current_membership(organization, actor, role=role)
+
+
+def _team(organization: Organization, team_id: UUID) -> Team:
+    team = Team.objects.filter(organization=organization, pk=team_id).first()
+    if team is None:
+        raise NotFound
+    return team
+
+
+def _require_free(organization: Organization, name: str, *, but: Team | None = None) -> None:
+    others = Team.objects.filter(organization=organization, name=name)
+    if (others.exclude(pk=but.pk) if but else others).exists():
+        raise TeamNameTaken(fields={"name": [TeamNameTaken.message]})
+
+
+def _cleaned(name: str) -> str:
+    try:
+        return clean_name(name)
+    except ValueError as fault:
+        raise Invalid(fields={"name": [str(fault)]}) from fault
+
+
+def _record(event: EventType, actor: User, team: Team, **facts: str) -> None:
+    record_admin(
+        event,
+        org_id=team.organization_id,
+        actor=actor.as_actor(),
+        target=Target(id=str(team.pk), label=team.name),
+        metadata=facts,
+    )
+    # Grants and credentials of a team are the organization's side of a decision.
+    epochs.bump_on_commit(epochs.organization(team.organization_id))

@@ -1,0 +1,94 @@
+"""Tool allowlists by vendor and role: set and clear. The same rows filter lists and refuse calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.actor import Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib import clock
+from gateway.lib.errors import Invalid, NotFound
+from orgs.locking import current_membership, lock_organization
+from orgs.models import Organization, ToolAllowlist, User
+from orgs.roles import Role
+from orgs.services.known_tools import approve_tools
+from orgs.services.server_access import require_vendor
+
+
+@transaction.atomic
+def set_allowlist(
+    *, actor: User, organization: Organization, vendor: str, role: str, tools: Sequence[str]
+) -> ToolAllowlist:
+    """Members of `role` may call these tools of the vendor and no other; an empty list allows none.
+
+    Names are the vendor's own, each kept once in the order given; the vendor is not asked whether it has them.
+    Raises: NotFound for an unknown vendor or role; Invalid; Forbidden.   Spec: §4.9 · D76, D77
+    """
+    known_role = _role(role)
+    _begin(organization, actor)
+    require_vendor(vendor)
+    names = _checked(tools)
+    row, _ = ToolAllowlist.objects.update_or_create(
+        organization=organization,
+        vendor=vendor,
+        role=known_role.value,
+        defaults={"tools": names, "updated_by": actor, "updated_at": clock.now()},
+    )
+    approve_tools(organization=organization, vendor=vendor)
+    _record(EventType.TOOL_ACCESS_UPDATED, actor, organization, vendor, known_role, tools=names)
+    return row
+
+
+@transaction.atomic
+def clear_allowlist(*, actor: User, organization: Organization, vendor: str, role: str) -> None:
+    """Members of `role` may call every tool of the vendor, whether or not there was a list.
+
+    Raises: NotFound for an unknown vendor or role; Forbidden.   Spec: §4.9 · D9
+    """
+    known_role = _role(role)
+    _begin(organization, actor)
+    deleted, _ = ToolAllowlist.objects.filter(organization=organization, vendor=vendor, role=known_role.value).delete()
+    if not deleted:
+        require_vendor(vendor)
+        return
+    _record(EventType.TOOL_ACCESS_CLEARED, actor, organization, vendor, known_role)
+
+
+def _begin(organization: Organization, actor: User) -> None:
+    lock_organization(organization)
+    current_membership(organization, actor, role=Role.OWNER)
+
+
+def _role(name: str) -> Role:
+    try:
+        return Role(name)
+    except ValueError:
+        raise NotFound from None
+
+
+def _checked(tools: Sequence[str]) -> list[str]:
+    if len(tools) > settings.ALLOWLIST_TOOLS:
+        raise Invalid(fields={"tools": [f"At most {settings.ALLOWLIST_TOOLS} tools."]})
+    faulty = [name for name in tools if not 1 <= len(name) <= settings.TOOL_NAME_CHARACTERS or not name.isprintable()]
+    if faulty:
+        most = settings.TOOL_NAME_CHARACTERS
+        raise Invalid(fields={"tools": [f"A tool name has 1 to {most} printable characters."]})
+    return list(dict.fromkeys(tools))
+
+
+def _record(
+    event: EventType, actor: User, organization: Organization, vendor: str, role: Role, **facts: object
+) -> None:
+    record_admin(
+        event,
+        org_id=organization.id,
+        actor=actor.as_actor(),
+        target=Target(id=f"{vendor}:{role.value}", label=f"{vendor} for the role {role.value}"),
+        metadata={"vendor": vendor, "role": role.value, **facts},
+    )
+    epochs.bump_on_commit(epochs.organization(organization.id))

@@ -1,0 +1,1 @@
+"""Signing people in through the identity provider (OpenID Connect code flow with PKCE, state and nonce)."""

@@ -1,0 +1,38 @@
+"""The two ends of the code flow. The library keeps state, nonce and verifier; we add discovery and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
+
+from orgs.signin import provider
+from orgs.signin.provider import ProviderUnavailable
+
+
+class AuthenticateView(OIDCAuthenticationRequestView):
+    """GET /oidc/authenticate/?next=/… goes to the identity provider. Contract: 3"""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """The endpoint comes from discovery at the moment of use."""
+        self.OIDC_RP_CLIENT_ID = self.get_settings("OIDC_RP_CLIENT_ID")
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Redirect to the provider, or say that it cannot be reached."""
+        try:
+            self.OIDC_OP_AUTH_ENDPOINT = provider.current().authorization_endpoint
+        except ProviderUnavailable:
+            return redirect("/signin?failed=unreachable")
+        response: HttpResponse = super().get(request)
+        return response
+
+
+class CallbackView(OIDCAuthenticationCallbackView):
+    """GET /oidc/callback/ ends the flow."""
+
+    def login_failure(self) -> HttpResponseRedirect:
+        """One page for every failure: why is in the log, not in the address."""
+        denied = self.request.GET.get("error") == "access_denied"
+        return HttpResponseRedirect("/signin?failed=denied" if denied else "/signin?failed=1")
