@@ -1,0 +1,128 @@
+"""Credentials of the organization, of a team and of a service client over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credentials import selectors
+from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut, asked_vendor, known_vendor
+from credentials.scopes import CredentialScope
+from credentials.services.connections import delete_credential, store_credential
+from gateway.web.api_view import OrgView
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from oauth_ext.selectors import service_client
+from orgs.roles import Role
+from orgs.selectors import team
+
+
+class ConnectedVendors(OrgView):
+    """GET /api/orgs/:orgId/credentials. Spec: §4.6"""
+
+    gates = {"GET": Gate(Role.MEMBER)}
+    shapes = {"GET": Shape("Slugs of the connected vendors", texts=True)}
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """Those with an organization-wide credential."""
+        return self.answer(selectors.connected_vendors(self.organization))
+
+
+class StoringView(OrgView):
+    """What the three levels have in common; a level says where its credentials hang."""
+
+    scope = CredentialScope.ORGANIZATION
+
+    def place(self) -> dict[str, Any]:
+        """Arguments of `store_credential` that name what the credential hangs on."""
+        return {}
+
+    def ids(self) -> dict[str, Any]:
+        """The same for `credential_at`."""
+        return {f"{name}_id": row.id for name, row in self.place().items()}
+
+    def post(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
+        """Ask the vendor, then store; what was there is replaced under the same id."""
+        known = known_vendor(vendor)
+        place = self.place()
+        values, result = asked_vendor(known, self.fields)
+        stored = store_credential(
+            actor=self.actor,
+            organization=self.organization,
+            vendor=known,
+            scope=self.scope,
+            fields=values,
+            validated=result.validated,
+            **place,
+        )
+        return self.answer({"id": stored.id, "vendor": vendor, "validated": result.validated})
+
+    def delete(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
+        """Delete; calls fall through to the next credential that applies."""
+        found = selectors.credential_at(self.organization, vendor, self.scope, **self.ids())
+        delete_credential(actor=self.actor, credential=found)
+        return self.answer()
+
+
+_STORE = Shape("Store a credential", body=FlatFields, answer=StoredOut, status=201, refusals=REFUSED)
+_DELETE = Shape("Delete a credential", status=204)
+
+
+class OrganizationCredential(StoringView):
+    """POST, DELETE /api/orgs/:orgId/credentials/:vendor. Spec: §4.6, §8 · D62-D64"""
+
+    gates = {
+        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE),
+        "DELETE": Gate(Role.ADMIN),
+    }
+    shapes = {"POST": _STORE, "DELETE": _DELETE}
+
+
+class TeamVendors(OrgView):
+    """GET /api/orgs/:orgId/teams/:teamId/credentials. Spec: §4.6 · D66"""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    shapes = {"GET": Shape("Slugs of the vendors with credentials of a team", texts=True)}
+
+    def get(self, request: Request, org_id: str, team_id: str) -> Response:
+        """Sorted."""
+        return self.answer(selectors.team_vendors(self.organization, team(self.organization, team_id).id))
+
+
+class TeamCredential(StoringView):
+    """POST, DELETE /api/orgs/:orgId/teams/:teamId/credentials/:vendor. Spec: §4.6 · D66"""
+
+    gates = {"POST": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    shapes = {"POST": _STORE, "DELETE": _DELETE}
+    scope = CredentialScope.TEAM
+
+    def place(self) -> dict[str, Any]:
+        """The team of the path."""
+        return {"team": team(self.organization, self.kwargs["team_id"])}
+
+
+class ServiceClientVendors(OrgView):
+    """GET /api/orgs/:orgId/service-clients/:clientId/credentials. Spec: §4.6 · D66"""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    shapes = {"GET": Shape("Slugs of the vendors with credentials of a service client", texts=True)}
+
+    def get(self, request: Request, org_id: str, client_id: str) -> Response:
+        """Sorted."""
+        client = service_client(self.organization, client_id)
+        return self.answer(selectors.service_client_vendors(self.organization, client.id))
+
+
+class ServiceClientCredential(StoringView):
+    """POST, DELETE /api/orgs/:orgId/service-clients/:clientId/credentials/:vendor. Spec: §4.6 · D66"""
+
+    gates = {"POST": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    shapes = {"POST": _STORE, "DELETE": _DELETE}
+    scope = CredentialScope.SERVICE_CLIENT
+
+    def place(self) -> dict[str, Any]:
+        """The service client of the path."""
+        return {"service_client": service_client(self.organization, self.kwargs["client_id"])}

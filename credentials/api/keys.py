@@ -1,0 +1,140 @@
+"""Named keys over the API: metadata only, whatever is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credentials import selectors
+from credentials.api.vendor_fields import REFUSED, FlatFields, asked_vendor, known_id, known_vendor
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.services.connections import delete_credential, store_credential
+from credentials.services.keys import update_named_key
+from gateway.lib.errors import NotFound
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Name, Text, Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs.roles import Role
+from orgs.selectors import team
+
+_TAKEN = {409: "Another key has this name, or the team is bound to another key."}
+
+
+class KeyOut(serializers.Serializer[Any]):
+    """A named key. Spec: §2 · D65"""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    teamId = serializers.UUIDField(source="team_id", allow_null=True)
+    createdAt = Timestamp(source="created_at")
+
+
+class _Flat(serializers.DictField):
+    """The vendor's fields, checked against the catalog afterwards."""
+
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        """Any object."""
+        checked: dict[str, Any] = FlatFields().to_internal_value(data)
+        return checked
+
+
+class KeyIn(serializers.Serializer[Any]):
+    """A new key."""
+
+    name = Name()
+    teamId = Text(required=False, allow_null=True)
+    fields = _Flat(child=serializers.CharField())  # type: ignore[assignment]
+
+
+class KeyUpdateIn(serializers.Serializer[Any]):
+    """Null unbinds; without the member the binding stays."""
+
+    name = Name()
+    teamId = Text(required=False, allow_null=True)
+
+
+class KeyList(OrgView):
+    """GET, POST /api/orgs/:orgId/credentials/:vendor/keys. Spec: §4.6, §8 · D64, D65"""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_KEY_CREATE),
+    }
+    shapes = {
+        "GET": Shape("The named keys of a vendor", answer=KeyOut, many=True),
+        "POST": Shape("Create a named key", body=KeyIn, answer=KeyOut, status=201, refusals={**_TAKEN, **REFUSED}),
+    }
+
+    def get(self, request: Request, org_id: str, vendor: str) -> Response:
+        """By name."""
+        rows = selectors.named_keys(self.organization, vendor)
+        if not rows:
+            known_vendor(vendor)
+        return self.answer(rows)
+
+    def post(self, request: Request, org_id: str, vendor: str) -> Response:
+        """Ask the vendor, then store."""
+        known = known_vendor(vendor)
+        team_id = self.fields.get("teamId")
+        bound_to = team(self.organization, team_id) if team_id is not None else None
+        values, result = asked_vendor(known, self.fields["fields"])
+        return self.answer(
+            store_credential(
+                actor=self.actor,
+                organization=self.organization,
+                vendor=known,
+                scope=CredentialScope.NAMED_KEY,
+                fields=values,
+                team=bound_to,
+                name=self.fields["name"],
+                validated=result.validated,
+            )
+        )
+
+
+class KeyDetail(OrgView):
+    """PUT, DELETE /api/orgs/:orgId/credentials/:vendor/keys/:keyId. Spec: §4.6 · D9, D65"""
+
+    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    shapes = {
+        "PUT": Shape("Rename a named key or bind it to a team", body=KeyUpdateIn, answer=KeyOut, refusals=_TAKEN),
+        "DELETE": Shape("Delete a named key; its team falls back to the next credential", status=204),
+    }
+
+    def put(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
+        """Change name and binding."""
+        key = self._key(vendor, key_id)
+        return self.answer(
+            update_named_key(
+                actor=self.actor,
+                organization=self.organization,
+                key_id=key.id,
+                vendor=vendor,
+                name=self.fields["name"],
+                team_id=self._team_id(key),
+            )
+        )
+
+    def delete(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
+        """Delete it."""
+        delete_credential(actor=self.actor, credential=self._key(vendor, key_id))
+        return self.answer()
+
+    def _key(self, vendor: str, key_id: str) -> Credential:
+        found = selectors.named_keys(self.organization, vendor).filter(pk=known_id(key_id)).first()
+        if found is None:
+            raise NotFound
+        return found
+
+    def _team_id(self, key: Credential) -> UUID | None:
+        if "teamId" not in self.fields:
+            return key.team_id
+        wanted = self.fields["teamId"]
+        return None if wanted is None else known_id(wanted)

@@ -1,0 +1,77 @@
+"""What all routes that store credentials share: the vendor of the path, its flat fields, and asking the vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from rest_framework import serializers
+
+from credentials.vendor_check import CheckResult, check
+from gateway.catalog import registry
+from gateway.catalog.fields import check_fields
+from gateway.catalog.vendor import Vendor
+from gateway.lib import ids
+from gateway.lib.errors import NotFound
+from proxy.vendors.probe import Probe
+
+REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
+
+
+class FlatFields(serializers.Serializer[Any]):
+    """The vendor's own fields, flat. An unknown one is refused: a typo would silently store nothing. Spec: D16, D64"""
+
+    openapi_schema = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "The fields that GET /api/vendors names for this vendor.",
+    }
+
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        """Any object; the catalog knows what belongs into it."""
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("Must be an object.")
+        return dict(data)
+
+
+class StoredOut(serializers.Serializer[Any]):
+    """A stored credential, without anything of what is in it. Spec: D62, D66"""
+
+    id = serializers.UUIDField()
+    vendor = serializers.CharField()
+    validated = serializers.BooleanField(help_text="Whether the vendor accepted it just now.")
+
+
+def known_vendor(slug: str) -> Vendor:
+    """The vendor of the path.
+
+    Raises: NotFound.   Spec: D64
+    """
+    vendor = registry.vendor_or_none(slug)
+    if vendor is None:
+        raise NotFound
+    return vendor
+
+
+def asked_vendor(vendor: Vendor, raw: Mapping[str, object]) -> tuple[dict[str, str], CheckResult]:
+    """The checked fields and what the vendor says to them, within five seconds.
+
+    Raises: Invalid with `fields`; CredentialRejected, EndpointNotAllowed.   Spec: D63
+    """
+    values = check_fields(vendor, raw)
+    result = async_to_sync(check)(vendor, values, send=Probe())
+    result.raise_if_refused()
+    return values, result
+
+
+def known_id(text: str) -> UUID:
+    """An id of the path.
+
+    Raises: NotFound.   Spec: D4
+    """
+    key = ids.parse_id(text)
+    if key is None:
+        raise NotFound
+    return key

@@ -1,0 +1,46 @@
+"""The vendor catalog over the API: what can be connected, and which fields that takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.catalog import registry
+from gateway.web.api_view import ApiView
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+
+
+class FieldOut(serializers.Serializer[Any]):
+    """One field of a vendor's credentials."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    secret = serializers.BooleanField()
+    required = serializers.BooleanField()  # type: ignore[assignment]
+    help = serializers.CharField()
+    options = serializers.ListField(child=serializers.CharField(), help_text="Empty for free text.")
+
+
+class VendorOut(serializers.Serializer[Any]):
+    """One vendor. Spec: D69"""
+
+    slug = serializers.CharField()
+    displayName = serializers.CharField(source="name")
+    category = serializers.CharField()
+    docsUrl = serializers.CharField(source="docs_url")
+    fields = FieldOut(many=True)  # type: ignore[assignment]
+
+
+class VendorList(ApiView):
+    """GET /api/vendors. Spec: D69"""
+
+    gates = {"GET": Gate()}
+    shapes = {"GET": Shape("Vendors that can be connected", answer=VendorOut, many=True)}
+
+    def get(self, request: Request) -> Response:
+        """All of them by name."""
+        return self.answer(registry.load().all())

@@ -1,0 +1,76 @@
+"""Pure: unwrapped data keys, kept in memory for a short time so that a call need not unwrap its key again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+MAX_ENTRIES = 4_096
+LIFETIME_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Which wrapping a data key came out of: a row that was moved or altered is another key and unwrapped anew."""
+
+    organization_id: UUID
+    version: int
+    key_id: str
+    wrapped_sha256: bytes
+
+
+class DataKeyCache:
+    """A bounded store of data keys. Entries leave in the order they came: when full, when old, when forgotten.
+
+    Reading takes no lock; writing does, because pages run in threads beside the event loop.   Spec: D68
+    """
+
+    __slots__ = ("_entries", "_lifetime_s", "_lock", "_max_entries", "_now")
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        lifetime_s: float = LIFETIME_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._entries: dict[CacheKey, tuple[float, bytes]] = {}
+        self._lock = threading.Lock()
+        self._max_entries = max_entries
+        self._lifetime_s = lifetime_s
+        self._now = now
+
+    def get(self, key: CacheKey) -> bytes | None:
+        """The data key, unless it was never put or is too old."""
+        entry = self._entries.get(key)
+        return entry[1] if entry is not None and entry[0] > self._now() else None
+
+    def put(self, key: CacheKey, data_key: bytes) -> None:
+        """Keep `data_key` for the cache's lifetime; what is too old goes now."""
+        now = self._now()
+        with self._lock:
+            self._entries.pop(key, None)  # a key put again goes to the end: the order of entries is that of their ends
+            self._entries[key] = (now + self._lifetime_s, data_key)
+            while self._is_full_or_stale(now):
+                del self._entries[next(iter(self._entries))]
+
+    def forget(self, organization_id: UUID) -> None:
+        """Drop every data key of the organization."""
+        with self._lock:
+            for key in [key for key in self._entries if key.organization_id == organization_id]:
+                del self._entries[key]
+
+    def _is_full_or_stale(self, now: float) -> bool:
+        if not self._entries:
+            return False
+        oldest_ends_at, _ = next(iter(self._entries.values()))
+        return len(self._entries) > self._max_entries or oldest_ends_at <= now
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"DataKeyCache({len(self._entries)} entries)"

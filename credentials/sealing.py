@@ -1,0 +1,156 @@
+"""Vendor fields in and out of their sealed form. Opening asks no database: the call path brings the wrapped keys.
+
+Two layers: each organization has data keys, wrapped by a key of CREDENTIAL_KEYS; a data key seals the fields. Each
+layer is bound to its place, so nothing opens where it was not sealed. Destroying an organization's data keys makes
+every copy of its credentials unreadable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+import structlog
+from django.conf import settings
+
+from credentials.data_key_cache import CacheKey, DataKeyCache
+from credentials.errors import UnusableCredential, UnusableReason
+from credentials.models import OrganizationDataKey
+from credentials.resolve import CredentialRef
+from credentials.scopes import CredentialScope
+from gateway.lib.crypto import KEY_BYTES, CryptoError, Keyring, UnknownKey, open_sealed, seal
+
+__all__ = [
+    "DATA_KEYS",
+    "UnusableCredential",
+    "UnusableReason",
+    "WrappedKey",
+    "data_key_aad",
+    "keyring",
+    "open_fields",
+    "seal_fields",
+    "wrapped_keys",
+]
+
+log = structlog.get_logger(__name__)
+DATA_KEYS = DataKeyCache()
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(dict[str, str]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedKey:
+    """One data key of an organization as it is stored, safe to keep in a snapshot."""
+
+    version: int
+    key_id: str
+    wrapped: bytes = field(repr=False)
+
+
+def keyring() -> Keyring:
+    """The key-encryption keys of this deployment."""
+    configured: Keyring = settings.CREDENTIAL_KEYRING
+    return configured
+
+
+def data_key_aad(organization_id: UUID, version: int) -> bytes:
+    """The place a data key is wrapped for."""
+    return f"dek|{organization_id}|{version}".encode()
+
+
+def _record_aad(organization_id: UUID, vendor: str, scope: CredentialScope, record_id: UUID, version: int) -> bytes:
+    return f"cred|{organization_id}|{vendor}|{scope.value}|{record_id}|{version}".encode()
+
+
+def seal_fields(
+    *, organization_id: UUID, vendor: str, scope: CredentialScope, record_id: UUID, fields: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """The data key version and the sealed bytes to store in row `record_id`; makes the first data key if there is none.
+
+    Raises: UnusableCredential if the organization's data key cannot be unwrapped: a second key beside it would hide
+    that everything sealed under the first is lost.   Spec: D68
+    """
+    row = _newest_data_key(organization_id)
+    wrapped = WrappedKey(row.version, row.key_id, bytes(row.wrapped_key))
+    try:
+        data_key = _unwrapped(organization_id, wrapped, DATA_KEYS)
+    except CryptoError as fault:
+        reason = _reason(fault)
+        log.error("data_key_unusable", reason=reason, organization_id=str(organization_id), key_id=row.key_id)
+        raise UnusableCredential(reason) from fault
+    aad = _record_aad(organization_id, vendor, scope, record_id, row.version)
+    return row.version, seal(data_key, _encode(dict(fields)), aad)
+
+
+def wrapped_keys(organization_id: UUID) -> tuple[WrappedKey, ...]:
+    """The organization's data keys as stored, oldest first."""
+    rows = OrganizationDataKey.objects.filter(organization_id=organization_id).order_by("version")
+    return tuple(
+        WrappedKey(version, key_id, bytes(wrapped))
+        for version, key_id, wrapped in rows.values_list("version", "key_id", "wrapped_key")
+    )
+
+
+def open_fields(
+    ref: CredentialRef, *, organization_id: UUID, wrapped: Sequence[WrappedKey], cache: DataKeyCache = DATA_KEYS
+) -> dict[str, str]:
+    """The fields of a stored credential. Touches no database; about 6 µs when the data key is known.
+
+    Raises: UnusableCredential, logged: the data key is gone, its wrapping key is not configured, or the row is not
+    the one that was sealed.   Spec: §5 (7) · D68
+    """
+    try:
+        data_key = None
+        for each in wrapped:
+            if each.version == ref.data_key_version:
+                data_key = _unwrapped(organization_id, each, cache)
+                break
+        if data_key is not None:
+            aad = _record_aad(organization_id, ref.vendor, ref.scope, ref.id, ref.data_key_version)
+            return _decode(open_sealed(data_key, ref.sealed, aad))
+        reason = UnusableReason.DATA_KEY_MISSING
+    except (CryptoError, msgspec.MsgspecError) as fault:
+        reason = _reason(fault)
+    log.error(
+        "credential_unusable",
+        reason=reason,
+        organization_id=str(organization_id),
+        credential_id=str(ref.id),
+        vendor=ref.vendor,
+        scope=ref.scope,
+        data_key_version=ref.data_key_version,
+    )
+    raise UnusableCredential(reason)
+
+
+def _unwrapped(organization_id: UUID, wrapped: WrappedKey, cache: DataKeyCache) -> bytes:
+    key = CacheKey(organization_id, wrapped.version, wrapped.key_id, hashlib.sha256(wrapped.wrapped).digest())
+    data_key = cache.get(key)
+    if data_key is None:
+        aad = data_key_aad(organization_id, wrapped.version)
+        data_key = keyring().unwrap(wrapped.key_id, wrapped.wrapped, aad)
+        cache.put(key, data_key)
+    return data_key
+
+
+def _reason(fault: Exception) -> UnusableReason:
+    return UnusableReason.KEY_NOT_CONFIGURED if isinstance(fault, UnknownKey) else UnusableReason.DOES_NOT_OPEN
+
+
+def _newest_data_key(organization_id: UUID) -> OrganizationDataKey:
+    rows = OrganizationDataKey.objects.filter(organization_id=organization_id)
+    newest = rows.order_by("-version").first()
+    if newest is not None:
+        return newest
+    keys = keyring()
+    wrapped_key = keys.wrap(os.urandom(KEY_BYTES), data_key_aad(organization_id, 1))
+    # Two first credentials at once: the unique version lets one key in, and both seal under that one.
+    row, _ = rows.get_or_create(
+        version=1,
+        defaults={"organization_id": organization_id, "key_id": keys.current_id, "wrapped_key": wrapped_key},
+    )
+    return row

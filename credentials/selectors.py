@@ -1,0 +1,181 @@
+"""Reading credentials: names and dates for people, sealed rows for the call path. All take the organization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from credentials.models import Credential
+from credentials.resolve import CredentialRef
+from credentials.scopes import CredentialScope
+from credentials.sealing import wrapped_keys
+from gateway.lib.errors import NotFound
+from orgs.models import Organization
+
+__all__ = [
+    "Connection",
+    "connected_vendors",
+    "connections",
+    "credential",
+    "credential_at",
+    "credential_refs",
+    "named_keys",
+    "people_vendors",
+    "service_client_vendors",
+    "team_vendors",
+    "vendors_by_team",
+    "vendors_in_use",
+    "wrapped_keys",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a page may show of a credential. There is no way from here to what is in it."""
+
+    id: UUID
+    vendor: str
+    scope: CredentialScope
+    name: str
+    team_id: UUID | None
+    team_name: str
+    service_client_id: UUID | None
+    service_client_name: str
+    created_by_name: str
+    created_at: datetime
+    updated_at: datetime
+    validated_at: datetime | None
+
+
+def connected_vendors(organization: Organization) -> list[str]:
+    """Slugs of the vendors with an organization-wide credential, sorted. Spec: §4.6"""
+    return _vendors(organization, scope=CredentialScope.ORGANIZATION.value)
+
+
+def vendors_in_use() -> set[str]:
+    """Slugs of the vendors that some organization connected: what the health monitor looks after. Names nobody."""
+    return set(Credential.objects.values_list("vendor", flat=True).distinct())
+
+
+def team_vendors(organization: Organization, team_id: UUID) -> list[str]:
+    """Slugs of the vendors with a credential of this team, sorted. Spec: §4.6 · D66"""
+    return _vendors(organization, scope=CredentialScope.TEAM.value, team_id=team_id)
+
+
+def service_client_vendors(organization: Organization, service_client_id: UUID) -> list[str]:
+    """Slugs of the vendors with a credential of this service client, sorted. Spec: §4.6 · D66"""
+    return _vendors(organization, scope=CredentialScope.SERVICE_CLIENT.value, service_client_id=service_client_id)
+
+
+def people_vendors(organization: Organization) -> list[str]:
+    """Slugs of the vendors with any credential that serves people, sorted. Spec: D58"""
+    rows = Credential.objects.filter(organization=organization).exclude(scope=CredentialScope.SERVICE_CLIENT.value)
+    return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
+
+
+def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
+    """Team id to the sorted slugs of the vendors with a credential of, or a named key bound to, that team. D60"""
+    rows = Credential.objects.filter(organization=organization, team__isnull=False)
+    found: dict[UUID, list[str]] = {}
+    for team_id, vendor in rows.order_by("vendor").values_list("team_id", "vendor").distinct():
+        if team_id is not None:
+            found.setdefault(team_id, []).append(vendor)
+    return found
+
+
+def connections(organization: Organization, *, vendor: str | None = None) -> list[Connection]:
+    """Every credential of the organization without its content, by vendor, most general first, then by name."""
+    rows = _unsealed(organization).select_related("team", "service_client", "created_by")
+    if vendor is not None:
+        rows = rows.filter(vendor=vendor)
+    scopes = list(CredentialScope)
+    found = [_connection(row) for row in rows]
+    return sorted(
+        found, key=lambda each: (each.vendor, scopes.index(each.scope), each.name, each.team_name, each.created_at)
+    )
+
+
+def credential(organization: Organization, credential_id: UUID) -> Credential:
+    """The row, its sealed column left in the database.
+
+    Raises: NotFound, for another organization's as for none.   Spec: D4
+    """
+    row = _unsealed(organization).filter(pk=credential_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def credential_at(
+    organization: Organization,
+    vendor: str,
+    scope: CredentialScope,
+    *,
+    team_id: UUID | None = None,
+    service_client_id: UUID | None = None,
+) -> Credential:
+    """The one credential of a vendor at a scope other than named keys, its sealed column left in the database.
+
+    Raises: NotFound.   Spec: D4
+    """
+    rows = _unsealed(organization).filter(vendor=vendor, scope=scope.value)
+    found = rows.filter(Q(team_id=team_id), Q(service_client_id=service_client_id)).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def named_keys(organization: Organization, vendor: str) -> QuerySet[Credential]:
+    """The vendor's named keys by name, their sealed column left in the database. Spec: §4.6 · D65"""
+    rows = _unsealed(organization).filter(vendor=vendor, scope=CredentialScope.NAMED_KEY.value)
+    return rows.order_by("name", "id")
+
+
+def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
+    """Every credential of the organization as the call path keeps it, by vendor and id."""
+    rows = Credential.objects.filter(organization_id=organization_id).order_by("vendor", "id")
+    return tuple(ref(row) for row in rows)
+
+
+def ref(row: Credential) -> CredentialRef:
+    """One row, sealed column included, as the call path holds it."""
+    return CredentialRef(
+        id=row.id,
+        vendor=row.vendor,
+        scope=CredentialScope(row.scope),
+        team_id=row.team_id,
+        service_client_id=row.service_client_id,
+        name=row.name,
+        data_key_version=row.data_key_version,
+        sealed=bytes(row.sealed),
+        revision=row.revision,
+    )
+
+
+def _unsealed(organization: Organization) -> QuerySet[Credential]:
+    return Credential.objects.filter(organization=organization).defer("sealed")
+
+
+def _vendors(organization: Organization, **where: object) -> list[str]:
+    rows = Credential.objects.filter(organization=organization, **where)
+    return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
+
+
+def _connection(row: Credential) -> Connection:
+    return Connection(
+        id=row.id,
+        vendor=row.vendor,
+        scope=CredentialScope(row.scope),
+        name=row.name,
+        team_id=row.team_id,
+        team_name=row.team.name if row.team else "",
+        service_client_id=row.service_client_id,
+        service_client_name=row.service_client.name if row.service_client else "",
+        created_by_name=row.created_by.name if row.created_by else "",
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        validated_at=row.validated_at,
+    )

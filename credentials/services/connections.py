@@ -1,0 +1,195 @@
+"""Credentials of all four scopes: store, replace, delete. The vendor was asked before, by whoever calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Protocol
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from credentials.errors import KeyNameTaken, TeamHasKey
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.sealing import seal_fields
+from gateway.catalog.fields import check_fields
+from gateway.catalog.vendor import Vendor
+from gateway.coordination import epochs
+from gateway.lib import clock
+from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.text import clean_name
+from orgs.models import Organization, Team, User
+
+
+class ServiceClient(Protocol):
+    """What is asked of a service client; its model belongs to the app beside this one."""
+
+    @property
+    def id(self) -> UUID:
+        """Its row."""
+        ...
+
+    @property
+    def organization_id(self) -> UUID | None:
+        """Whose it is; None for a public client, which can have no credentials."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a credential hangs: the scope and what that scope names."""
+
+    organization_id: UUID
+    vendor: str
+    scope: str
+    team_id: UUID | None
+    service_client_id: UUID | None
+    name: str
+
+
+@transaction.atomic
+def store_credential(
+    *,
+    actor: User,
+    organization: Organization,
+    vendor: Vendor,
+    scope: CredentialScope,
+    fields: Mapping[str, object],
+    team: Team | None = None,
+    service_client: ServiceClient | None = None,
+    name: str = "",
+    validated: bool = False,
+) -> Credential:
+    """The fields are sealed at the scope. What was there is replaced under the same id with the next revision.
+
+    A named key is never replaced: a second one of its name, or for its team, is refused. `team` goes with the scopes
+    team and named_key (None: bound to no team), `service_client` with service_client, `name` with named_key.
+    `validated`: the vendor accepted these fields just now.
+
+    Raises: Invalid with `fields`; NotFound for what belongs to another organization; KeyNameTaken, TeamHasKey;
+    UnusableCredential when the organization's data key does not open.   Spec: §4.6 · D62-D66
+    """
+    values = check_fields(vendor, fields)
+    place = _place(organization, vendor, scope, team, service_client, name)
+    lock(organization)
+    _require_owned(organization, team, service_client)
+    credential = _existing(place) or Credential(created_by=actor, revision=0, **asdict(place))
+    credential.revision += 1
+    credential.data_key_version, credential.sealed = seal_fields(
+        organization_id=organization.id, vendor=vendor.slug, scope=scope, record_id=credential.id, fields=values
+    )
+    credential.updated_at = clock.now()
+    credential.validated_at = credential.updated_at if validated else None
+    credential.save()
+    if scope is CredentialScope.NAMED_KEY:
+        event = EventType.CREDENTIAL_KEY_CREATED
+    else:
+        event = EventType.CREDENTIAL_CREATED if credential.revision == 1 else EventType.CREDENTIAL_REPLACED
+    record(event, actor, credential, validated=validated, revision=credential.revision)
+    return credential
+
+
+@transaction.atomic
+def delete_credential(*, actor: User, credential: Credential) -> None:
+    """The credential is gone; calls fall through to the next one that applies.
+
+    Raises: NotFound when somebody else deleted it first.   Spec: §4.6 · D9, D67
+    """
+    deleted, _ = Credential.objects.filter(pk=credential.pk, organization_id=credential.organization_id).delete()
+    if not deleted:
+        raise NotFound
+    is_key = credential.scope == CredentialScope.NAMED_KEY.value
+    record(EventType.CREDENTIAL_KEY_DELETED if is_key else EventType.CREDENTIAL_DELETED, actor, credential)
+
+
+def _place(
+    organization: Organization,
+    vendor: Vendor,
+    scope: CredentialScope,
+    team: Team | None,
+    service_client: ServiceClient | None,
+    name: str,
+) -> _Place:
+    """Refuse what cannot hang at this scope: a caller's mistake, except for the name, which a person typed."""
+    fits = {
+        CredentialScope.ORGANIZATION: team is None and service_client is None and not name,
+        CredentialScope.TEAM: team is not None and service_client is None and not name,
+        CredentialScope.NAMED_KEY: service_client is None,
+        CredentialScope.SERVICE_CLIENT: team is None and service_client is not None and not name,
+    }
+    if not fits[scope]:
+        raise ValueError(f"a credential of scope {scope.value} does not go with this team, service client or name")
+    if scope is CredentialScope.NAMED_KEY:
+        try:
+            name = clean_name(name)
+        except ValueError as fault:
+            raise Invalid(fields={"name": [str(fault)]}) from fault
+    return _Place(
+        organization_id=organization.id,
+        vendor=vendor.slug,
+        scope=scope.value,
+        team_id=team.id if team else None,
+        service_client_id=service_client.id if service_client else None,
+        name=name,
+    )
+
+
+def lock(organization: Organization) -> None:
+    """One credential change at a time per organization, so that "is there one already?" keeps its answer.
+
+    The weaker lock: rows that refer to the organization may still be inserted.
+    """
+    locked = Organization.objects.select_for_update(no_key=True).filter(pk=organization.pk)
+    if locked.values_list("pk").first() is None:
+        raise NotFound
+
+
+def _require_owned(organization: Organization, team: Team | None, service_client: ServiceClient | None) -> None:
+    """The team and the service client are this organization's, and stay until this transaction ends."""
+    if team is not None:
+        teams = Team.objects.select_for_update(no_key=True).filter(pk=team.pk, organization=organization)
+        if teams.values_list("pk").first() is None:
+            raise NotFound
+    if service_client is not None:
+        clients = Credential.service_client.field.related_model._default_manager
+        owned = clients.select_for_update(no_key=True).filter(pk=service_client.id, organization=organization)
+        if owned.values_list("pk").first() is None:
+            raise NotFound
+
+
+def _existing(place: _Place) -> Credential | None:
+    """The credential that a new one at `place` replaces.
+
+    Raises: KeyNameTaken, TeamHasKey.
+    """
+    rows = Credential.objects.filter(organization_id=place.organization_id, vendor=place.vendor, scope=place.scope)
+    if place.scope != CredentialScope.NAMED_KEY:
+        return rows.filter(Q(team_id=place.team_id), Q(service_client_id=place.service_client_id)).first()
+    if rows.filter(name=place.name).exists():
+        raise KeyNameTaken
+    if place.team_id is not None and rows.filter(team_id=place.team_id).exists():
+        raise TeamHasKey
+    return None
+
+
+def record(event: EventType, actor: User, credential: Credential, **facts: bool | int | str | None) -> None:
+    """The audit row and the epoch. The metadata says which credential it was, never what is in it."""
+    record_admin(
+        event,
+        org_id=credential.organization_id,
+        actor=actor.as_actor(),
+        target=credential.as_target(),
+        metadata={
+            "vendor": credential.vendor,
+            "scope": credential.scope,
+            "name": credential.name,
+            "teamId": str(credential.team_id) if credential.team_id else None,
+            "serviceClientId": str(credential.service_client_id) if credential.service_client_id else None,
+            **facts,
+        },
+    )
+    epochs.bump_on_commit(epochs.organization(credential.organization_id))

@@ -1,0 +1,50 @@
+"""Named keys: rename, bind to a team, unbind. What is in them is replaced by making a new one."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.event_types import EventType
+from credentials.errors import KeyNameTaken, TeamHasKey
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.services.connections import lock, record
+from gateway.lib import clock
+from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.text import clean_name
+from orgs.models import Organization, Team, User
+
+
+@transaction.atomic
+def update_named_key(
+    *, actor: User, organization: Organization, key_id: UUID, vendor: str, name: str, team_id: UUID | None
+) -> Credential:
+    """The key has this name and serves this team, or none. Calls of the teams concerned resolve anew.
+
+    Raises: NotFound for a key or team that is not here; Invalid; KeyNameTaken, TeamHasKey.   Spec: §4.6 · D65
+    """
+    try:
+        cleaned = clean_name(name)
+    except ValueError as fault:
+        raise Invalid(fields={"name": [str(fault)]}) from fault
+    lock(organization)
+    keys = Credential.objects.filter(organization=organization, vendor=vendor, scope=CredentialScope.NAMED_KEY.value)
+    key = keys.defer("sealed").filter(pk=key_id).first()
+    if key is None:
+        raise NotFound
+    others = keys.exclude(pk=key_id)
+    if others.filter(name=cleaned).exists():
+        raise KeyNameTaken
+    if team_id is not None:
+        teams = Team.objects.select_for_update(no_key=True).filter(pk=team_id, organization=organization)
+        if teams.values_list("pk").first() is None:
+            raise NotFound
+        if others.filter(team_id=team_id).exists():
+            raise TeamHasKey
+    former = {"formerName": key.name, "formerTeamId": str(key.team_id) if key.team_id else None}
+    key.name, key.team_id, key.updated_at = cleaned, team_id, clock.now()
+    key.save(update_fields=["name", "team_id", "updated_at"])
+    record(EventType.CREDENTIAL_KEY_UPDATED, actor, key, **former)
+    return key

@@ -1,0 +1,140 @@
+"""Does the vendor accept these fields: one question with a deadline, and a pure reading of the answer. Spec: D63"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from django.conf import settings
+
+from credentials.errors import CredentialRejected, EndpointNotAllowed
+from gateway.catalog.templates import vendor_headers, vendor_url
+from gateway.catalog.vendor import Vendor
+from gateway.lib.outbound import AddressRefused, check_url
+
+CHECK_TIMEOUT_S = 5.0
+# Tool servers that answer 200 themselves pass their vendor's refusal on in the text of a tool error.
+_REFUSED_TEXT = re.compile(
+    r"\b(?:http|status|code|error)\W{1,3}40[13]\b|\bunauthori[sz]ed\b|\bforbidden\b"
+    r"|\bauthentication[ _](?:failed|error|required)\b"
+    r"|\b(?:invalid|incorrect|wrong|bad|expired|revoked|missing)[ _-]?(?:api[ _-]?|access[ _-]?)?"
+    r"(?:keys?|tokens?|secrets?|credentials?|password)\b",
+    re.IGNORECASE,
+)
+_TEXT_LIMIT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """What the vendor said last. `status` is its HTTP status, None without an answer; `error_text` is never shown."""
+
+    status: int | None
+    tools_listed: bool = False
+    is_error: bool = False
+    error_text: str = ""
+
+
+class VendorProbe(Protocol):
+    """The transport: opens a session with the vendor, asks one thing, closes. Follows no redirect.
+
+    Raises: AddressRefused when the address may not be reached; OSError or TimeoutError when there is no answer.
+    """
+
+    async def initialize_and_list(
+        self, vendor: Vendor, headers: Mapping[str, str], url: str, timeout_s: float
+    ) -> ProbeAnswer:
+        """`initialize`, then the first page of `tools/list`."""
+        ...
+
+    async def initialize_and_call(
+        self,
+        vendor: Vendor,
+        headers: Mapping[str, str],
+        url: str,
+        timeout_s: float,
+        tool: str,
+        arguments: Mapping[str, Any],
+    ) -> ProbeAnswer:
+        """`initialize`, then `tools/call`; `is_error` for a JSON-RPC error as for a tool error."""
+        ...
+
+
+class Verdict(StrEnum):
+    """What the answer means for the fields."""
+
+    VALIDATED = "validated"  # the vendor accepted them
+    UNCONFIRMED = "unconfirmed"  # nobody could say; stored all the same
+    REJECTED = "rejected"  # the vendor refused them; nothing is stored
+    ADDRESS_REFUSED = "address_refused"  # they lead where the service must not go; nothing is stored
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The verdict and, in one sentence, why."""
+
+    verdict: Verdict
+    detail: str
+
+    @property
+    def validated(self) -> bool:
+        """What `store_credential` is told."""
+        return self.verdict is Verdict.VALIDATED
+
+    def raise_if_refused(self) -> None:
+        """Return if the fields may be stored.
+
+        Raises: CredentialRejected, EndpointNotAllowed.
+        """
+        if self.verdict is Verdict.REJECTED:
+            raise CredentialRejected
+        if self.verdict is Verdict.ADDRESS_REFUSED:
+            raise EndpointNotAllowed
+
+
+NO_ANSWER = CheckResult(Verdict.UNCONFIRMED, "The vendor did not answer in time.")
+_ADDRESS_REFUSED = CheckResult(Verdict.ADDRESS_REFUSED, "The address may not be reached from here.")
+
+
+async def check(vendor: Vendor, fields: Mapping[str, str], *, send: VendorProbe) -> CheckResult:
+    """What the vendor says to `fields`, as `check_fields` returned them, within CHECK_TIMEOUT_S.
+
+    The catalog's validation tool is called where there is one; otherwise the tools are listed.   Spec: §4.6 · D63
+    """
+    headers, url = vendor_headers(vendor, fields), vendor_url(vendor, fields)
+    try:
+        check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            answer = await _ask(vendor, headers, url, send)
+    except AddressRefused:
+        return _ADDRESS_REFUSED
+    except (TimeoutError, OSError):
+        return NO_ANSWER
+    return judge(answer, asked_tool=vendor.validation is not None)
+
+
+async def _ask(vendor: Vendor, headers: Mapping[str, str], url: str, send: VendorProbe) -> ProbeAnswer:
+    if vendor.validation is None:
+        return await send.initialize_and_list(vendor, headers, url, CHECK_TIMEOUT_S)
+    tool, arguments = vendor.validation.tool, vendor.validation.arguments
+    return await send.initialize_and_call(vendor, headers, url, CHECK_TIMEOUT_S, tool, arguments)
+
+
+def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:
+    """Pure: what an answer means. Only a clear no rejects: a vendor with a bad day must not refuse good fields."""
+    if answer.status is None:
+        return NO_ANSWER
+    if answer.status in {401, 403}:
+        return CheckResult(Verdict.REJECTED, f"The vendor answered {answer.status}.")
+    if not 200 <= answer.status < 300:
+        return CheckResult(Verdict.UNCONFIRMED, f"The vendor answered {answer.status}.")
+    if answer.is_error:
+        if _REFUSED_TEXT.search(answer.error_text[:_TEXT_LIMIT]):
+            return CheckResult(Verdict.REJECTED, "The vendor's tool refused the credentials.")
+        return CheckResult(Verdict.UNCONFIRMED, "The vendor's tool reported an error.")
+    if asked_tool or answer.tools_listed:
+        return CheckResult(Verdict.VALIDATED, "The vendor accepted the credentials.")
+    return CheckResult(Verdict.UNCONFIRMED, "The vendor answered, but did not list its tools.")

@@ -1,0 +1,1 @@
+"""Everything that touches OAuth: clients, agent keys, tokens, signing keys. Nobody else imports the library."""

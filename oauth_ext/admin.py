@@ -1,0 +1,232 @@
+"""Clients, agent keys, codes, families, tokens and signing keys for support staff, without a secret or a checksum.
+
+Staff look, and may end what people allowed; the organization's log names who did.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Imported first, so that its registrations are there to be taken back: they can edit clients and show secrets.
+import oauth2_provider.admin  # noqa: F401
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from gateway.lib.errors import NotFound
+from oauth_ext.models import (
+    AccessToken,
+    AgentKey,
+    Client,
+    DeviceGrant,
+    Grant,
+    IDToken,
+    RefreshToken,
+    SigningKey,
+    TokenFamily,
+)
+from oauth_ext.services.registration import delete_registered_client
+from oauth_ext.services.service_clients import delete_service_client
+from oauth_ext.services.token_families import revoke_family_as_staff
+from orgs.models import User
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin  # generic for the type checker only
+
+for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
+    admin.site.unregister(model)
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """A list and a page for each row; nobody adds, changes or deletes here: services do, and write it down."""
+
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+
+class ActingAdmin(ReadOnlyAdmin):
+    """The same, with actions for staff who hold the permission to delete such rows."""
+
+    actions: Any = ()
+
+    def has_staff_delete_permission(self, request: HttpRequest) -> bool:
+        """What the actions ask for; the delete button itself stays away."""
+        options = self.opts
+        return bool(request.user.has_perm(f"{options.app_label}.delete_{options.model_name}"))
+
+    def say(self, request: HttpRequest, done: int, gone: int) -> None:
+        """What became of the chosen rows."""
+        if done:
+            messages.success(request, f"{done} ended. Their tokens no longer work.")
+        if gone:
+            messages.warning(request, f"{gone} had ended already.")
+
+
+@admin.register(Client)
+class ClientAdmin(ActingAdmin):
+    """Service clients and registered public clients."""
+
+    actions = ("delete_clients",)
+    fields = (
+        "id",
+        "name",
+        "client_id",
+        "client_type",
+        "registration_source",
+        "organization",
+        "created_by",
+        "created",
+        "expires_at",
+        "last_used_at",
+        "cimd_expires_at",
+        "redirect_uris",
+    )
+    list_display = ("name", "client_id", "client_type", "registration_source", "organization", "last_used_at")
+    list_filter = ("client_type", "registration_source")
+    list_select_related = ("organization",)
+    search_fields = ("name", "client_id", "organization__name")
+
+    @admin.action(description="Delete the client and end all its tokens", permissions=["staff_delete"])
+    def delete_clients(self, request: HttpRequest, chosen: QuerySet[Client]) -> None:
+        """One after the other, each with its rows in the logs."""
+        done = gone = 0
+        for client in chosen:
+            try:
+                if client.is_service_client:
+                    delete_service_client(actor=_staff(request), client=client)
+                else:
+                    delete_registered_client(actor=_staff(request), client_pk=client.pk)
+                done += 1
+            except NotFound:
+                gone += 1
+        self.say(request, done, gone)
+
+
+@admin.register(TokenFamily)
+class TokenFamilyAdmin(ActingAdmin):
+    """What each consent or approval gave; ending one ends all its tokens."""
+
+    actions = ("revoke_families",)
+    fields = (
+        "id",
+        "client",
+        "user",
+        "organization",
+        "approved_by",
+        "scope",
+        "resource",
+        "redirect_host",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+    )
+    list_display = ("id", "client", "user", "organization", "redirect_host", "last_used_at", "expires_at")
+    list_select_related = ("client", "user", "organization")
+    search_fields = ("client__client_id", "client__name", "user__email", "organization__name")
+
+    @admin.action(description="Revoke: end all tokens of the family", permissions=["staff_delete"])
+    def revoke_families(self, request: HttpRequest, chosen: QuerySet[TokenFamily]) -> None:
+        """One after the other, each with its row in the organization's log."""
+        done = gone = 0
+        for family_id in chosen.values_list("pk", flat=True):
+            try:
+                revoke_family_as_staff(actor=_staff(request), family_id=family_id)
+                done += 1
+            except NotFound:
+                gone += 1
+        self.say(request, done, gone)
+
+
+@admin.register(Grant)
+class GrantAdmin(ReadOnlyAdmin):
+    """Authorization codes, without the codes."""
+
+    fields = ("id", "application", "user", "organization", "scope", "resource", "created", "expires", "redeemed_at")
+    list_display = ("id", "application", "user", "organization", "scope", "expires", "redeemed_at")
+    list_select_related = ("application", "user", "organization")
+    search_fields = ("application__client_id", "application__name", "user__email", "organization__name")
+
+
+@admin.register(DeviceGrant)
+class DeviceGrantAdmin(ReadOnlyAdmin):
+    """Device authorizations, without their codes."""
+
+    fields = (
+        "id",
+        "client",
+        "scope",
+        "resource",
+        "requester_ip",
+        "created_at",
+        "expires_at",
+        "interval_s",
+        "last_polled_at",
+        "decision",
+        "decided_by",
+        "decided_at",
+        "consumed_at",
+    )
+    list_display = ("id", "client", "decision", "decided_by", "requester_ip", "created_at", "consumed_at")
+    list_filter = ("decision",)
+    list_select_related = ("client", "decided_by")
+    search_fields = ("client__client_id", "client__name", "client__organization__name")
+
+
+@admin.register(AgentKey)
+class AgentKeyAdmin(ReadOnlyAdmin):
+    """Agent keys by their public half."""
+
+    fields = ("prefix", "client", "created_by", "created_at", "last_used_at")
+    list_display = ("prefix", "client", "created_at", "last_used_at")
+    list_select_related = ("client",)
+    search_fields = ("prefix", "client__name", "client__client_id", "client__organization__name")
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(ReadOnlyAdmin):
+    """Access tokens that still exist."""
+
+    fields = ("id", "application", "user", "organization", "scope", "resource", "created", "expires")
+    list_display = ("id", "application", "user", "organization", "scope", "expires")
+    list_select_related = ("application", "user", "organization")
+    search_fields = ("application__client_id", "application__name", "user__email", "organization__name")
+
+
+@admin.register(RefreshToken)
+class RefreshTokenAdmin(ReadOnlyAdmin):
+    """Refresh tokens; `revoked` is when one was used."""
+
+    fields = ("id", "application", "user", "organization", "token_family", "generation", "created", "revoked")
+    list_display = ("id", "application", "user", "organization", "token_family", "generation", "revoked")
+    list_select_related = ("application", "user", "organization", "token_family")
+    search_fields = ("application__client_id", "application__name", "user__email", "organization__name")
+
+
+@admin.register(SigningKey)
+class SigningKeyAdmin(ReadOnlyAdmin):
+    """Which key signs from when; manage.py rotate_signing_key changes it."""
+
+    fields = ("kid", "public_jwk", "key_id", "created_at", "signs_from", "retires_at")
+    list_display = ("kid", "key_id", "created_at", "signs_from", "retires_at")
+    search_fields = ("kid",)
+
+
+def _staff(request: HttpRequest) -> User:
+    """The member of the support staff who acts; the admin lets nobody else in."""
+    if not isinstance(request.user, User) or not request.user.is_staff:
+        raise PermissionDenied
+    return request.user

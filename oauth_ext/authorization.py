@@ -1,0 +1,194 @@
+"""Reading a request of the authorization endpoint. What is wrong with it decides who is told.
+
+A wrong client or redirect address is told to the person, on a page: the address is nobody's, and sending anything
+there would make us an open redirector. Everything else is told to the client.
+Spec: §4.2 · RFC 6749 4.1.1, 4.1.2.1 · RFC 9207 · D118 · protocol.md B.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from django.conf import settings
+
+from oauth_ext import audiences, features, pkce, redirect_uris, scopes
+from oauth_ext.models import Client
+from oauth_ext.scopes_backend import all_exist
+
+MAX_FIELDS = 100
+MAX_STATE_CHARACTERS = 4_096
+_REPEATABLE = frozenset({"resource"})
+_READ = _REPEATABLE | frozenset(
+    {
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "code_challenge",
+        "code_challenge_method",
+        "scope",
+        "state",
+        "prompt",
+        "response_mode",
+    }
+)
+
+
+class NotForUs(Exception):
+    """The person is told on a page; `reason` is a sentence that repeats nothing of the request."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TellClient(Exception):
+    """The client is told at its redirect address."""
+
+    def __init__(self, redirect_uri: str, state: str, error: str, description: str) -> None:
+        super().__init__(error)
+        self.location = error_location(redirect_uri, state, error, description)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that may be put before the person. `always_ask`: the client wants its consent asked for again."""
+
+    client: Client
+    redirect_uri: str
+    state: str
+    scopes: tuple[str, ...]
+    resources: tuple[str, ...]
+    code_challenge: str
+    always_ask: bool
+
+
+def read_request(query: str, find_client: Callable[[str], Client | None]) -> Asked:
+    """The request in a query string, wholly checked. `find_client` knows the clients that may use this endpoint.
+
+    Raises: NotForUs, TellClient.
+    """
+    fields = _fields(query)
+    client = _client(fields, find_client)
+    redirect_uri = _redirect_uri(fields, client)
+    state = _only(fields, "state")
+    if not _is_text(state) or len(state) > MAX_STATE_CHARACTERS:
+        raise TellClient(redirect_uri, "", "invalid_request", "state is too long or not printable text.")
+    try:
+        return _checked(fields, client, redirect_uri, state)
+    except _Fault as fault:
+        raise TellClient(redirect_uri, state, fault.error, fault.description) from None
+
+
+def success_location(redirect_uri: str, state: str, code: str) -> str:
+    """Where the browser brings the code."""
+    return _location(redirect_uri, {"code": code}, state)
+
+
+def error_location(redirect_uri: str, state: str, error: str, description: str) -> str:
+    """Where the browser brings an error."""
+    return _location(redirect_uri, {"error": error, "error_description": description}, state)
+
+
+def _location(redirect_uri: str, parameters: dict[str, str], state: str) -> str:
+    stated = {"state": state} if state else {}
+    return redirect_uris.with_parameters(redirect_uri, {**parameters, **stated, "iss": settings.BASE_URL})
+
+
+class _Fault(Exception):
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(error)
+        self.error, self.description = error, description
+
+
+_Fields = dict[str, list[str]]
+
+
+def _fields(query: str) -> _Fields:
+    """What carries a value; a parameter without one counts as absent (RFC 6749 3.1)."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise NotForUs("The address that your app opened cannot be read.") from None
+    fields: _Fields = {}
+    for name, value in pairs:
+        if name in _READ and value:
+            fields.setdefault(name, []).append(value)
+    return fields
+
+
+def _client(fields: _Fields, find_client: Callable[[str], Client | None]) -> Client:
+    named = fields.get("client_id", [])
+    if len(named) != 1 or not _is_text(named[0]):
+        raise NotForUs("The address that your app opened does not say which app it is.")
+    client = find_client(named[0])
+    if client is None:
+        raise NotForUs("The app is not known here. It may have to be connected anew.")
+    return client
+
+
+def _redirect_uri(fields: _Fields, client: Client) -> str:
+    sent = fields.get("redirect_uri", [])
+    if len(sent) != 1 or not redirect_uris.registered_as(client.redirect_uris.split(), sent[0]):
+        raise NotForUs("The app wants your answer sent to an address that it did not register.")
+    return sent[0]
+
+
+def _only(fields: _Fields, name: str) -> str:
+    values = fields.get(name, [])
+    return values[0] if len(values) == 1 else ""
+
+
+def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> Asked:
+    for name, values in fields.items():
+        if len(values) > 1 and name not in _REPEATABLE:
+            raise _Fault("invalid_request", f"The parameter {name} is given twice.")
+    response_type = _only(fields, "response_type")
+    if not response_type:
+        raise _Fault("invalid_request", "response_type is missing.")
+    if response_type not in features.RESPONSE_TYPES_ON:
+        raise _Fault("unsupported_response_type", "Only the response type code is supported.")
+    if _only(fields, "response_mode") not in {"", *features.RESPONSE_MODES_ON}:
+        raise _Fault("invalid_request", "Only the response mode query is supported.")
+    return Asked(
+        client=client,
+        redirect_uri=redirect_uri,
+        state=state,
+        scopes=_scopes(_only(fields, "scope")),
+        resources=_resources(fields.get("resource", [])),
+        code_challenge=_challenge(fields),
+        always_ask="consent" in _only(fields, "prompt").split(),
+    )
+
+
+def _challenge(fields: _Fields) -> str:
+    challenge = _only(fields, "code_challenge")
+    if not challenge:
+        raise _Fault("invalid_request", "code_challenge is missing: PKCE is required.")
+    if _only(fields, "code_challenge_method") != pkce.METHOD:
+        raise _Fault("invalid_request", "code_challenge_method must be S256.")
+    if not pkce.is_challenge(challenge):
+        raise _Fault("invalid_request", "code_challenge is not a base64url SHA-256.")
+    return challenge
+
+
+def _scopes(asked: str) -> tuple[str, ...]:
+    try:
+        wanted = scopes.parse(asked)
+    except ValueError:
+        raise _Fault("invalid_scope", "A requested scope is unknown.") from None
+    if (asked and not wanted) or not all_exist(wanted):
+        raise _Fault("invalid_scope", "A requested scope is unknown.")
+    return wanted or (scopes.ALL,)
+
+
+def _resources(asked: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(audiences.audiences(asked))
+    except audiences.ForeignResource as fault:
+        raise _Fault("invalid_target", fault.reason) from None
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() and value.isprintable()

@@ -1,0 +1,147 @@
+"""From a bearer string to who it speaks for. The proxy calls this off its event loop and keeps the answer by epoch."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from django.conf import settings
+from django.db.models import Q
+
+from gateway.lib import clock, secrets
+from oauth_ext import agent_key_format, resources, scopes
+from oauth_ext.jwt import keys
+from oauth_ext.jwt.verify import Claims, InvalidToken, UnknownKey, verify
+from oauth_ext.models import AccessToken, AgentKey, Client
+
+MAX_BEARER_CHARACTERS = 8 * 1024
+USE_IS_NOTED_EVERY = timedelta(minutes=5)
+
+_B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750 2.1
+_NO_SECRET = bytes(32)
+_BAD_AGENT_KEY = "The agent key is not valid."
+_REVOKED = "The access token was revoked."
+
+
+class InvalidBearer(Exception):
+    """Nobody is behind this bearer; `reason` is a sentence for the client that never repeats it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class BearerIdentity:
+    """Whom a bearer speaks for. `subject` is a person's id or `svc:<org-id>:<client-id>`; `user_id` is the person's.
+
+    What the subject may do is not in here: that is looked up. `expires_at` bounds how long this may be kept.
+    """
+
+    kind: Literal["jwt", "agent_key"]
+    subject: str
+    org_id: uuid.UUID
+    user_id: uuid.UUID | None
+    client_pk: uuid.UUID
+    client_id: str
+    client_name: str
+    scopes: frozenset[str]
+    audiences: tuple[str, ...]
+    expires_at: datetime
+
+
+def looks_like_agent_key(bearer: str) -> bool:
+    """Whether `bearer` means to be an agent key, well-formed or not."""
+    return bearer.startswith(agent_key_format.MARK)
+
+
+def load_identity(bearer: str) -> BearerIdentity:
+    """Whom `bearer` speaks for now: it is genuine, not expired, not revoked, and what it names still exists.
+
+    Raises: InvalidBearer; SigningKeysUnavailable, which is our fault and not the bearer's.   Spec: §5 (2) · D72-D74
+    """
+    if len(bearer) > MAX_BEARER_CHARACTERS or not _B64TOKEN.fullmatch(bearer):
+        raise InvalidBearer("The access token is malformed.")
+    if looks_like_agent_key(bearer):
+        return _from_agent_key(bearer)
+    return _from_jwt(bearer)
+
+
+def note_use(client_pk: uuid.UUID, agent_key: bool, now: datetime) -> None:
+    """Remember that a client, or its agent key, was used. Written once in five minutes at most: not a row per call."""
+    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_IS_NOTED_EVERY)
+    Client.objects.filter(unnoted, pk=client_pk).update(last_used_at=now)
+    if agent_key:
+        AgentKey.objects.filter(unnoted, client_id=client_pk).update(last_used_at=now)
+
+
+def _from_agent_key(bearer: str) -> BearerIdentity:
+    parts = agent_key_format.parse(bearer)
+    if parts is None:
+        raise InvalidBearer(_BAD_AGENT_KEY)
+    row = AgentKey.objects.select_related("client").filter(prefix=parts.prefix).first()
+    # Compared also when there is no such key: how long a refusal takes must not tell which prefixes exist.
+    genuine = secrets.equal(_NO_SECRET if row is None else bytes(row.secret_sha256), secrets.sha256(parts.secret))
+    if row is None or not genuine:
+        raise InvalidBearer(_BAD_AGENT_KEY)
+    client = row.client
+    if client.organization_id is None or client.expires_at is None or client.is_expired():
+        raise InvalidBearer("The service client of this agent key has expired.")
+    return BearerIdentity(
+        kind="agent_key",
+        subject=client.subject,
+        org_id=client.organization_id,
+        user_id=None,
+        client_pk=client.pk,
+        client_id=client.client_id,
+        client_name=client.name,
+        scopes=frozenset({scopes.ALL}),
+        audiences=(resources.unified(settings.BASE_URL),),
+        expires_at=client.expires_at,
+    )
+
+
+def _from_jwt(bearer: str) -> BearerIdentity:
+    claims = _verified(bearer)
+    row = (
+        AccessToken.objects.select_related("application", "user")
+        .filter(token_checksum=secrets.sha256(bearer).hex(), expires__gt=clock.now())
+        .first()
+    )
+    # Deleting a token, a client, a person or an organization deletes the row.
+    if row is None or row.application is None:
+        raise InvalidBearer(_REVOKED)
+    client: Client = row.application
+    if client.is_expired():
+        raise InvalidBearer("The client of this access token has expired.")
+    if row.user is not None and not row.user.is_active:
+        raise InvalidBearer(_REVOKED)
+    subject = client.subject if row.user is None else str(row.user.pk)
+    if (claims.subject, claims.org_id, claims.client_id) != (subject, row.organization_id, client.client_id):
+        raise InvalidBearer("The access token does not match its record.")
+    return BearerIdentity(
+        kind="jwt",
+        subject=subject,
+        org_id=claims.org_id,
+        user_id=row.user_id,
+        client_pk=client.pk,
+        client_id=client.client_id,
+        client_name=client.name,
+        scopes=claims.scopes,
+        audiences=claims.audiences,
+        expires_at=min(claims.expires_at, client.expires_at or claims.expires_at),
+    )
+
+
+def _verified(bearer: str) -> Claims:
+    try:
+        try:
+            return verify(bearer, keys.load_key_set(), now=clock.now())
+        except UnknownKey:  # perhaps another process rotated a moment ago
+            fresher = keys.load_key_set(max_age_s=keys.RELOAD_FOR_UNKNOWN_KEY_AFTER_S)
+            return verify(bearer, fresher, now=clock.now())
+    except InvalidToken as fault:
+        raise InvalidBearer(fault.reason) from None

@@ -1,0 +1,1 @@
+"""Access tokens: `key_material` is pure, `keys` loads, `rotation` changes, `mint` signs, `verify` checks."""

@@ -1,0 +1,62 @@
+"""Signing keys as rows: sealed with CREDENTIAL_KEYS under their own kid, written under one lock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+
+from oauth_ext.jwt import key_material
+from oauth_ext.jwt.key_material import SigningPair
+from oauth_ext.models import SigningKey
+
+
+def live(now: datetime) -> list[SigningKey]:
+    """The keys that are published: next, current and previous, latest to sign first. Spec: D130"""
+    unretired = Q(retires_at=None) | Q(retires_at__gt=now)
+    return list(SigningKey.objects.filter(unretired).order_by("-signs_from", "-created_at"))
+
+
+def lock_table() -> None:
+    """Let one process at a time decide about keys; call it inside a transaction.
+
+    A lock on rows would not do: the first key has no row to lock. In SQLite a transaction begins with the write lock.
+    """
+    if connection.vendor == "postgresql":
+        table = connection.ops.quote_name(SigningKey._meta.db_table)
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def insert(pair: SigningPair, *, created_at: datetime, signs_from: datetime) -> SigningKey:
+    """Store a new key; the caller holds the lock."""
+    key_id, sealed = seal(pair)
+    return SigningKey.objects.create(
+        kid=pair.kid,
+        key_id=key_id,
+        sealed_private_key=sealed,
+        public_jwk=pair.public_jwk(),
+        created_at=created_at,
+        signs_from=signs_from,
+    )
+
+
+def seal(pair: SigningPair) -> tuple[str, bytes]:
+    """The id of the key that seals now, and the private key sealed for this kid alone."""
+    keyring = settings.CREDENTIAL_KEYRING
+    return keyring.current_id, keyring.wrap(pair.to_der(), _row_identity(pair.kid))
+
+
+def unseal(row: SigningKey) -> SigningPair:
+    """The stored key.
+
+    Raises: CryptoError when CREDENTIAL_KEYS does not open it; ValueError when it holds something else.
+    """
+    der = settings.CREDENTIAL_KEYRING.unwrap(row.key_id, bytes(row.sealed_private_key), _row_identity(row.kid))
+    return key_material.from_der(row.kid, der)
+
+
+def _row_identity(kid: str) -> bytes:
+    return b"signing-key|" + kid.encode()

@@ -1,0 +1,98 @@
+"""Which keys sign and verify access tokens now: those of TOKEN_SIGNING_KEYS, else those of the database.
+
+Each process keeps the set for some seconds. That is safe because a key is published long before it signs and long
+after: a process that learns of a rotation late signs with a key that everybody still accepts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from gateway.lib import clock
+from gateway.lib.crypto import CryptoError
+from oauth_ext.jwt import key_material, key_rows
+from oauth_ext.jwt.key_material import KeySet, SigningPair
+from oauth_ext.models import SigningKey
+
+log = structlog.get_logger(__name__)
+
+RELOAD_AFTER_S = 10.0
+# An unknown key id may be a rotation of a second ago, or an attacker who would have us read the table for every token.
+RELOAD_FOR_UNKNOWN_KEY_AFTER_S = 1.0
+
+
+class SigningKeysUnavailable(Exception):
+    """Keys are stored, but CREDENTIAL_KEYS opens none of them. Making a new one would hide the mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    key_set: KeySet
+    at_s: float
+
+
+_loaded: _Loaded | None = None
+
+
+def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
+    """The keys as they were at most `max_age_s` seconds ago.
+
+    The very first call of a deployment stores a key, so it must not come from inside a transaction.
+    Raises: SigningKeysUnavailable.   Spec: D121, D130
+    """
+    global _loaded
+    kept = _loaded
+    started_s = time.monotonic()
+    if kept is not None and started_s - kept.at_s < max_age_s:
+        return kept.key_set
+    fresh = _configured(settings.TOKEN_SIGNING_KEYS) if settings.TOKEN_SIGNING_KEYS else _stored()
+    _loaded = _Loaded(fresh, started_s)
+    return fresh
+
+
+def forget() -> None:
+    """The next `load_key_set` of this process reads again."""
+    global _loaded
+    _loaded = None
+
+
+def _configured(text: str) -> KeySet:
+    pairs = key_material.parse_setting(text)
+    return key_material.key_set(pairs[0], pairs)
+
+
+def _stored() -> KeySet:
+    now = clock.now()
+    rows = key_rows.live(now) or _create_first()
+    # Public halves come from the sealed private ones, so whoever can only write rows cannot add a key of their own.
+    opened = [(row, pair) for row in rows if (pair := _open_or_report(row)) is not None]
+    if not opened:
+        raise SigningKeysUnavailable("No stored signing key can be opened with CREDENTIAL_KEYS.")
+    # Rows come latest first. Another host's clock may be ahead of ours: then the earliest key is the one in use.
+    signer = next((pair for row, pair in opened if row.signs_from <= now), opened[-1][1])
+    return key_material.key_set(signer, [pair for _, pair in opened])
+
+
+def _open_or_report(row: SigningKey) -> SigningPair | None:
+    try:
+        return key_rows.unseal(row)
+    except (CryptoError, ValueError) as fault:
+        log.error("a signing key does not open", kid=row.kid, sealed_under=row.key_id, fault=str(fault))
+        return None
+
+
+def _create_first() -> list[SigningKey]:
+    # Durable: a key that signed and was then rolled back would leave tokens that nobody can verify.
+    with transaction.atomic(durable=True):
+        key_rows.lock_table()
+        now = clock.now()
+        if rows := key_rows.live(now):  # another process came first
+            return rows
+        row = key_rows.insert(key_material.generate(now), created_at=now, signs_from=now)
+    log.info("created the first signing key", kid=row.kid)
+    return [row]

@@ -1,0 +1,34 @@
+"""Revoke a leaked agent key from the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from audit import actor
+from gateway.lib.errors import NotFound
+from oauth_ext import selectors
+from oauth_ext.services import agent_keys
+
+
+class Command(BaseCommand):
+    """Look the client up, ask the service, say what happened."""
+
+    help = "Revoke the agent key of the service client CLIENT_ID. The client itself stays as it is."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """One client."""
+        parser.add_argument("client_id", metavar="CLIENT_ID", help="svc_...")
+
+    def handle(self, *args: Any, client_id: str, **options: Any) -> None:
+        """Exit status 1 when there is no such client or it has no key."""
+        try:
+            client = selectors.service_client_of_any_organization(client_id)
+        except NotFound:
+            raise CommandError(f"There is no service client {client_id}.") from None
+        try:
+            agent_keys.revoke_agent_key(actor=actor.system("revoke_agent_key"), client=client)
+        except NotFound:
+            raise CommandError(f"{client_id} has no agent key.") from None
+        self.stdout.write(f"The agent key of {client_id} ({client.name}) no longer works.")

@@ -1,0 +1,28 @@
+"""Rows of clients, agent keys, tokens and signing keys. All six library models are swapped from the first migration."""
+
+from oauth_ext.models.agent_key import AgentKey
+from oauth_ext.models.authorization_request import AuthorizationRequest
+from oauth_ext.models.client import Client
+from oauth_ext.models.device_grant import Decision, DeviceGrant, UserCodeMiss
+from oauth_ext.models.remembered_consent import RememberedConsent
+from oauth_ext.models.service_client_grant import ServiceClientGrant
+from oauth_ext.models.signing_key import SigningKey
+from oauth_ext.models.token_family import TokenFamily
+from oauth_ext.models.tokens import AccessToken, Grant, IDToken, RefreshToken
+
+__all__ = [
+    "AccessToken",
+    "AgentKey",
+    "AuthorizationRequest",
+    "Client",
+    "Decision",
+    "DeviceGrant",
+    "Grant",
+    "IDToken",
+    "RefreshToken",
+    "RememberedConsent",
+    "ServiceClientGrant",
+    "SigningKey",
+    "TokenFamily",
+    "UserCodeMiss",
+]

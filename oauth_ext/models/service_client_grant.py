@@ -1,0 +1,23 @@
+"""Which vendors a service client may use, when somebody restricted it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from gateway.lib import clock
+
+
+class ServiceClientGrant(models.Model):
+    """One vendor on a service client's explicit list. No rows: every vendor the organization connected. Spec: D34"""
+
+    client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="vendor_grants")
+    vendor = models.CharField(max_length=40)
+    granted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    granted_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["client", "vendor"], name="service_client_grant_once")]
+
+    def __str__(self) -> str:
+        return f"{self.vendor} for {self.client_id}"

@@ -1,0 +1,62 @@
+"""Connected apps: what a person allowed, for admins what everybody did, and the way to take it back."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from gateway.lib import ids
+from gateway.lib.errors import NotFound
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from oauth_ext import scopes
+from oauth_ext.models import TokenFamily
+from oauth_ext.scopes_backend import vendor_names
+from oauth_ext.selectors import connected_apps
+from oauth_ext.services.token_families import revoke_app
+from orgs.models import User
+from orgs.roles import Role
+
+SHOWN = 200
+
+
+class AppsPage(OrgPage):
+    """GET, POST /orgs/:orgId/apps: one row for each authorization that still holds. Spec: ux.md 3"""
+
+    gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
+    title = "Connected apps"
+    nav_route = "oauth_pages:apps"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The rows, last used first."""
+        rows = connected_apps(self.organization, of=self._only_of())
+        context = {
+            "apps": [_row(each) for each in rows[:SHOWN]],
+            "total": rows.count(),
+            "shows_everybody": self._only_of() is None,
+        }
+        return self.page("oauth_ext/apps.html", context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Revoke one; what belongs to somebody else is not there for a member."""
+        family_id = ids.parse_id(request.POST.get("app", ""))
+        if family_id is None:
+            raise NotFound
+        name = revoke_app(actor=self.actor, family_id=family_id, org_id=self.organization.id, only_of=self._only_of())
+        messages.success(request, f"{name or 'The app'} is disconnected. Its tokens no longer work.")
+        return redirect("oauth_pages:apps", self.organization.id)
+
+    def _only_of(self) -> User | None:
+        return None if self.membership.has_role(Role.ADMIN) else self.actor
+
+
+def _row(family: TokenFamily) -> dict[str, object]:
+    asked = family.scope.split()
+    return {
+        "family": family,
+        "name": family.client.name or "An app without a name",
+        "unverified": family.client.registered_itself,
+        "everything": not scopes.EVERYTHING.isdisjoint(asked),
+        "vendors": vendor_names(asked),
+    }

@@ -1,0 +1,146 @@
+"""The consent page: who asks, where the answer goes, what it could use, and the credentials that are still missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from csp.decorators import csp_update
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views import View
+
+from credentials.scopes import CredentialScope
+from credentials.services.connections import store_credential
+from credentials.vendor_check import check
+from gateway.catalog.fields import check_fields
+from gateway.catalog.vendor import Vendor
+from gateway.lib.errors import DomainError, NotFound
+from gateway.web.signed_in import signed_in
+from oauth_ext import client_documents, person_pages, redirect_uris, scopes
+from oauth_ext.models import AuthorizationRequest, Client
+from oauth_ext.pages.vendor_states import VendorState, vendor_states, who_can_help
+from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
+from orgs.models import Membership
+from orgs.selectors import memberships
+from proxy.vendors.probe import Probe
+
+
+class ConsentPage(LoginRequiredMixin, View):
+    """GET, POST /oauth/authorize/consent?request=…: one screen for organization, access and consent. Spec: D119
+
+    The request comes from the database; of the browser only the choice, the organization and credentials are read.
+    """
+
+    http_method_names = ["get", "post"]
+    redirect_field_name = "next"
+
+    waiting: AuthorizationRequest
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Sign-in, then the request; the page's forms may lead to where its answer goes."""
+        if not request.user.is_authenticated:
+            return self.handle_no_permission()
+        try:
+            self.waiting = waiting_request(
+                actor=signed_in(request),
+                session_key=request.session.session_key or "",
+                request_id=request.GET.get("request", ""),
+            )
+            allowed = csp_update({"form-action": redirect_uris.form_action_sources(self.waiting.redirect_uri)})
+            view: Callable[..., HttpResponseBase] = allowed(super().dispatch)
+            return view(request, *args, **kwargs)
+        except (RequestGone, NotFound) as refusal:
+            return person_pages.error_page(request, refusal.status, refusal.message)
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The page, for the organization that the picker chose or the person's first."""
+        return self._page(self._chosen(request.GET.get("organization", "")))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Allow, cancel, or store credentials and show the page again."""
+        action = request.POST.get("action", "")
+        if action == "cancel":
+            return person_pages.back_to_client(deny_request(actor=signed_in(request), request=self.waiting))
+        organization_id = request.POST.get("organization", "")
+        if action == "connect":
+            return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
+        if action != "allow":
+            return self._page(self._chosen(organization_id), status=400)
+        location = allow_request(actor=signed_in(request), request=self.waiting, org_id=organization_id)
+        return person_pages.back_to_client(location)
+
+    def _chosen(self, organization_id: str) -> Membership | None:
+        mine = list(memberships(signed_in(self.request)))
+        return next((each for each in mine if str(each.organization_id) == organization_id), next(iter(mine), None))
+
+    def _connect(self, membership: Membership | None, slug: str) -> HttpResponse:
+        states = [] if membership is None else vendor_states(membership, self.waiting.scope.split())
+        chosen = next((each for each in states if each.vendor.slug == slug and each.may_connect), None)
+        if membership is None or chosen is None:
+            return self._page(membership, status=400)
+        typed = {each.name: self.request.POST.get(f"field-{each.name}", "") for each in chosen.vendor.fields}
+        try:
+            _store(membership, chosen.vendor, typed)
+        except DomainError as refusal:
+            return self._page(membership, status=refusal.status, faulty=_faulty(chosen, typed, refusal))
+        return self._page(membership)
+
+    def _page(
+        self, membership: Membership | None, *, status: int = 200, faulty: VendorState | None = None
+    ) -> HttpResponse:
+        asked = self.waiting.scope.split()
+        vendors = [] if membership is None else vendor_states(membership, asked)
+        if faulty is not None:
+            vendors = [faulty if each.vendor.slug == faulty.vendor.slug else each for each in vendors]
+        context = {
+            "page_title": "Connect an app",
+            "waiting": self.waiting,
+            **_about_client(self.waiting.client, self.waiting.redirect_uri),
+            "everything": not scopes.EVERYTHING.isdisjoint(asked),
+            "memberships": memberships(signed_in(self.request)),
+            "chosen": membership,
+            "vendors": vendors,
+            "working": [each.vendor.name for each in vendors if each.works],
+            "admins": [] if membership is None else who_can_help(membership),
+        }
+        return render(self.request, "oauth_ext/consent.html", context, status=status)
+
+
+def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
+    by_document = client.registration_source == Client.RegistrationSource.CIMD
+    return {
+        "client_name": client.name or "An app without a name",
+        "unverified": client.registered_itself,
+        # The one thing about such a client that is not merely claimed.
+        "vouching_host": client_documents.host_of(client.client_id) if by_document else "",
+        "redirect_host": redirect_uris.shown_host(redirect_uri),
+        "is_loopback": redirect_uris.is_loopback(redirect_uri),
+        "on_the_computer": redirect_uris.stays_on_the_computer(redirect_uri),
+    }
+
+
+def _store(membership: Membership, vendor: Vendor, typed: dict[str, str]) -> None:
+    """Check the credentials with the vendor and store them for the organization. Spec: D62, D63"""
+    values = check_fields(vendor, typed)
+    result = async_to_sync(check)(vendor, values, send=Probe())
+    result.raise_if_refused()
+    store_credential(
+        actor=membership.user,
+        organization=membership.organization,
+        vendor=vendor,
+        scope=CredentialScope.ORGANIZATION,
+        fields=values,
+        validated=result.validated,
+    )
+
+
+def _faulty(state: VendorState, typed: dict[str, str], refusal: DomainError) -> VendorState:
+    """The vendor's form again, with what was wrong and what was typed, but for secrets."""
+    secret = {each.name for each in state.vendor.fields if each.secret}
+    kept = {name: value for name, value in typed.items() if name not in secret}
+    return replace(state, typed=kept, errors=refusal.fields or {"fields": [refusal.message]})

@@ -1,0 +1,75 @@
+"""The device page: enter a code, see who asks for what, decide. Three states of one address. Spec: §4.2 · ux.md 4"""
+
+from __future__ import annotations
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views import View
+
+from gateway.lib.errors import DomainError
+from gateway.web.signed_in import signed_in
+from oauth_ext import scopes, user_codes
+from oauth_ext.models import Decision, DeviceGrant
+from oauth_ext.scopes_backend import vendor_names
+from oauth_ext.services.devices import CodeNotValid, decide_device, decided_device, waiting_device
+from orgs.selectors import memberships
+
+_DECISIONS = {"approve": Decision.APPROVED, "deny": Decision.DENIED}
+_WARN_AT = 3
+
+
+class DevicePage(LoginRequiredMixin, View):
+    """GET, POST /device. A code in the address fills the field in and does nothing else: people follow links.
+
+    Each step sends the code again, and each is checked as the first.
+    """
+
+    http_method_names = ["get", "post"]
+    redirect_field_name = "next"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The field."""
+        return self._page("enter", {"typed": request.GET.get("user_code", "")[:40]})
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Look the code up, or decide."""
+        typed, actor = request.POST.get("user_code", ""), signed_in(request)
+        decision = _DECISIONS.get(request.POST.get("action", ""))
+        if decision is not None and (earlier := decided_device(actor=actor, typed=typed)) is not None:
+            return self._done(earlier)
+        try:
+            address = str(getattr(request, "ip_address", ""))
+            device = waiting_device(actor=actor, typed=typed, address=address)
+        except DomainError as refusal:
+            return self._refused(refusal)
+        if decision is None:
+            code = user_codes.shown(user_codes.read(typed) or "")
+            return self._page("confirm", {"code": code, **_about(device)})
+        if not decide_device(actor=actor, device=device, decision=decision):
+            return self._refused(CodeNotValid(_WARN_AT + 1))
+        device.decision = decision.value
+        return self._done(device)
+
+    def _done(self, device: DeviceGrant) -> HttpResponse:
+        return self._page("done", {"approved": device.decision == Decision.APPROVED, **_about(device)})
+
+    def _refused(self, refusal: DomainError) -> HttpResponse:
+        left = refusal.attempts_left if isinstance(refusal, CodeNotValid) else 0
+        shown_left = left if isinstance(refusal, CodeNotValid) and left <= _WARN_AT else None
+        return self._page("enter", {"error": refusal.message, "attempts_left": shown_left}, status=refusal.status)
+
+    def _page(self, step: str, context: dict[str, object], *, status: int = 200) -> HttpResponse:
+        frame = {"page_title": "Connect a device", "step": step, "memberships": memberships(signed_in(self.request))}
+        return render(self.request, "oauth_ext/device.html", {**frame, **context}, status=status)
+
+
+def _about(device: DeviceGrant) -> dict[str, object]:
+    asked = device.scope.split()
+    return {
+        "device": device,
+        "agent": device.client,
+        "asked_organization": device.client.organization,
+        "everything": not scopes.EVERYTHING.isdisjoint(asked),
+        "vendors": vendor_names(asked),
+    }

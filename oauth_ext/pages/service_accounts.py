@@ -1,0 +1,208 @@
+"""Service accounts: list, create, mint or rotate a key, revoke, delete. A secret is rendered once and never again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from gateway.lib import clock
+from gateway.lib.errors import DomainError, Invalid
+from gateway.lib.text import NAME_MAX_CHARACTERS
+from gateway.web import once
+from gateway.web.form_errors import show_on
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from oauth_ext.models import Client
+from oauth_ext.selectors import service_client, service_clients
+from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
+from oauth_ext.services.service_clients import create_service_client, delete_service_client
+from orgs.roles import Role
+
+RECENT = timedelta(hours=24)
+SOON = timedelta(days=14)
+
+
+class ServiceAccountForm(forms.Form):
+    """A new service account."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=NAME_MAX_CHARACTERS,
+        help_text="What the audit log calls it, for example “triage bot”.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    expires_in_days = forms.IntegerField(
+        label="Expires in (days)",
+        min_value=1,
+        max_value=settings.SERVICE_CLIENT_MAX_DAYS,
+        initial=settings.SERVICE_CLIENT_DEFAULT_DAYS,
+        help_text="Its secret, its agent key and its tokens stop working on that day.",
+    )
+
+
+class ServiceAccountsPage(OrgPage):
+    """GET, POST /orgs/:orgId/service-accounts: the list, and the form that creates one."""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    title = "Service accounts"
+    nav_route = "oauth_pages:service-accounts"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The list with an empty form."""
+        return self._page(ServiceAccountForm())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Create one and show its secret, once."""
+        form = ServiceAccountForm(request.POST)
+        if form.is_valid():
+            if not once.take_ticket(request):
+                return _already_done(self)
+            try:
+                created = create_service_client(actor=self.actor, organization=self.organization, **form.cleaned_data)
+            except DomainError as refusal:
+                show_on(form, refusal)
+            else:
+                secret = {
+                    "kind": "client_secret",
+                    "title": "Client secret",
+                    "account": created.client,
+                    "values": [
+                        ("Client ID", "GATEWAY_CLIENT_ID", created.client.client_id),
+                        ("Client secret", "GATEWAY_CLIENT_SECRET", created.client_secret),
+                    ],
+                }
+                return self._page(ServiceAccountForm(), secret=secret, status=201)
+        return self._page(form, status=422)
+
+    def _page(
+        self, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
+    ) -> HttpResponse:
+        return accounts_page(self, form, secret=secret, status=status)
+
+
+class AgentKeyPage(OrgPage):
+    """GET, POST /orgs/:orgId/service-accounts/:clientId/agent-key: say what breaks, then mint, rotate or revoke."""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, limit=settings.AGENT_KEY_MINT, entitlement="serviceClients"),
+        "POST revoke": Gate(Role.ADMIN),
+    }
+    title = "Agent key"
+    nav_route = "oauth_pages:service-accounts"
+
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """The confirmation, with the last use of the key that would stop working."""
+        return self._confirm(service_client(self.organization, client_id))
+
+    def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """Mint or rotate (the key is shown once), or revoke."""
+        client = service_client(self.organization, client_id)
+        if not once.take_ticket(request):
+            return _already_done(self)
+        try:
+            _require_typed_name(request, client)
+        except Invalid as refusal:
+            return self._confirm(client, error=refusal.message, status=422)
+        if request.POST.get("action") == "revoke":
+            revoke_agent_key(actor=self.actor, client=client)
+            messages.success(request, f"The agent key of {client.name} no longer works.")
+            return redirect("oauth_pages:service-accounts", self.organization.id)
+        try:
+            minted = mint_agent_key(actor=self.actor, client=client)
+        except DomainError as refusal:
+            return self._confirm(client, error=refusal.message, status=refusal.status)
+        secret = {
+            "kind": "agent_key",
+            "title": "Agent key",
+            "account": client,
+            "values": [("Agent key", "GATEWAY_KEY", minted.agent_key)],
+            "rotated": minted.rotated,
+        }
+        return accounts_page(self, ServiceAccountForm(), secret=secret, status=201)
+
+    def _confirm(self, client: Client, *, error: str = "", status: int = 200) -> HttpResponse:
+        context = {
+            "account": client,
+            "needs_name": needs_typed_name(client),
+            "revoking": self.request.GET.get("revoke") == "1" or self.request.POST.get("action") == "revoke",
+            "ticket": once.new_ticket(self.request),
+            "error": error,
+        }
+        return self.page("oauth_ext/agent_key.html", context, status=status)
+
+
+class DeleteServiceAccountPage(OrgPage):
+    """GET, POST /orgs/:orgId/service-accounts/:clientId/delete."""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    title = "Delete service account"
+    nav_route = "oauth_pages:service-accounts"
+
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """What ends when it goes."""
+        return self._confirm(service_client(self.organization, client_id))
+
+    def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """Delete it with its tokens, key and credentials."""
+        client = service_client(self.organization, client_id)
+        try:
+            _require_typed_name(request, client)
+        except Invalid as refusal:
+            return self._confirm(client, error=refusal.message, status=422)
+        delete_service_client(actor=self.actor, client=client)
+        messages.success(request, f"{client.name} is deleted. Its key and tokens no longer work.")
+        return redirect("oauth_pages:service-accounts", self.organization.id)
+
+    def _confirm(self, client: Client, *, error: str = "", status: int = 200) -> HttpResponse:
+        context = {"account": client, "needs_name": needs_typed_name(client), "error": error}
+        return self.page("oauth_ext/service_account_delete.html", context, status=status)
+
+
+def accounts_page(
+    page: OrgPage, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    """The list, with the copy-once dialog open when there is a secret to show."""
+    now = clock.now()
+    accounts = [
+        {
+            "client": client,
+            "state": "expired" if client.is_expired() else ("soon" if client.expires_at - now < SOON else "active"),
+        }
+        for client in service_clients(page.organization)
+        if client.expires_at is not None
+    ]
+    context = {
+        "accounts": accounts,
+        "form": form,
+        "secret": secret,
+        "ticket": once.new_ticket(page.request),
+        "mcp_url": f"{settings.BASE_URL}/v1/mcp",
+        "token_url": f"{settings.BASE_URL}/oauth/token",
+    }
+    return page.page("oauth_ext/service_accounts.html", context, status=status)
+
+
+def needs_typed_name(client: Client) -> bool:
+    """Whether something that ran within a day would break: then the name must be typed."""
+    used = client.last_used_at
+    return used is not None and clock.now() - used < RECENT
+
+
+def _require_typed_name(request: HttpRequest, client: Client) -> None:
+    if needs_typed_name(client) and request.POST.get("typed_name", "").strip() != client.name:
+        raise Invalid(f"Type {client.name} to confirm: it was used within the last day.")
+
+
+def _already_done(page: OrgPage) -> HttpResponse:
+    """A reload or a second press: the secret was shown, nothing more happens."""
+    messages.info(
+        page.request, "That form was already sent. A secret is shown only once; create a new one if you lost it."
+    )
+    return redirect("oauth_pages:service-accounts", page.organization.id)

@@ -1,0 +1,71 @@
+"""What an app would reach for a person: per vendor connected, without credentials, or closed. The call path's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from credentials.resolve import resolve
+from credentials.selectors import credential_refs
+from gateway.catalog import registry
+from gateway.catalog.vendor import Vendor
+from oauth_ext import scopes
+from orgs import grants
+from orgs.models import Membership
+from orgs.roles import Role
+from orgs.selectors import granted_vendors, people_who_may, team_ids
+
+
+class State(StrEnum):
+    """In the words of the page."""
+
+    CONNECTED = "Connected"
+    NEEDS_CREDENTIALS = "Needs credentials"
+    NO_ACCESS = "No access"
+
+
+@dataclass(frozen=True, slots=True)
+class VendorState:
+    """One vendor that an app asks for. `may_connect`: this person can bring the credentials here and now."""
+
+    vendor: Vendor
+    state: State
+    may_connect: bool = False
+    typed: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def works(self) -> bool:
+        """Whether the app could call it at once."""
+        return self.state is State.CONNECTED
+
+
+def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorState]:
+    """The vendors that the scopes name or, where they name all, those that the organization connected; by name."""
+    organization = membership.organization
+    refs = credential_refs(organization.id)
+    teams = team_ids(membership)
+    granted = granted_vendors(membership, teams)
+    may_edit = membership.has_role(Role.ADMIN)
+    found = []
+    for vendor in registry.load().all():
+        of_vendor = [ref for ref in refs if ref.vendor == vendor.slug]
+        named = scopes.for_vendor(vendor.slug) in asked
+        if not named and not (of_vendor and not scopes.EVERYTHING.isdisjoint(asked)):
+            continue
+        if not grants.person_may_use_vendor(
+            Role(membership.role), granted, vendor.slug, default_access_all=organization.gives_access_by_default
+        ):
+            state = State.NO_ACCESS
+        elif resolve(of_vendor, service_client_id=None, team_ids=teams) is None:
+            state = State.NEEDS_CREDENTIALS
+        else:
+            state = State.CONNECTED
+        found.append(VendorState(vendor, state, may_connect=may_edit and state is State.NEEDS_CREDENTIALS))
+    return found
+
+
+def who_can_help(membership: Membership) -> Sequence[str]:
+    """Names of admins to ask for access or credentials; none for somebody who is one."""
+    return [] if membership.has_role(Role.ADMIN) else people_who_may(membership.organization, Role.ADMIN)

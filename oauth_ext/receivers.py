@@ -1,0 +1,22 @@
+"""What happens elsewhere that clients and tokens must take part in."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.dispatch import receiver
+
+from oauth_ext.models import AccessToken, Grant, TokenFamily
+from orgs.events import member_removed
+
+
+@receiver(member_removed, dispatch_uid="oauth_ext.end_tokens")
+def end_tokens(sender: object, organization_id: UUID, user_id: UUID, **more: Any) -> None:
+    """A removed member's tokens of the organization end: joining again must not bring old ones back. Spec: D45"""
+    Grant.objects.filter(organization_id=organization_id, user_id=user_id).delete()
+    families = TokenFamily.objects.filter(organization_id=organization_id, user_id=user_id)
+    # Locked first: a refresh that is under way adds its tokens before they are looked for, or not at all.
+    held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))
+    TokenFamily.objects.filter(pk__in=held).delete()
+    AccessToken.objects.filter(organization_id=organization_id, user_id=user_id).delete()

@@ -1,0 +1,140 @@
+"""Pure: which redirect addresses a client may register, when one that is sent is a registered one, how to show it.
+
+Spec: D116, D118 · protocol.md B.3, B.4 · reliability.md 5 (25, 37)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+MAX_CHARACTERS = 2_000
+
+# RFC 3986's characters without the ones we refuse anyway: space, quotes, angle brackets, backslash, fragment, star.
+_PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]+")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+# Strictly spelled: what looks like loopback to one parser and not to the next is not loopback.
+_LOOPBACK = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?")
+# Schemes that a browser runs, reads or hands to another program without an app of the person's choice behind them.
+_FORBIDDEN_SCHEMES = frozenset(
+    {
+        "about", "blob", "chrome", "content", "data", "file", "filesystem", "ftp", "ftps", "geo", "gopher", "imap",
+        "intent", "jar", "javascript", "ldap", "mailto", "moz-extension", "ms-msdt", "news", "resource", "search-ms",
+        "sftp", "sip", "sms", "ssh", "tel", "telnet", "vbscript", "view-source", "ws", "wss"
+    }
+)  # fmt: skip
+
+
+class BadRedirectUri(ValueError):
+    """The address may not be registered; `reason` is a sentence and never repeats it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def check(uri: object) -> str:
+    """`uri` if a client may register it: https anywhere, http on loopback, or an app's own scheme.
+
+    Raises: BadRedirectUri.
+    """
+    if not isinstance(uri, str) or not 0 < len(uri) <= MAX_CHARACTERS or not _PLAIN.fullmatch(uri):
+        raise BadRedirectUri("A redirect URI must be a plain absolute URI without fragment, wildcard or spaces.")
+    parts = _split(uri)
+    if parts is None or not _SCHEME.fullmatch(parts.scheme) or not uri.startswith(f"{parts.scheme}:"):
+        raise BadRedirectUri("A redirect URI must be an absolute URI.")
+    if parts.username is not None or parts.password is not None:
+        raise BadRedirectUri("A redirect URI must not carry user information.")
+    if parts.scheme == "http":
+        if not is_loopback(uri):
+            raise BadRedirectUri("Plain http is for loopback addresses only; use https.")
+    elif parts.scheme == "https":
+        if not parts.hostname:
+            raise BadRedirectUri("A redirect URI must name a host.")
+    elif parts.scheme in _FORBIDDEN_SCHEMES or not (parts.netloc or "." in parts.scheme):
+        raise BadRedirectUri("This scheme is not accepted in a redirect URI.")
+    return uri
+
+
+def registered_as(registered: Iterable[str], sent: str) -> bool:
+    """Whether `sent` is one of the `registered`: character by character, but for the port of a loopback address."""
+    return any(sent == each or _same_loopback(each, sent, any_port=True) for each in registered)
+
+
+def same(left: str, right: str) -> bool:
+    """Whether both are the same address; a loopback address without a path is the one with the path `/`."""
+    return left == right or _same_loopback(left, right, any_port=False)
+
+
+def is_loopback(uri: str) -> bool:
+    """Whether it leads to the person's own computer by plain http."""
+    return _loopback(uri) is not None
+
+
+def stays_on_the_computer(uri: str) -> bool:
+    """Whether any program on the person's computer may be behind it: loopback, or an app's own scheme."""
+    return not uri.startswith("https://")
+
+
+def shown_host(uri: str) -> str:
+    """What a person is told about where the answer goes: the host, and the scheme where it is an app's own."""
+    parts = urlsplit(uri)
+    if parts.scheme in {"http", "https"}:
+        return parts.netloc if parts.scheme == "https" else parts.hostname or parts.netloc
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+
+
+def form_action_sources(uri: str) -> list[str]:
+    """What `form-action` must allow so that a form whose answer redirects to `uri` arrives there.
+
+    Browsers hold every later hop to it as well, and callbacks of hosted clients hop on to other https addresses.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "https":
+        return ["https:"]
+    if parts.scheme == "http":
+        # A source list has no spelling for an IPv6 address.
+        return ["https:", "http:" if parts.netloc.startswith("[") else f"http://{parts.netloc}"]
+    return ["https:", f"{parts.scheme}:"]
+
+
+def with_parameters(uri: str, parameters: Mapping[str, str]) -> str:
+    """`uri` with more query parameters; those it has stay as they are."""
+    separator = "&" if "?" in uri else "?"
+    return f"{uri}{separator}{urlencode(parameters)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loopback:
+    host: str
+    port: str
+    rest: str
+
+
+def _loopback(uri: str) -> _Loopback | None:
+    match = _LOOPBACK.fullmatch(uri)
+    if match is None or not _PLAIN.fullmatch(uri):
+        return None
+    port = match["port"] or ""
+    if port and not 0 < int(port) <= 65_535:
+        return None
+    rest = match["rest"] or "/"
+    return _Loopback(match["host"], port, rest if rest.startswith("/") else f"/{rest}")
+
+
+def _same_loopback(left: str, right: str, *, any_port: bool) -> bool:
+    one, other = _loopback(left), _loopback(right)
+    if one is None or other is None:
+        return False
+    return (one.host, one.rest) == (other.host, other.rest) and (any_port or one.port == other.port)
+
+
+def _split(uri: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port  # raises for a port that is none
+    except ValueError:
+        return None
+    return parts

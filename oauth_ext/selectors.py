@@ -1,0 +1,83 @@
+"""What pages and endpoints read of clients. Each takes the organization: there is no other door to its clients."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import F, QuerySet
+
+from gateway.lib import clock, ids
+from gateway.lib.errors import NotFound
+from oauth_ext.models import Client, ServiceClientGrant, TokenFamily
+from orgs.models import Organization, User
+
+_CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
+
+
+def service_clients(organization: Organization) -> QuerySet[Client]:
+    """The organization's service clients, newest first, expired ones too.
+
+    Each carries `agent_key_prefix` and `agent_key_last_used_at`, both None without a key.   Spec: §4.8 · D71, D73
+    """
+    rows: QuerySet[Client] = Client.objects.filter(organization=organization).order_by("-created", "id")
+    key = {"agent_key_prefix": F("agent_key__prefix"), "agent_key_last_used_at": F("agent_key__last_used_at")}
+    annotated: QuerySet[Client] = rows.annotate(**key)
+    return annotated
+
+
+def service_client(organization: Organization, id_or_client_id: str) -> Client:
+    """One service client of the organization, by its id or its `svc_` name.
+
+    Raises: NotFound, for another organization's client as for an unknown one.   Spec: D4, D71
+    """
+    found = None
+    key = ids.parse_id(id_or_client_id)
+    if key is not None:
+        found = service_clients(organization).filter(pk=key).first()
+    elif _CLIENT_ID.fullmatch(id_or_client_id):
+        found = service_clients(organization).filter(client_id=id_or_client_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def public_client(client_id: str) -> Client | None:
+    """The client that may ask people for their consent under this id, if there is one."""
+    found = Client.objects.filter(client_id=client_id, organization=None, client_type=Client.CLIENT_PUBLIC).first()
+    return None if found is None or found.is_expired() else found
+
+
+def connected_apps(organization: Organization, *, of: User | None = None) -> QuerySet[TokenFamily]:
+    """What apps and devices were allowed in the organization and still holds, last used first; `of` one person only."""
+    now = clock.now()
+    idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
+    rows = TokenFamily.objects.filter(organization=organization, expires_at__gt=now, last_used_at__gt=idle_since)
+    if of is not None:
+        rows = rows.filter(user=of)
+    return rows.select_related("client", "user", "approved_by").order_by("-last_used_at", "id")
+
+
+def service_client_of_any_organization(client_id: str) -> Client:
+    """For operators on the command line only: a service client by its `svc_` name.
+
+    Raises: NotFound.
+    """
+    found = Client.objects.filter(client_id=client_id, organization__isnull=False).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def vendor_grants(client_pk: uuid.UUID) -> frozenset[str] | None:
+    """The vendors a service client was restricted to, or None when nobody restricted it. Spec: D34"""
+    vendors = ServiceClientGrant.objects.filter(client_id=client_pk).values_list("vendor", flat=True)
+    return frozenset(vendors) or None
+
+
+def vendor_grant_rows(organization: Organization) -> QuerySet[ServiceClientGrant]:
+    """Every vendor on a list of one of the organization's service clients, oldest first. Spec: §4.5 · D34"""
+    rows = ServiceClientGrant.objects.select_related("client").filter(client__organization=organization)
+    return rows.order_by("granted_at", "id")

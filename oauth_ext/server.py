@@ -1,0 +1,32 @@
+"""oauthlib's token endpoint with the grants that are on, and no other."""
+
+from __future__ import annotations
+
+from oauth2_provider.settings import oauth2_settings
+from oauthlib.oauth2 import BearerToken, TokenEndpoint
+
+from oauth_ext import features
+from oauth_ext.grants.authorization_code import AuthorizationCode
+from oauth_ext.grants.client_credentials import ClientCredentials
+from oauth_ext.grants.device_code import DeviceCode
+from oauth_ext.grants.refresh_token import Refresh
+
+GRANTS = {
+    features.AUTHORIZATION_CODE: AuthorizationCode,
+    features.REFRESH_TOKEN: Refresh,
+    features.CLIENT_CREDENTIALS: ClientCredentials,
+    features.DEVICE_CODE: DeviceCode,
+}
+
+
+def token_endpoint() -> TokenEndpoint:
+    """An endpoint with the grants of `features.GRANTS_ON`. Ask for no other: it would take that one for the first."""
+    validator = oauth2_settings.OAUTH2_VALIDATOR_CLASS()
+    bearer = BearerToken(
+        validator,
+        oauth2_settings.ACCESS_TOKEN_GENERATOR,
+        oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+        oauth2_settings.REFRESH_TOKEN_GENERATOR,
+    )
+    grants = {name: GRANTS[name](validator) for name in features.GRANTS_ON}
+    return TokenEndpoint(features.GRANTS_ON[0], bearer, grants)

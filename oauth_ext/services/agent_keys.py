@@ -1,0 +1,88 @@
+"""Minting, replacing and revoking agent keys. A service client has one key or none."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from audit.actor import Actor
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib import clock, secrets
+from gateway.lib.errors import Conflict, NotFound
+from oauth_ext import agent_key_format
+from oauth_ext.models import AgentKey, Client
+from orgs.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class MintedAgentKey:
+    """A new key, which nobody can be shown again; `rotated` says that it replaced one."""
+
+    agent_key: str = field(repr=False)
+    prefix: str
+    rotated: bool
+
+
+@transaction.atomic
+def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
+    """The client has this key and no other: an earlier one stops working at once.
+
+    Raises: NotFound when the client is gone; Conflict when it has expired.   Spec: §3 Agent key, §4.8 · D72-D74
+    """
+    locked, org_id = _locked(client)
+    if locked.is_expired():
+        raise Conflict("This service client has expired. Create a new one for a new key.")
+    deleted, _ = AgentKey.objects.filter(client=locked).delete()
+    parts = agent_key_format.build(
+        secrets.random_base62(agent_key_format.PUBLIC_CHARACTERS),
+        secrets.random_base62(agent_key_format.SECRET_CHARACTERS),
+    )
+    AgentKey.objects.create(
+        client=locked,
+        prefix=parts.prefix,
+        secret_sha256=secrets.sha256(parts.secret),
+        created_by=actor,
+        created_at=clock.now(),
+    )
+    rotated = deleted > 0
+    _record(
+        EventType.AGENT_KEY_ROTATED if rotated else EventType.AGENT_KEY_CREATED, org_id, actor, locked, parts.prefix
+    )
+    return MintedAgentKey(agent_key=parts.text(), prefix=parts.prefix, rotated=rotated)
+
+
+@transaction.atomic
+def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
+    """The client has no agent key; the client itself stays as it is. An expired client's key can be revoked too.
+
+    Raises: NotFound when it has no key.   Spec: §3 Agent key, §4.8
+    """
+    locked, org_id = _locked(client)
+    row = AgentKey.objects.filter(client=locked).first()
+    if row is None:
+        raise NotFound
+    row.delete()
+    _record(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, row.prefix)
+
+
+def _locked(client: Client) -> tuple[Client, uuid.UUID]:
+    """The client under a row lock: of two that mint at once, the second sees the first one's key and replaces it."""
+    found = Client.objects.select_for_update(no_key=True).filter(pk=client.pk, organization__isnull=False).first()
+    if found is None or found.organization_id is None:
+        raise NotFound
+    return found, found.organization_id
+
+
+def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, prefix: str) -> None:
+    record_admin(
+        event,
+        org_id=org_id,
+        actor=actor if isinstance(actor, Actor) else actor.as_actor(),
+        target=client.as_target(),
+        metadata={"client_id": client.client_id, "prefix": prefix},
+    )
+    epochs.bump_on_commit(epochs.subject(client.subject))

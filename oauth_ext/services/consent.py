@@ -1,0 +1,182 @@
+"""A person's answer to what a client asks for: kept until it is given, given once, remembered for a while."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.lib import clock, ids, secrets
+from gateway.lib.errors import DomainError
+from oauth_ext import authorization, lock_order, pkce, redirect_uris, scopes
+from oauth_ext.authorization import Asked
+from oauth_ext.models import AuthorizationRequest, Grant, RememberedConsent
+from orgs import access
+from orgs.models import Membership, User
+
+
+class RequestGone(DomainError):
+    """The request was answered, has expired, or belongs to another browser or person: all look the same."""
+
+    code, status = "request_gone", 410
+    message = "This request has expired or was already answered. Start again from your app."
+
+
+@transaction.atomic
+def open_request(*, actor: User, session_key: str, asked: Asked) -> AuthorizationRequest:
+    """The request waits for this person in this browser session, ten minutes at most.
+
+    Raises: RequestGone when the client was removed a moment ago.   Spec: D118
+    """
+    if not lock_order.hold(org_id=None, user_id=actor.pk, client_pk=asked.client.pk):
+        raise RequestGone
+    now = clock.now()
+    return AuthorizationRequest.objects.create(
+        client=asked.client,
+        user=actor,
+        session_sha256=secrets.sha256(session_key),
+        redirect_uri=asked.redirect_uri,
+        state=asked.state,
+        scope=" ".join(asked.scopes),
+        resource=list(asked.resources),
+        code_challenge=asked.code_challenge,
+        created_at=now,
+        expires_at=now + timedelta(seconds=settings.AUTHORIZATION_REQUEST_LIFETIME_S),
+    )
+
+
+def waiting_request(*, actor: User, session_key: str, request_id: str) -> AuthorizationRequest:
+    """The request, if it waits for this person in this browser session.
+
+    Raises: RequestGone.
+    """
+    key = ids.parse_id(request_id)
+    if key is None:
+        raise RequestGone
+    waiting = AuthorizationRequest.objects.select_related("client").filter(user=actor, decided_at=None)
+    found = waiting.filter(pk=key, expires_at__gt=clock.now()).first()
+    if found is None or not secrets.equal(bytes(found.session_sha256), secrets.sha256(session_key)):
+        raise RequestGone
+    return found
+
+
+@transaction.atomic
+def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UUID | str) -> str:
+    """The client gets a code for this person and organization; returns where the browser brings it.
+
+    Raises: NotFound when the person is no member of the organization; RequestGone.   Spec: §4.2 · D119, D120, D135
+    """
+    membership = access.membership(actor, org_id)
+    _take(request, membership)
+    _remember(request, membership)
+    record_admin(
+        EventType.OAUTH_CONSENT_GRANTED,
+        org_id=membership.organization_id,
+        actor=actor.as_actor(),
+        target=request.client.as_target(),
+        metadata={
+            "client_id": request.client.client_id,
+            "redirect_host": redirect_uris.shown_host(request.redirect_uri),
+            "scope": request.scope,
+        },
+    )
+    return _location_with_code(request, membership)
+
+
+@transaction.atomic
+def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
+    """The client gets nothing; returns where the browser brings that.
+
+    Raises: RequestGone.
+    """
+    _take(request, None)
+    return authorization.error_location(
+        request.redirect_uri, request.state, "access_denied", "The person did not allow it."
+    )
+
+
+@transaction.atomic
+def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
+    """Where the browser brings a code, if this person allowed the same to the same client within 30 days; else None.
+
+    Never for what stays on the person's computer: any program could be behind the address.   Spec: D119
+    """
+    if asked.always_ask or redirect_uris.stays_on_the_computer(asked.redirect_uri):
+        return None
+    remembered = RememberedConsent.objects.filter(
+        user=membership.user,
+        client=asked.client,
+        organization=membership.organization,
+        scope=_scope_key(" ".join(asked.scopes)),
+        redirect_host=redirect_uris.shown_host(asked.redirect_uri),
+        expires_at__gt=clock.now(),
+    )
+    held = lock_order.hold(org_id=membership.organization_id, user_id=membership.user_id, client_pk=asked.client.pk)
+    if not held or not remembered.exists():
+        return None
+    request = AuthorizationRequest(
+        client=asked.client,
+        redirect_uri=asked.redirect_uri,
+        state=asked.state,
+        scope=" ".join(asked.scopes),
+        resource=list(asked.resources),
+        code_challenge=asked.code_challenge,
+    )
+    return _location_with_code(request, membership)
+
+
+def _take(request: AuthorizationRequest, membership: Membership | None) -> None:
+    """The WHERE clause is the lock: of two answers one counts."""
+    if membership is not None and not lock_order.hold(
+        org_id=membership.organization_id, user_id=membership.user_id, client_pk=request.client_id
+    ):
+        raise RequestGone
+    now = clock.now()
+    waiting = AuthorizationRequest.objects.filter(pk=request.pk, decided_at=None, expires_at__gt=now)
+    if waiting.update(decided_at=now) != 1:
+        raise RequestGone
+
+
+def _remember(request: AuthorizationRequest, membership: Membership) -> None:
+    if redirect_uris.stays_on_the_computer(request.redirect_uri):
+        return
+    now = clock.now()
+    RememberedConsent.objects.update_or_create(
+        user=membership.user,
+        client=request.client,
+        scope=_scope_key(request.scope),
+        redirect_host=redirect_uris.shown_host(request.redirect_uri),
+        defaults={
+            "organization": membership.organization,
+            "granted_at": now,
+            "expires_at": now + timedelta(days=settings.CONSENT_REMEMBERED_DAYS),
+        },
+    )
+
+
+def _location_with_code(request: AuthorizationRequest, membership: Membership) -> str:
+    code = secrets.random_url_safe()
+    now = clock.now()
+    Grant.objects.create(
+        code=secrets.sha256(code).hex(),
+        application=request.client,
+        user=membership.user,
+        organization=membership.organization,
+        redirect_uri=request.redirect_uri,
+        scope=request.scope,
+        resource=request.resource,
+        code_challenge=request.code_challenge,
+        code_challenge_method=pkce.METHOD,
+        expires=now + timedelta(seconds=settings.AUTHORIZATION_CODE_LIFETIME_S),
+    )
+    return authorization.success_location(request.redirect_uri, request.state, code)
+
+
+def _scope_key(scope: str) -> str:
+    """Scopes in an order of their own, so that asking in another order is no other question."""
+    named = set(scope.split())
+    return scopes.ALL if named & scopes.EVERYTHING else " ".join(sorted(named))

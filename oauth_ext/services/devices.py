@@ -1,0 +1,168 @@
+"""Device authorizations: begun by a service client, decided by a person of its organization.
+
+Spec: §3 Device authorization flow, §4.2 · D126-D129
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.lib import clock, secrets
+from gateway.lib.client_address import limit_key
+from gateway.lib.errors import DomainError
+from oauth_ext import lock_order, user_codes
+from oauth_ext.models import Client, Decision, DeviceGrant, UserCodeMiss
+from orgs.models import Membership, User
+from orgs.roles import Role
+from orgs.selectors import membership_row
+
+_MAKING_TRIES = 5
+
+
+class CodeNotValid(DomainError):
+    """Wrong, expired, decided, or of another organization: all look the same. `attempts_left` before the pause."""
+
+    code, message, status = "code_not_valid", "That code is not valid or has expired.", 404
+
+    def __init__(self, attempts_left: int) -> None:
+        super().__init__()
+        self.attempts_left = attempts_left
+
+
+class TooManyCodes(DomainError):
+    """Ten wrong codes within a quarter of an hour. Spec: D126"""
+
+    code, message, status = "rate_limited", "Too many wrong codes. Try again in a few minutes.", 429
+
+
+class ClientGone(DomainError):
+    """The client was deleted since it authenticated."""
+
+    code, message, status = "invalid_client", "Client authentication failed.", 401
+
+
+@dataclass(frozen=True, slots=True)
+class StartedDevice:
+    """The two codes of a new device authorization, which nobody can be shown again, and how to go about it."""
+
+    device_code: str = field(repr=False)
+    user_code: str = field(repr=False)
+    expires_in_s: int
+    interval_s: int
+
+
+@transaction.atomic
+def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[str], address: str) -> StartedDevice:
+    """The service client waits for a person's decision.
+
+    Raises: ClientGone.   Spec: §3 Device authorization flow
+    """
+    if not lock_order.hold(org_id=client.organization_id, user_id=None, client_pk=client.pk):
+        raise ClientGone
+    device_code, user_code = secrets.random_url_safe(), _unused_user_code()
+    now = clock.now()
+    DeviceGrant.objects.create(
+        device_code_sha256=secrets.sha256(device_code),
+        user_code_hash=user_codes.stored(user_code),
+        client=client,
+        scope=" ".join(scopes),
+        resource=list(resources),
+        requester_ip=address,
+        created_at=now,
+        expires_at=now + timedelta(seconds=settings.DEVICE_CODE_TTL),
+        interval_s=settings.DEVICE_POLL_INTERVAL,
+    )
+    return StartedDevice(
+        device_code=device_code,
+        user_code=user_codes.shown(user_code),
+        expires_in_s=settings.DEVICE_CODE_TTL,
+        interval_s=settings.DEVICE_POLL_INTERVAL,
+    )
+
+
+def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
+    """The device whose code the person typed, if it waits and the person may decide about it. A wrong one is counted.
+
+    Raises: CodeNotValid; TooManyCodes.   Spec: D126, D127
+    """
+    counted_for = (f"user:{actor.pk}", f"ip:{limit_key(address)}")
+    with transaction.atomic():
+        # One guess of a person after the other: many at once must not all see the count before they were counted.
+        User.objects.select_for_update(no_key=True).filter(pk=actor.pk).first()
+        if _misses_left(counted_for) <= 0:
+            raise TooManyCodes
+        found = _found(typed)
+        if found is not None and not found.decision and _may_decide(actor, found):
+            return found
+        UserCodeMiss.objects.bulk_create([UserCodeMiss(counted_for=key) for key in counted_for])
+        left = _misses_left(counted_for)
+    raise CodeNotValid(left)  # outside: the miss is counted
+
+
+def decided_device(*, actor: User, typed: str) -> DeviceGrant | None:
+    """The device that this person decided about with this code: sending the form again shows the same result."""
+    found = _found(typed)
+    return found if found is not None and found.decision and found.decided_by_id == actor.pk else None
+
+
+@transaction.atomic
+def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bool:
+    """The device gets tokens at its next poll, or is told that it was denied. Of two decisions the first counts.
+
+    Returns whether this one did.   Spec: §3, §5 (9) · D127, D129
+    """
+    client = device.client
+    if client.organization_id is None or not lock_order.hold(
+        org_id=client.organization_id, user_id=actor.pk, client_pk=client.pk
+    ):
+        return False
+    now = clock.now()
+    waiting = DeviceGrant.objects.filter(pk=device.pk, decision="", expires_at__gt=now)
+    if waiting.update(decision=decision.value, decided_by=actor, decided_at=now) != 1:
+        return False
+    record_admin(
+        EventType.DEVICE_APPROVED if decision is Decision.APPROVED else EventType.DEVICE_DENIED,
+        org_id=client.organization_id,
+        actor=actor.as_actor(),
+        target=client.as_target(),
+        metadata={"client_id": client.client_id, "scope": device.scope, "requested_from": device.requester_ip},
+    )
+    return True
+
+
+def _unused_user_code() -> str:
+    for _ in range(_MAKING_TRIES):
+        code = user_codes.new_user_code()
+        if not DeviceGrant.objects.filter(user_code_hash=user_codes.stored(code)).exists():
+            return code
+    raise RuntimeError("user codes collide more often than chance allows")
+
+
+def _found(typed: str) -> DeviceGrant | None:
+    code = user_codes.read(typed)
+    if code is None:
+        return None
+    rows = DeviceGrant.objects.select_related("client__organization")
+    return rows.filter(user_code_hash=user_codes.stored(code), expires_at__gt=clock.now()).first()
+
+
+def _may_decide(actor: User, device: DeviceGrant) -> bool:
+    client = device.client
+    if client.organization_id is None or client.is_expired():
+        return False
+    membership: Membership | None = membership_row(actor.pk, client.organization_id)
+    return membership is not None and membership.has_role(Role(settings.DEVICE_APPROVER_ROLE))
+
+
+def _misses_left(counted_for: Sequence[str]) -> int:
+    since = clock.now() - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
+    recent = UserCodeMiss.objects.filter(missed_at__gt=since)
+    counts = [recent.filter(counted_for=key).count() for key in counted_for]
+    return int(settings.USER_CODE_MISSES) - max(counts)

@@ -1,0 +1,107 @@
+"""Clients that are known by the address of their document: fetched at first sight, and again when it has aged."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import structlog
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from gateway.coordination import registry
+from gateway.coordination.rules import Rule
+from gateway.lib import clock, secrets
+from gateway.lib.errors import DomainError
+from oauth_ext import client_documents
+from oauth_ext.document_fetch import FetchFailed, fetch_document
+from oauth_ext.models import Client
+from oauth_ext.registration import BadMetadata, Registration
+from oauth_ext.scopes_backend import existing
+from oauth_ext.services.client_reaping import is_room_for_another
+
+log = structlog.get_logger(__name__)
+
+# A document that cannot be used is not asked for at every request.
+FETCHES_OF_ONE = Rule("client-document", limit=3, window_s=60)
+# Each fetch holds a thread for seconds at worst; those who want to sign in need some as well.
+_in_flight = threading.BoundedSemaphore(8)
+
+
+class DocumentUnusable(DomainError):
+    """The client is unknown, because its document cannot be used; the message says why."""
+
+    code, message, status = "invalid_client", "The client's document cannot be used.", 400
+
+
+def documented_client(*, client_id: str, address: str) -> Client:
+    """The client whose document is at `client_id`; `address` is what asked for it, for the limits.
+
+    A document that cannot be fetched again does not lock its client out: what it said last still holds.
+    Raises: DocumentUnusable.   Spec: D117 · protocol.md B.10
+    """
+    known = Client.objects.filter(client_id=client_id).first()
+    if known is not None and known.registration_source != Client.RegistrationSource.CIMD:
+        raise DocumentUnusable
+    if known is not None and known.cimd_expires_at is not None and known.cimd_expires_at > clock.now():
+        return known
+    try:
+        return _fetched_client(client_id, address, known)
+    except DocumentUnusable as fault:
+        log.info("client document not used", host=client_documents.host_of(client_id), reason=fault.message)
+        if known is None:
+            raise
+        return known
+
+
+def _fetched_client(client_id: str, address: str, known: Client | None) -> Client:
+    _admit(client_id, address)
+    if not _in_flight.acquire(blocking=False):
+        raise DocumentUnusable("Too many clients are being looked up. Try again in a moment.")
+    try:
+        fetched = async_to_sync(fetch_document)(client_id)
+        wanted = client_documents.read(client_id, fetched.document, existing)
+    except (FetchFailed, BadMetadata) as fault:
+        raise DocumentUnusable(fault.reason) from None
+    finally:
+        _in_flight.release()
+    lifetime = timedelta(seconds=client_documents.lifetime_s(fetched.cache_control))
+    return _stored(client_id, wanted, lifetime, known)
+
+
+def _admit(client_id: str, address: str) -> None:
+    counts = (
+        (FETCHES_OF_ONE, secrets.sha256(client_id).hex()),
+        (settings.CLIENT_REGISTRATIONS, address),
+        (settings.CLIENT_REGISTRATIONS_OF_ALL, ""),
+    )
+    store = registry.current()
+    if not all(store.hit(rule, key).allowed for rule, key in counts):
+        raise DocumentUnusable("This client was looked up too often. Try again in a minute.")
+
+
+def _stored(client_id: str, wanted: Registration, lifetime: timedelta, known: Client | None) -> Client:
+    if known is None and not is_room_for_another():
+        raise DocumentUnusable("No more clients can be registered right now.")
+    says = {
+        "name": wanted.name,
+        "redirect_uris": " ".join(wanted.redirect_uris),
+        "cimd_expires_at": clock.now() + lifetime,
+    }
+    try:
+        with transaction.atomic():
+            client, _ = Client.objects.update_or_create(
+                client_id=client_id,
+                registration_source=Client.RegistrationSource.CIMD,
+                defaults=says,
+                create_defaults={
+                    **says,
+                    "client_secret": "",
+                    "client_type": Client.CLIENT_PUBLIC,
+                    "authorization_grant_type": Client.GRANT_AUTHORIZATION_CODE,
+                },
+            )
+    except IntegrityError:  # a client of another kind has this id
+        raise DocumentUnusable from None
+    return client

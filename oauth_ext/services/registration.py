@@ -1,0 +1,71 @@
+"""Registering and removing public clients."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib import secrets
+from gateway.lib.errors import DomainError, NotFound
+from oauth_ext.models import Client, TokenFamily
+from oauth_ext.models.client import REGISTERED_CLIENT_ID_PREFIX
+from oauth_ext.registration import Registration
+from oauth_ext.services.client_reaping import is_room_for_another
+from oauth_ext.services.token_families import lock_families_of
+from orgs.models import User
+
+CLIENT_ID_CHARACTERS = 24
+
+
+class TooManyClients(DomainError):
+    """The table of self-registered clients is full of clients that are in use."""
+
+    code, message, status = "too_many_clients", "No more clients can be registered right now.", 503
+
+
+def register_client(registration: Registration) -> Client:
+    """One more public client, which can do nothing until a person consents.
+
+    Raises: TooManyClients.   Spec: D116, D117
+    """
+    if not is_room_for_another():
+        raise TooManyClients(f"More than {settings.REGISTERED_CLIENTS} clients are in use.")
+    return Client.objects.create(
+        client_id=REGISTERED_CLIENT_ID_PREFIX + secrets.random_base62(CLIENT_ID_CHARACTERS),
+        client_secret="",
+        client_type=Client.CLIENT_PUBLIC,
+        authorization_grant_type=Client.GRANT_AUTHORIZATION_CODE,
+        registration_source=Client.RegistrationSource.DCR,
+        name=registration.name,
+        redirect_uris=" ".join(registration.redirect_uris),
+    )
+
+
+@transaction.atomic
+def delete_registered_client(*, actor: User, client_pk: uuid.UUID) -> None:
+    """Support staff removed a public client: it is unknown, and its tokens are refused on their next use.
+
+    The log of every organization that had let it in names the staff member.
+    Raises: NotFound for a client of an organization, and for one that is gone.
+    """
+    found = Client.objects.select_for_update().filter(pk=client_pk, organization=None).first()
+    if found is None:
+        raise NotFound
+    lock_families_of(found)
+    families = list(TokenFamily.objects.filter(client=found).select_related("client"))
+    for org_id in {family.organization_id for family in families}:
+        record_admin(
+            EventType.OAUTH_APP_REVOKED,
+            org_id=org_id,
+            actor=actor.as_actor(),
+            target=found.as_target(),
+            metadata={"client_id": found.client_id, "by": "support staff", "client_deleted": True},
+        )
+    subjects = {family.subject for family in families}
+    found.delete()
+    epochs.bump_on_commit(*map(epochs.subject, sorted(subjects)))

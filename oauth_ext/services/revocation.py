@@ -1,0 +1,41 @@
+"""Revoking a token by itself: whoever has it may. Spec: RFC 7009 · D124 · protocol.md B.9"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+
+from gateway.coordination import epochs
+from gateway.lib import secrets
+from oauth_ext.models import AccessToken, Client, RefreshToken
+from oauth_ext.services.token_families import end_family, locked_family
+
+
+@transaction.atomic
+def revoke_token(*, token: str, client: Client | None) -> None:
+    """The token and all that descend from the same authorization are refused by every process on their next use.
+
+    Nothing happens for an unknown token, nor for one that belongs to another client than the one that is named.
+    """
+    checksum = secrets.sha256(token).hex()
+    mine = {} if client is None else {"application": client}
+    refresh = RefreshToken.objects.filter(token_checksum=checksum, **mine).first()
+    if refresh is not None:
+        _end(refresh.token_family_id)
+        return
+    access = AccessToken.objects.select_related("application").filter(token_checksum=checksum, **mine).first()
+    if access is None:
+        return
+    if access.token_family_id is not None:
+        _end(access.token_family_id)
+        return
+    access.delete()
+    if access.application is not None:
+        epochs.bump_on_commit(epochs.subject(access.application.subject))
+
+
+def _end(family_id: uuid.UUID) -> None:
+    family = locked_family(family_id)
+    if family is not None:
+        end_family(family)

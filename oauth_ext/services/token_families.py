@@ -1,0 +1,134 @@
+"""Beginning and ending token families."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from audit.actor import Actor
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib import clock
+from gateway.lib.errors import NotFound
+from oauth_ext import lock_order
+from oauth_ext.models import Client, RememberedConsent, TokenFamily
+from orgs.models import User
+
+TOKEN_SERVER = Actor(id="system", label="System (token server)")
+
+
+def begin_family(
+    *,
+    client: Client,
+    user: User | None,
+    org_id: uuid.UUID,
+    approved_by_id: uuid.UUID | None,
+    scopes: Sequence[str],
+    resources: Sequence[str],
+    redirect_host: str = "",
+) -> TokenFamily:
+    """A family without tokens yet, for at most 180 days. Spec: D123"""
+    now = clock.now()
+    return TokenFamily.objects.create(
+        client=client,
+        user=user,
+        organization_id=org_id,
+        approved_by_id=approved_by_id,
+        scope=" ".join(scopes),
+        resource=list(resources),
+        redirect_host=redirect_host,
+        created_at=now,
+        last_used_at=now,
+        expires_at=now + timedelta(days=settings.REFRESH_ABSOLUTE_DAYS),
+    )
+
+
+def locked_family(family_id: uuid.UUID) -> TokenFamily | None:
+    """The family under its lock, or None when it has ended. Whoever makes or ends its tokens holds this lock.
+
+    What it belongs to is held before it, like everywhere: see lock_order.
+    """
+    found = TokenFamily.objects.filter(pk=family_id).first()
+    if found is None or not lock_order.hold(
+        org_id=found.organization_id, user_id=found.user_id, client_pk=found.client_id
+    ):
+        return None
+    rows = TokenFamily.objects.select_for_update(of=("self",)).select_related("client", "user")
+    return rows.filter(pk=family_id).first()
+
+
+def lock_families_of(client: Client) -> None:
+    """Let nobody make or end tokens of the client, which the caller has locked and is about to delete."""
+    list(TokenFamily.objects.select_for_update().filter(client=client).order_by("pk").values_list("pk"))
+
+
+def end_family(family: TokenFamily) -> None:
+    """All tokens of the family are refused by every process on their next use. The caller holds the lock."""
+    subject = family.subject
+    family.delete()
+    epochs.bump_on_commit(epochs.subject(subject))
+
+
+def end_misused_family(family: TokenFamily, event: EventType, **facts: object) -> None:
+    """End it because a code or refresh token of it was used again: one of the two who had it is a thief. Spec: D123"""
+    record_admin(
+        event,
+        org_id=family.organization_id,
+        actor=TOKEN_SERVER,
+        target=family.client.as_target(),
+        metadata={**_facts_of(family), **facts},
+    )
+    end_family(family)
+
+
+@transaction.atomic
+def revoke_app(*, actor: User, family_id: uuid.UUID, org_id: uuid.UUID, only_of: User | None = None) -> str:
+    """Somebody took back what an app was allowed; consent will be asked for again. Returns the app's name.
+
+    `only_of` narrows the search to one person's apps.
+    Raises: NotFound, for another organization's or person's as for one that has ended.   Spec: ux.md 3
+    """
+    family = locked_family(family_id)
+    if family is None or family.organization_id != org_id:
+        raise NotFound
+    if only_of is not None and family.user_id != only_of.pk:
+        raise NotFound
+    _revoke(family, actor=actor.as_actor(), facts={})
+    return str(family.client.name)
+
+
+@transaction.atomic
+def revoke_family_as_staff(*, actor: User, family_id: uuid.UUID) -> None:
+    """Support staff ended a family of whatever organization; its log names the staff member.
+
+    Raises: NotFound when it has ended.
+    """
+    family = locked_family(family_id)
+    if family is None:
+        raise NotFound
+    _revoke(family, actor=actor.as_actor(), facts={"by": "support staff"})
+
+
+def _revoke(family: TokenFamily, *, actor: Actor, facts: Mapping[str, object]) -> None:
+    record_admin(
+        EventType.OAUTH_APP_REVOKED,
+        org_id=family.organization_id,
+        actor=actor,
+        target=family.client.as_target(),
+        metadata={**_facts_of(family), **facts},
+    )
+    if family.user_id is not None:
+        RememberedConsent.objects.filter(user_id=family.user_id, client_id=family.client_id).delete()
+    end_family(family)
+
+
+def _facts_of(family: TokenFamily) -> dict[str, object]:
+    facts: dict[str, object] = {"client_id": family.client.client_id, "scope": family.scope}
+    if family.user is not None:
+        facts |= {"user_id": str(family.user.pk), "user": family.user.name}
+    return facts

@@ -1,0 +1,19 @@
+"""Housekeeping on the worker's schedule."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import structlog
+from celery import shared_task
+
+from gateway.lib import clock
+from oauth_ext.services.reaping import reap
+
+log = structlog.get_logger(__name__)
+
+
+@shared_task(name="oauth_ext.remove_expired_tokens")  # type: ignore[untyped-decorator]
+def remove_expired_tokens() -> None:
+    """Remove what has expired and clients that nobody uses. Running twice, or not for a day, does no harm."""
+    log.info("reaped", **asdict(reap(now=clock.now())))

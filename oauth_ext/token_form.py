@@ -1,0 +1,70 @@
+"""Pure: the form body of an OAuth request, in one reading only. Spec: RFC 6749 3.2 · D18, D125"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+FORM = "application/x-www-form-urlencoded"
+REPEATABLE = frozenset({"resource"})  # RFC 8707
+MAX_FIELDS = 100
+_CREDENTIALS = frozenset({"client_id", "client_secret"})
+# All that any grant reads. oauthlib turns every other field into an attribute of its request, where it could pass for
+# the client or the person, so nothing else gets that far.
+TOKEN_FIELDS = _CREDENTIALS | frozenset(
+    {
+        "grant_type",
+        "scope",
+        "resource",
+        "code",
+        "redirect_uri",
+        "code_verifier",
+        "refresh_token",
+        "device_code",
+    }
+)
+DEVICE_FIELDS = _CREDENTIALS | frozenset({"scope", "resource"})
+REVOCATION_FIELDS = _CREDENTIALS | frozenset({"token", "token_type_hint"})
+
+
+class FormError(ValueError):
+    """The body is not a form that everybody reads alike; `reason` is a sentence and never repeats the body."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+Fields = Mapping[str, tuple[str, ...]]
+
+
+def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) -> Fields:
+    """The known fields that carry a value. A field without a value counts as absent; unknown fields are ignored.
+
+    Raises: FormError for another media type, a field given twice, or text outside printable ASCII.
+    """
+    if not body and not content_type:  # a client that says all by HTTP Basic sends no form
+        return {}
+    if content_type.partition(";")[0].strip().lower() != FORM:
+        raise FormError(f"The body must be {FORM}.")
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise FormError("The body is not a well-formed form.") from None
+    counts = Counter(name for name, _ in pairs)
+    if any(count > 1 and name not in REPEATABLE for name, count in counts.items()):
+        raise FormError("A parameter is given twice.")
+    fields: dict[str, tuple[str, ...]] = {}
+    for name, value in pairs:
+        if name not in known or not value:
+            continue
+        if not (value.isascii() and value.isprintable()):
+            raise FormError(f"The parameter {name} contains characters that are not allowed.")
+        fields[name] = (*fields.get(name, ()), value)
+    return fields
+
+
+def first(fields: Fields, name: str) -> str:
+    """The value of a field that cannot repeat, or an empty text."""
+    return fields.get(name, ("",))[0]

@@ -1,0 +1,105 @@
+"""The library's hooks: who a client is, which scopes exist, and how a token is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+from oauth2_provider.models import set_token_value
+from oauth2_provider.oauth2_validators import OAuth2Validator
+from oauthlib.oauth2.rfc6749 import errors
+
+from gateway.lib import clock
+from oauth_ext import client_authentication, features
+from oauth_ext.bearer import note_use
+from oauth_ext.client_proof import is_proven
+from oauth_ext.models import AccessToken, Client, RefreshToken
+from oauth_ext.scopes import parse as parse_scopes
+from oauth_ext.scopes_backend import all_exist
+
+# A public client has nothing to authenticate with. It gets past authentication here only to be told that the grant is
+# not for it, which is another answer than "unknown client" and makes clients do another thing: protocol.md B.6.
+CONFIDENTIAL_GRANTS = frozenset({features.CLIENT_CREDENTIALS, features.DEVICE_CODE})
+
+
+class Validator(OAuth2Validator):
+    """Clients use HTTP Basic or the form, never both; tokens belong to an organization. Spec: D70-D73, D125"""
+
+    def client_authentication_required(self, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether the request must prove its client: always, but for a public client that claims to have no secret."""
+        sent = self._presented(request)
+        client = self._usable_client(sent.client_id, request)
+        if client is None or client.client_type != Client.CLIENT_PUBLIC or sent.client_secret:
+            return True
+        request.client_id = sent.client_id  # HTTP Basic with an empty secret names a public client too
+        return False
+
+    def authenticate_client(self, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether the request proves which usable client it comes from; sets `request.client`."""
+        sent = self._presented(request)
+        client = self._usable_client(sent.client_id, request)
+        if client is None:
+            return False
+        if client.client_type == Client.CLIENT_PUBLIC:
+            return request.grant_type in CONFIDENTIAL_GRANTS
+        return is_proven(client, sent.client_secret)
+
+    def validate_scopes(
+        self, client_id: str, scopes: Iterable[str], client: Client, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Whether every scope exists; any client may have any, because a scope only narrows. Spec: D136"""
+        try:
+            request.scopes = list(parse_scopes(" ".join(scopes)))
+        except ValueError:
+            return False
+        return bool(request.scopes) and all_exist(request.scopes)
+
+    def save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Store the tokens of a grant.
+
+        Raises: InvalidClientError when the client was deleted since it authenticated: a race is no server error.
+        """
+        try:
+            super().save_bearer_token(token, request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        except IntegrityError:
+            if Client.objects.filter(pk=request.client.pk).exists():
+                raise
+            raise errors.InvalidClientError from None
+        note_use(request.client.pk, agent_key=False, now=clock.now())
+
+    def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
+        """One access token and, where the grant gives one, one refresh token; both of the family of the request."""
+        family = getattr(request, "family", None)
+        owned = {
+            "user": request.user,
+            "organization_id": request.organization_id,
+            "application": request.client,
+            "token_family": family,
+        }
+        expires = clock.now() + timedelta(seconds=token["expires_in"])
+        access = AccessToken(scope=token["scope"], resource=request.resource, expires=expires, **owned)
+        set_token_value(access, token["access_token"])
+        access.save()
+        if "refresh_token" in token:
+            parent: RefreshToken | None = getattr(request, "refresh_parent", None)
+            refresh = RefreshToken(
+                parent=parent,
+                generation=0 if parent is None else parent.generation + 1,
+                in_grace=getattr(request, "refresh_in_grace", False),
+                **owned,
+            )
+            set_token_value(refresh, token["refresh_token"])
+            refresh.save()
+
+    def _presented(self, request: Any) -> client_authentication.Presented:
+        authorization = request.headers.get("Authorization")
+        try:
+            return client_authentication.presented(authorization, request.client_id or "", request.client_secret or "")
+        except client_authentication.BadClientAuthentication as fault:
+            raise errors.InvalidRequestError(description=fault.reason) from None
+
+    def _usable_client(self, client_id: str, request: Any) -> Client | None:
+        found: Client | None = self._load_application(client_id, request) if client_id else None  # type: ignore[no-untyped-call]
+        return found

@@ -1,0 +1,1 @@
+"""The OAuth endpoints and the well-known documents."""

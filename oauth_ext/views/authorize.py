@@ -1,0 +1,63 @@
+"""GET /oauth/authorize. Spec: §4.2 · D118, D119 · protocol.md B.4"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from gateway.coordination import registry
+from gateway.lib.client_address import limit_key
+from gateway.site.errors import error_response
+from gateway.web.signed_in import signed_in
+from oauth_ext import client_documents, person_pages
+from oauth_ext.authorization import Asked, NotForUs, TellClient, read_request
+from oauth_ext.models import Client
+from oauth_ext.selectors import public_client
+from oauth_ext.services.consent import RequestGone, allow_as_remembered, open_request
+from oauth_ext.services.documented_clients import DocumentUnusable, documented_client
+from oauth_ext.views.intake import address_of
+from orgs.models import User
+from orgs.selectors import memberships
+
+
+def authorize(request: HttpRequest) -> HttpResponse:
+    """Check the request; then sign-in, then consent. Nothing is stored before somebody is signed in: some clients ask
+    this address themselves before they open a browser.
+    """
+    if request.method not in {"GET", "HEAD"}:
+        response = error_response(request, 405, message="Use GET.")
+        response["Allow"] = "GET, HEAD"
+        return response
+    try:
+        asked = read_request(request.META.get("QUERY_STRING", ""), lambda client_id: _client(request, client_id))
+    except (NotForUs, DocumentUnusable) as fault:
+        return person_pages.error_page(request, 400, fault.reason if isinstance(fault, NotForUs) else fault.message)
+    except TellClient as answer:
+        return person_pages.back_to_client(answer.location)
+    if request.method == "HEAD" or not request.user.is_authenticated:
+        return redirect(f"{settings.LOGIN_URL}?{urlencode({'next': request.get_full_path()})}")
+    return _ask(request, signed_in(request), asked)
+
+
+def _client(request: HttpRequest, client_id: str) -> Client | None:
+    if settings.CIMD_ENABLED and client_documents.is_document_address(client_id):
+        return documented_client(client_id=client_id, address=limit_key(address_of(request)))
+    return public_client(client_id)
+
+
+def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
+    # A person with several organizations chooses each time: nothing else would let them choose another one.
+    if len(belongs := list(memberships(user)[:2])) == 1:
+        location = allow_as_remembered(membership=belongs[0], asked=asked)
+        if location is not None:
+            return person_pages.back_to_client(location)
+    if not registry.current().hit(settings.BACKSTOP, str(user.pk)).allowed:
+        return person_pages.error_page(request, 429, "Your apps asked too often.", "Try again in a minute.")
+    try:
+        waiting = open_request(actor=user, session_key=request.session.session_key or "", asked=asked)
+    except RequestGone as gone:
+        return person_pages.error_page(request, 400, gone.message)
+    return redirect(f"{reverse('oauth_pages:consent')}?{urlencode({'request': str(waiting.pk)})}")

@@ -1,0 +1,60 @@
+"""Which client a request outside the token endpoint comes from."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from oauth_ext import client_authentication, token_form
+from oauth_ext.client_authentication import Presented
+from oauth_ext.client_proof import is_proven, usable_client
+from oauth_ext.models import Client
+from oauth_ext.token_form import Fields
+from oauth_ext.views.intake import Refused
+
+
+def named_client(request: HttpRequest, fields: Fields) -> Client | None:
+    """The client that the request names and proves, or None when it names none.
+
+    Raises: Refused: 401 `invalid_client` for an unknown client as for a wrong secret; 400 for two methods at once.
+    Spec: D125
+    """
+    sent = _presented(request, fields)
+    if sent.method == client_authentication.POST and not (sent.client_id or sent.client_secret):
+        return None
+    client = usable_client(sent.client_id)
+    if client is None or not is_proven(client, sent.client_secret):
+        raise _refused(sent)
+    return client
+
+
+def service_client(request: HttpRequest, fields: Fields) -> Client:
+    """The service client that the request comes from.
+
+    Raises: Refused: 400 `unauthorized_client` for a public client, whatever it sends; else as `named_client`, also
+    when no client is named.   Spec: §4.2 Device rules
+    """
+    sent = _presented(request, fields)
+    client = usable_client(sent.client_id)
+    if client is None:
+        raise _refused(sent)
+    if not client.is_service_client:
+        raise Refused("unauthorized_client", "Only service clients may use the device flow.")
+    if not is_proven(client, sent.client_secret):
+        raise _refused(sent)
+    return client
+
+
+def _presented(request: HttpRequest, fields: Fields) -> Presented:
+    client_id, client_secret = (token_form.first(fields, name) for name in ("client_id", "client_secret"))
+    try:
+        return client_authentication.presented(request.headers.get("Authorization"), client_id, client_secret)
+    except client_authentication.BadClientAuthentication as fault:
+        raise Refused("invalid_request", fault.reason) from None
+
+
+def _refused(sent: Presented) -> Refused:
+    """401 `invalid_client`, with the challenge where HTTP Basic was tried."""
+    refusal = Refused("invalid_client", "Client authentication failed.", 401)
+    if sent.method == client_authentication.BASIC:
+        refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'
+    return refusal

@@ -1,0 +1,64 @@
+"""POST /oauth/device_authorization. Spec: §4.2 · RFC 8628 3.1, 3.2 · protocol.md B.8"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import urlencode
+
+from gateway.web import rate
+from oauth_ext import audiences, scopes, token_form
+from oauth_ext.scopes_backend import all_exist
+from oauth_ext.services.devices import ClientGone, start_device
+from oauth_ext.token_form import Fields
+from oauth_ext.views.answers import oauth_json
+from oauth_ext.views.client import service_client
+from oauth_ext.views.intake import Refused, address_of, count_by_address, posted, read_form
+
+VERIFICATION_PATH = "/device"
+
+
+@posted
+def device_authorization(request: HttpRequest) -> HttpResponse:
+    """Begin a device flow, for service clients that prove who they are: nobody else can be the one a token is for."""
+    admission = count_by_address(request, settings.DEVICE_STARTS)
+    fields = read_form(request, token_form.DEVICE_FIELDS)
+    client = service_client(request, fields)
+    try:
+        started = start_device(
+            client=client, scopes=_scopes(fields), resources=_resources(fields), address=address_of(request)
+        )
+    except ClientGone as gone:
+        raise Refused(gone.code, gone.message, gone.status) from None
+    page = f"{settings.BASE_URL}{VERIFICATION_PATH}"
+    response = oauth_json(
+        {
+            "device_code": started.device_code,
+            "user_code": started.user_code,
+            "verification_uri": page,
+            "verification_uri_complete": f"{page}?{urlencode({'user_code': started.user_code})}",
+            "expires_in": started.expires_in_s,
+            "interval": started.interval_s,
+        }
+    )
+    for name, value in rate.headers(admission).items():
+        response[name] = value
+    return response
+
+
+def _scopes(fields: Fields) -> list[str]:
+    asked = token_form.first(fields, "scope")
+    try:
+        wanted = list(scopes.parse(asked)) if asked else [scopes.ANY]
+    except ValueError:
+        wanted = []
+    if not wanted or not all_exist(wanted):
+        raise Refused("invalid_scope", "A requested scope is unknown or not allowed.")
+    return wanted
+
+
+def _resources(fields: Fields) -> list[str]:
+    try:
+        return audiences.audiences(fields.get("resource", ()))
+    except audiences.ForeignResource as fault:
+        raise Refused("invalid_target", fault.reason) from None

@@ -1,0 +1,25 @@
+"""POST /oauth/revoke. Spec: §4.2 · RFC 7009 · D124 · protocol.md B.9"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from oauth_ext import token_form
+from oauth_ext.services.revocation import revoke_token
+from oauth_ext.views.answers import open_to_all
+from oauth_ext.views.client import named_client
+from oauth_ext.views.intake import Refused, posted, read_form
+
+
+@posted
+def revoke(request: HttpRequest) -> HttpResponse:
+    """200 without a body, whether or not there was anything to revoke. The hint is not needed and not read."""
+    fields = read_form(request, token_form.REVOCATION_FIELDS)
+    token = token_form.first(fields, "token")
+    if not token:
+        raise Refused("invalid_request", "token is missing.")
+    revoke_token(token=token, client=named_client(request, fields))
+    response = open_to_all(HttpResponse(content_type="text/plain"))
+    response["Cache-Control"] = "no-store"
+    response["Pragma"] = "no-cache"
+    return response
