@@ -1,0 +1,1 @@
+"""The management API of what only the proxy can ask: the vendors themselves."""

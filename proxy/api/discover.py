@@ -1,0 +1,96 @@
+"""The tools a vendor offers right now, each with who may call it and whether it changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credentials.resolve import resolve
+from credentials.selectors import credential_refs, wrapped_keys
+from gateway.catalog import registry
+from gateway.lib.errors import NotFound
+from gateway.web.api_view import OrgView
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs import selectors
+from orgs.grants import Allowlists, role_may_call_tool
+from orgs.roles import ROLE_CHOICES, Role
+from orgs.services.known_tools import note_tools
+from proxy import discovery
+from proxy.protocol.tool_definitions import digest
+
+
+class ToolOut(serializers.Serializer[Any]):
+    """One tool, by the vendor's own name. Spec: D77, D78"""
+
+    name = serializers.CharField()
+    title = serializers.CharField(allow_null=True)
+    description = serializers.CharField(allow_null=True)
+    inputSchema = serializers.JSONField()
+    annotations = serializers.JSONField(allow_null=True)
+    changed = serializers.BooleanField(help_text="Not as it was when the vendor's tools were last approved.")
+    allowedRoles = serializers.ListField(child=serializers.ChoiceField(ROLE_CHOICES))
+
+
+class DiscoveredOut(serializers.Serializer[Any]):
+    """The vendor's tools, in its order."""
+
+    tools = ToolOut(many=True)
+
+
+class Discover(OrgView):
+    """GET /api/orgs/:orgId/tool-access/:vendor/discover. Spec: §4.9 · D78"""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    shapes = {
+        "GET": Shape(
+            "Ask the vendor for its tools",
+            answer=DiscoveredOut,
+            refusals={409: "The stored credential cannot be opened.", 502: "The vendor did not answer properly."},
+        )
+    }
+
+    def get(self, request: Request, org_id: str, vendor: str) -> Response:
+        """Live: nothing here is cached."""
+        known = registry.vendor_or_none(vendor)
+        if known is None:
+            raise NotFound
+        organization = self.organization
+        candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor]
+        credential = resolve(candidates, service_client_id=None, team_ids=selectors.team_ids(self.membership))
+        if credential is None:
+            raise discovery.NotConnected
+        where = discovery.opened(credential, known, tuple(wrapped_keys(organization.id)), organization.id)
+        definitions = async_to_sync(discovery.discover)(known, where)
+        digests = {name: digest(each) for name, each in definitions.items()}
+        changed = note_tools(organization=organization, vendor=vendor, digests=digests)
+        allowlists = selectors.allowlists(organization.id)
+        tools = [
+            _tool(name, each, name in changed, _roles(vendor, name, allowlists)) for name, each in definitions.items()
+        ]
+        return self.answer({"tools": tools})
+
+
+def _roles(vendor: str, tool: str, allowlists: Allowlists) -> list[str]:
+    """By the function that also filters lists and refuses calls."""
+    return [role.value for role in Role if role_may_call_tool(role, vendor, tool, allowlists)]
+
+
+def _tool(name: str, definition: dict[str, Any], is_changed: bool, roles: list[str]) -> dict[str, Any]:
+    title = definition.get("title")
+    annotations = definition.get("annotations")
+    if title is None and isinstance(annotations, dict):
+        title = annotations.get("title")
+    return {
+        "name": name,
+        "title": title,
+        "description": definition.get("description"),
+        "inputSchema": definition.get("inputSchema", {"type": "object"}),
+        "annotations": annotations,
+        "changed": is_changed,
+        "allowedRoles": roles,
+    }

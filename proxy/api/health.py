@@ -1,0 +1,50 @@
+"""How the organization's vendors are, from the states the monitor keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Timestamp
+from gateway.web.gate import Gate
+from gateway.web.shape import Shape
+from orgs.roles import Role
+from proxy.health.selectors import vendor_health
+from proxy.health.states import HealthStatus
+
+STATUS_CHOICES = [status.value for status in HealthStatus]
+
+
+class VendorHealthOut(serializers.Serializer[Any]):
+    """One connected vendor. Spec: §2 Vendor health entry · D132"""
+
+    vendorSlug = serializers.CharField(source="vendor_slug")
+    displayName = serializers.CharField(source="display_name")
+    status = serializers.ChoiceField(STATUS_CHOICES, help_text="unknown also where the vendor is never probed.")
+    lastChecked = Timestamp(source="last_checked", allow_null=True)
+    latencyMs = serializers.IntegerField(source="latency_ms", allow_null=True)
+    version = serializers.CharField(help_text="The vendor's own, empty where it did not say.")
+    errorDetail = serializers.CharField(
+        source="error_detail", allow_null=True, help_text="There exactly while the status is degraded or down."
+    )
+
+
+class VendorsOut(serializers.Serializer[Any]):
+    """The connected vendors by display name."""
+
+    vendors = VendorHealthOut(many=True)
+
+
+class VendorHealthList(OrgView):
+    """GET /api/orgs/:orgId/vendor-health. Spec: §4.1 · D132, D133"""
+
+    gates = {"GET": Gate(Role.MEMBER)}
+    shapes = {"GET": Shape("Its connected vendors and how they are, by name", answer=VendorsOut)}
+
+    def get(self, request: Request, org_id: str) -> Response:
+        """Cached states: reading never probes."""
+        return self.answer({"vendors": vendor_health(self.organization)})

@@ -1,0 +1,149 @@
+"""The one pipeline of a tool call, for MCP, per-vendor MCP and CLI alike.
+
+admit (limit, epochs) > find the tool > decide > record the intent of a writing call > send > record the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from audit.call_record import CallRecord
+from gateway.catalog.vendor import Vendor
+from proxy.cache.result_cache import Answer
+from proxy.calls import record, reuse
+from proxy.calls.admit import admit
+from proxy.calls.decide import may_call_tool
+from proxy.calls.find_tool import FoundTool, NotFound, find_at_vendor, find_by_exposed_name
+from proxy.exchange import Exchange
+from proxy.outcomes import (
+    BadArguments,
+    CacheStatus,
+    ClientClosed,
+    Delivered,
+    Denial,
+    Denied,
+    Failed,
+    Outcome,
+    RateLimited,
+    VendorError,
+    VendorFault,
+)
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import cli_schema, replies
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.send import request_once_more
+
+FIND_DEADLINE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """What the caller asked for: a name, arguments, and at most one vendor to look at.
+
+    `vendor` is None at the unified endpoint, where the name's prefix says it. `cli` accepts command spellings.
+    With a `relay` the vendor is asked for progress, and the caller may leave while the call runs.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    vendor: Vendor | None = None
+    cli: bool = False
+    meta: Mapping[str, Any] | None = None
+    relay: ProgressRelay | None = None
+
+
+async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
+    """Run one call from admission to its committed audit row.
+
+    Raises: InvalidBearer, SnapshotUnavailable, AuditUnavailable: whole requests that fail closed.
+    """
+    vendor_slug = asked.vendor.slug if asked.vendor else ""
+    exchange.cache = CacheStatus.BYPASS  # a batch is one exchange with several calls
+    with exchange.timing.phase("auth"):
+        admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
+    if not admission.allowed:
+        await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
+        return RateLimited(admission.retry_after_s)
+    row = record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
+    found = await _find(exchange, asked)
+    if not isinstance(found, FoundTool):
+        await record.record_outcome(exchange, row, found)
+        return found
+    row = record.about_tool(row, found)
+    try:
+        outcome = await _decide_and_send(exchange, asked, found, row)
+    except asyncio.CancelledError:
+        if asked.relay is not None and asked.relay.is_closed:
+            await record.record_outcome(exchange, row, ClientClosed())
+        raise
+    await record.record_outcome(exchange, row, outcome)
+    return outcome
+
+
+async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Outcome:
+    """A call to a vendor that the catalog does not have: counted and recorded like any other refusal."""
+    with exchange.timing.phase("auth"):
+        admission = await admit(exchange, settings.TOOL_CALLS)
+    if not admission.allowed:
+        await record.record_rate_limited(exchange, vendor=slug, tool=tool)
+        return RateLimited(admission.retry_after_s)
+    denied = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
+    await record.record_outcome(exchange, record.open_record(exchange, vendor=slug, tool=tool), denied)
+    return denied
+
+
+async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: CallRecord) -> Outcome:
+    denied = may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name)
+    if denied is not None:
+        return denied
+    arguments = asked.arguments
+    if asked.cli:
+        try:
+            arguments = cli_schema.fold_dotted(dict(arguments), found.input_schema)
+        except ValueError as fault:
+            return BadArguments(str(fault))
+
+    def send() -> Awaitable[Answer]:
+        return _send(exchange, arguments, asked, found)
+
+    if found.policy.read_only:
+        keeps = found.policy.keeps_results and (asked.cli or found.policy.named)
+        return await reuse.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
+    await record.record_intent(exchange, row)
+    return await reuse.write_through(exchange, found, send)
+
+
+async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:
+    deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
+    if asked.vendor is None:
+        return await find_by_exposed_name(exchange, asked.name, deadline=deadline)
+    return await find_at_vendor(exchange, asked.vendor, asked.name, cli=asked.cli, deadline=deadline)
+
+
+async def _send(exchange: Exchange, arguments: Mapping[str, Any], asked: AskedCall, found: FoundTool) -> Answer:
+    deadline = asyncio.get_running_loop().time() + found.vendor.timeout_seconds
+    params: dict[str, Any] = {"name": found.tool.vendor_name, "arguments": arguments}
+    if asked.meta:
+        params["_meta"] = asked.meta
+    try:
+        answer = await request_once_more(
+            exchange.runtime.pool,
+            found.destination,
+            "tools/call",
+            params,
+            deadline=deadline,
+            timing=exchange.timing,
+            relay=asked.relay,
+        )
+    except VendorProblem as problem:
+        return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+    except TimeoutError:
+        return Failed(found.vendor.slug, VendorFault.TIMEOUT, "The vendor did not answer in time.")
+    if isinstance(answer, replies.VendorResult):
+        return Delivered(answer.raw_result, answer.is_error)
+    return VendorError(answer.raw_error, answer.message)

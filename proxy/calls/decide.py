@@ -1,0 +1,66 @@
+"""Pure: may this caller call this tool of this vendor, and with which credential. Lists and calls ask the same ladder.
+
+Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from credentials.resolve import CredentialRef, resolve
+from credentials.scopes import CredentialScope
+from gateway.catalog.vendor import Vendor
+from oauth_ext import scopes
+from orgs import grants
+from proxy.access import Caller
+from proxy.outcomes import Denial, Denied
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The vendor may be used, with this credential."""
+
+    credential: CredentialRef
+
+
+def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
+    """Scope, grant, credential, in this order: the first that fails is the answer."""
+    principal, organization = caller.principal, caller.organization
+    if not scopes.covers(principal.scopes, vendor.slug):
+        needed = " ".join(sorted({*principal.scopes, f"mcp:{vendor.slug}"}))
+        return Denied(Denial.SCOPE, f"This token does not cover {vendor.name}.", vendor.slug, needed)
+    credential = resolve(
+        organization.credentials.get(vendor.slug, ()),
+        service_client_id=principal.service_client_pk,
+        team_ids=principal.team_ids,
+    )
+    if not grants.may_use_vendor(
+        principal,
+        vendor.slug,
+        default_access_all=organization.default_access_all,
+        has_own_credential=credential is not None and credential.scope is CredentialScope.SERVICE_CLIENT,
+    ):
+        return Denied(
+            Denial.NO_GRANT,
+            f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
+            vendor.slug,
+        )
+    if credential is None:  # also a vendor that needs no key is used only by organizations that connected it
+        return Denied(
+            Denial.NO_CREDENTIALS,
+            f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
+            vendor.slug,
+        )
+    return Allowed(credential)
+
+
+def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:
+    """None when the tool may be called; the name is the vendor's own spelling. Spec: D77"""
+    if grants.may_call_tool(caller.principal, vendor.slug, vendor_tool_name, caller.organization.allowlists):
+        return None
+    return Denied(
+        Denial.TOOL_NOT_ALLOWED,
+        f"The tool {vendor_tool_name} is not on the allowlist of the role {caller.principal.role.value}."
+        f" An owner of {caller.organization.name} can add it.",
+        vendor.slug,
+    )

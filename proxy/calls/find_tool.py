@@ -1,0 +1,75 @@
+"""From the name a caller used to one tool of one vendor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from credentials.resolve import CredentialRef
+from gateway.catalog.tool_config import ToolPolicy
+from gateway.catalog.vendor import Vendor
+from proxy.calls.decide import may_use_vendor
+from proxy.calls.reach import destination
+from proxy.exchange import Exchange
+from proxy.outcomes import Denied, Failed, UnknownTool, VendorFault
+from proxy.protocol.tool_names import ExposedTool
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.pool import Destination
+from proxy.vendors.tool_index import ToolIndex
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A tool that exists at a vendor the caller may use. Whether the role may call it is asked next."""
+
+    vendor: Vendor
+    credential: CredentialRef
+    destination: Destination
+    tool: ExposedTool
+    input_schema: object
+    policy: ToolPolicy
+
+
+NotFound = Denied | UnknownTool | Failed
+
+
+async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float) -> FoundTool | NotFound:
+    """The tool an MCP caller means, at the vendor with the longest prefix that has it. Spec: D111"""
+    refused: NotFound | None = None
+    for vendor in exchange.caller.catalog.prefixed(name):
+        found = await find_at_vendor(exchange, vendor, name, cli=False, deadline=deadline)
+        if isinstance(found, FoundTool):
+            return found
+        if isinstance(found, Denied | Failed):
+            refused = refused or found
+    return refused or UnknownTool(name)
+
+
+async def find_at_vendor(
+    exchange: Exchange, vendor: Vendor, name: str, *, cli: bool, deadline: float
+) -> FoundTool | NotFound:
+    """The tool called `name` at one vendor. A name the index lacks is looked for once more in a new list."""
+    verdict = may_use_vendor(exchange.caller, vendor)
+    if isinstance(verdict, Denied):
+        return verdict
+    where = destination(exchange.caller.organization, vendor, verdict.credential)
+    if isinstance(where, Denied):
+        return where
+    directory = exchange.runtime.directory
+    try:
+        index = await directory.index(vendor, where, deadline=deadline)
+        tool = _lookup(index, name, cli=cli)
+        if tool is None:
+            index = await directory.fresh_index(vendor, where, deadline=deadline)
+            tool = _lookup(index, name, cli=cli)
+    except VendorProblem as problem:
+        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+    except TimeoutError:
+        return Failed(vendor.slug, VendorFault.TIMEOUT, "The vendor did not list its tools in time.")
+    if tool is None:
+        return UnknownTool(name)
+    input_schema = index.definitions[tool.vendor_name].get("inputSchema")
+    return FoundTool(vendor, verdict.credential, where, tool, input_schema, index.policy(tool))
+
+
+def _lookup(index: ToolIndex, name: str, *, cli: bool) -> ExposedTool | None:
+    return index.tools.by_cli_name(name) if cli else index.tools.by_exposed(name)

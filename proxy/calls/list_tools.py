@@ -1,0 +1,77 @@
+"""tools/list: every tool the caller may call, over all vendors at once, without waiting for the slow ones.
+
+The same two questions as for a call (`decide.may_use_vendor`, `decide.may_call_tool`) decide what is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from gateway.catalog.vendor import Vendor
+from proxy.calls.decide import may_call_tool, may_use_vendor
+from proxy.calls.reach import destination
+from proxy.exchange import Exchange
+from proxy.outcomes import Denied, VendorFault
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.tool_index import ToolIndex
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTools:
+    """Encoded definitions in the order of their names, and why a vendor is missing, by slug."""
+
+    encoded: Sequence[bytes]
+    unavailable: dict[str, str]
+
+
+async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None) -> ListedTools:
+    """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111"""
+    usable = [vendor for vendor in (vendors or exchange.caller.catalog.all()) if may_list(exchange, vendor)]
+    answers = await asyncio.gather(*(_vendor_tools(exchange, vendor) for vendor in usable))
+    by_name: dict[str, bytes] = {}
+    unavailable: dict[str, str] = {}
+    # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does.
+    answered = sorted(zip(usable, answers, strict=True), key=lambda each: len(each[0].tool_prefix))
+    for vendor, answer in answered:
+        if isinstance(answer, str):
+            unavailable[vendor.slug] = answer
+        else:
+            by_name.update(answer)
+    return ListedTools([by_name[name] for name in sorted(by_name)], unavailable)
+
+
+def may_list(exchange: Exchange, vendor: Vendor) -> bool:
+    """Whether the caller may use the vendor, and the organization chose it: credentials, or none needed and granted."""
+    return not isinstance(may_use_vendor(exchange.caller, vendor), Denied)
+
+
+async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -> ToolIndex | str:
+    """The vendor's index, or the reason why there is none."""
+    verdict = may_use_vendor(exchange.caller, vendor)
+    if isinstance(verdict, Denied):
+        return verdict.denial.value
+    where = destination(exchange.caller.organization, vendor, verdict.credential)
+    if isinstance(where, Denied):
+        return where.denial.value
+    try:
+        return await exchange.runtime.directory.index(vendor, where, deadline=deadline)
+    except VendorProblem as problem:
+        return problem.fault.value
+    except TimeoutError:
+        return VendorFault.TIMEOUT.value
+
+
+async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> dict[str, bytes] | str:
+    deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
+    index = await vendor_index(exchange, vendor, deadline=deadline)
+    if isinstance(index, str):
+        return index
+    return {
+        tool.exposed_name: index.encoded[tool.exposed_name]
+        for tool in index.tools.tools
+        if may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
+    }

@@ -1,0 +1,58 @@
+"""From an allowed vendor to where its calls go. The credential is opened to say that, and again to open a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import structlog
+
+from credentials.resolve import CredentialRef
+from credentials.sealing import UnusableCredential, open_fields
+from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
+from gateway.catalog.vendor import Vendor
+from proxy.access import OrganizationAccess
+from proxy.outcomes import Denial, Denied
+from proxy.vendors import errors
+from proxy.vendors.pool import Destination, PoolKey
+
+log = structlog.get_logger(__name__)
+
+
+def destination(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> Destination | Denied:
+    """Where calls with this credential go, or why it cannot be used. Fails closed, and loudly.
+
+    Worked out once for each loading of the organization and the catalog; what was opened for it is not kept.
+    """
+    known = organization.destinations.get(credential.id)
+    if known is not None and known[0] is vendor:
+        return known[1]
+    try:
+        url, headers = _opened(organization, vendor, credential)
+    except (UnusableCredential, FieldError) as fault:
+        log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
+        return Denied(
+            Denial.UNUSABLE_CREDENTIALS,
+            f"The stored credentials of {vendor.name} cannot be used."
+            f" An admin of {organization.name} can replace them.",
+            vendor.slug,
+        )
+    key = PoolKey.of(organization.org_id, vendor.slug, credential.id, url, headers)
+    found = Destination(key, partial(_open, organization, vendor, credential))
+    organization.destinations[credential.id] = (vendor, found)
+    return found
+
+
+def _opened(
+    organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef
+) -> tuple[str, Mapping[str, str]]:
+    fields = open_fields(credential, organization_id=organization.org_id, wrapped=organization.wrapped_keys)
+    return vendor_url(vendor, fields), vendor_headers(vendor, fields)
+
+
+def _open(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> tuple[str, Mapping[str, str]]:
+    try:
+        return _opened(organization, vendor, credential)
+    except (UnusableCredential, FieldError) as fault:  # it could be opened a moment ago
+        log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
+        raise errors.rejected_credentials() from fault

@@ -1,0 +1,234 @@
+"""What one vendor does on the wire, looked at step by step, for the operator who wonders why its tools do not work.
+
+Everything found is put into plain text: a vendor's words must not drive a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from audit.plain_text import plain_text
+from gateway.catalog.vendor import Vendor
+from proxy.protocol import jsonrpc, replies, sse, tool_definitions, versions
+from proxy.protocol.tool_names import ExposedTools
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.transport import Limits, VendorTransport
+
+PROBLEMS_SHOWN = 20
+_TEXT_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row of the table; `is_trouble` where callers will notice."""
+
+    what: str
+    found: str
+    is_trouble: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Where the vendor is for one organization, and its headers with the credential in them. Never printed."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(slots=True)
+class _Reply:
+    """One exchange: `message` where the vendor spoke the protocol, `fault` where nothing usable came."""
+
+    status: int = 0
+    kind: str = ""
+    challenge: str = ""
+    session_id: str = ""
+    latency_ms: int = 0
+    message: replies.VendorResult | replies.VendorError | None = None
+    fault: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """What came back instead of a result."""
+        if isinstance(self.message, replies.VendorError):
+            return f"refused with error {self.message.code}: {self.message.message}"
+        return self.fault or f"HTTP {self.status}"
+
+
+@dataclass(slots=True)
+class _Conversation:
+    transport: VendorTransport
+    url: str
+    headers: dict[str, str]
+    deadline_s: float
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> _Reply:
+        """Send one request and say how it was answered."""
+        reply, started = _Reply(), time.perf_counter()
+        deadline = asyncio.get_running_loop().time() + self.deadline_s
+        body = jsonrpc.request(1, method, params)
+        try:
+            async with self.transport.request("POST", self.url, self.headers, body, deadline=deadline) as answer:
+                reply.status = answer.status
+                reply.kind = "event stream" if answer.is_event_stream else "JSON"
+                reply.challenge = answer.header("WWW-Authenticate") or ""
+                reply.session_id = answer.header("Mcp-Session-Id") or ""
+                if answer.status == 200:
+                    async for message in messages(answer):
+                        if isinstance(message, replies.VendorResult | replies.VendorError):
+                            reply.message = message
+                            break
+                    else:
+                        reply.fault = "ended without an answer"
+        except VendorProblem as problem:
+            reply.fault = problem.detail
+        except (replies.BadVendorReply, sse.SSETooLarge) as fault:
+            reply.fault = f"unusable answer: {fault}"
+        reply.latency_ms = round((time.perf_counter() - started) * 1000)
+        return reply
+
+    async def tell(self, verb: str, body: bytes | None) -> str:
+        """Send what has no answer; the status in words."""
+        deadline = asyncio.get_running_loop().time() + self.deadline_s
+        try:
+            async with self.transport.request(verb, self.url, self.headers, body, deadline=deadline) as answer:
+                return f"HTTP {answer.status}"
+        except VendorProblem as problem:
+            return problem.detail
+
+
+async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
+    """What was found, in the order in which it was tried. Without `opened` only what needs no credential is tried.
+
+    The probe without credentials is never sent to a customer-supplied address.
+    """
+    limits = Limits(
+        connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
+        chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
+        body_bytes=settings.VENDOR_REPLY_BYTES,
+    )
+    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits)
+    try:
+        return [_plain(finding) for finding in await _examine(transport, vendor, opened)]
+    finally:
+        await transport.aclose()
+
+
+async def _examine(transport: VendorTransport, vendor: Vendor, opened: Opened | None) -> list[Finding]:
+    findings: list[Finding] = []
+    if vendor.customer_supplied_url:
+        findings.append(Finding("without credentials", "not tried: the address is the customer's"))
+        needs_none = False
+    else:
+        bare = _Conversation(transport, vendor.url, base_headers(), vendor.timeout_seconds)
+        reply = await bare.ask("initialize", INITIALIZE_PARAMS)
+        needs_none = isinstance(reply.message, replies.VendorResult)
+        findings.append(_without_credentials(reply))
+        if reply.session_id:
+            bare.headers["Mcp-Session-Id"] = reply.session_id
+            await bare.tell("DELETE", None)
+    if opened is None and needs_none:
+        opened = Opened(vendor.url, {})
+    if opened is None:
+        return [*findings, Finding("with credentials", "not tried: name an organization with --org")]
+    headers = {**base_headers(), **opened.headers}
+    talk = _Conversation(transport, opened.url, headers, vendor.timeout_seconds)
+    return [*findings, *await _with_credentials(talk, vendor)]
+
+
+def _without_credentials(reply: _Reply) -> Finding:
+    if isinstance(reply.message, replies.VendorResult):
+        return Finding("without credentials", f"HTTP 200, {reply.latency_ms} ms: it talks to anybody")
+    shape = f"HTTP {reply.status}" if reply.status else reply.in_words
+    if reply.status == 401:
+        shape += f", WWW-Authenticate: {reply.challenge}" if reply.challenge else ", no WWW-Authenticate"
+    return Finding("without credentials", f"{shape}, {reply.latency_ms} ms", not 200 <= reply.status < 500)
+
+
+async def _with_credentials(talk: _Conversation, vendor: Vendor) -> list[Finding]:
+    reply = await talk.ask("initialize", INITIALIZE_PARAMS)
+    if not isinstance(reply.message, replies.VendorResult):
+        return [Finding("initialize", f"{reply.in_words}, {reply.latency_ms} ms", True)]
+    raw = reply.message.raw_result
+    version = replies.protocol_version(raw)
+    findings = [
+        Finding("initialize", f"HTTP 200, {reply.latency_ms} ms"),
+        Finding("protocol version", version or "names none", version not in versions.NEWEST_FIRST),
+        Finding("server version", replies.server_version(raw) or "names none"),
+        Finding("reply kind", reply.kind),
+        Finding("session id", "yes, it keeps state" if reply.session_id else "no, it is stateless"),
+    ]
+    if version in versions.NEWEST_FIRST and version is not None:
+        talk.headers["MCP-Protocol-Version"] = version
+    if reply.session_id:
+        talk.headers["Mcp-Session-Id"] = reply.session_id
+    initialized = await talk.tell("POST", jsonrpc.notification("notifications/initialized"))
+    findings.append(Finding("initialized", initialized, initialized not in {"HTTP 200", "HTTP 202", "HTTP 204"}))
+    findings += await _tools(talk, vendor)
+    if reply.session_id:
+        findings.append(Finding("end of session", await talk.tell("DELETE", None)))
+    return findings
+
+
+async def _tools(talk: _Conversation, vendor: Vendor) -> list[Finding]:
+    listed: list[object] = []
+    cursor: str | None = None
+    kinds: list[str] = []
+    spent_ms = 0
+    for _ in range(settings.TOOL_LIST_MAX_PAGES):
+        reply = await talk.ask("tools/list", {} if cursor is None else {"cursor": cursor})
+        spent_ms += reply.latency_ms
+        if not isinstance(reply.message, replies.VendorResult):
+            return [Finding("tools/list", f"page {len(kinds) + 1}: {reply.in_words}", True)]
+        kinds.append(reply.kind)
+        try:
+            page = replies.tools_page(reply.message.raw_result)
+        except replies.BadVendorReply as fault:
+            return [Finding("tools/list", f"page {len(kinds)}: {fault}", True)]
+        listed += page.tools
+        if page.next_cursor is None or page.next_cursor == cursor:
+            break
+        cursor = page.next_cursor
+    is_endless = cursor is not None and page.next_cursor is not None
+    pages = f"{len(kinds)} pages" if len(kinds) > 1 else "one page"
+    return [
+        Finding("tools/list", f"{len(listed)} tools, {spent_ms} ms, {' and '.join(sorted(set(kinds)))}"),
+        Finding("pagination", "it never ends" if is_endless else pages, is_endless),
+        *_definitions(vendor, listed),
+    ]
+
+
+def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
+    accepted = tool_definitions.accept_definitions(listed)
+    by_name = {definition["name"]: definition for definition in accepted.definitions}
+    tools = ExposedTools(vendor.tool_prefix, by_name).tools
+    policies = [settings.VENDOR_TOOL_CONFIG.policy(vendor, name, each) for name, each in by_name.items()]
+    renamed = [
+        f"{tool.vendor_name} is called {tool.exposed_name}"
+        for tool in tools
+        if tool.exposed_name not in (tool.vendor_name, f"{vendor.tool_prefix}_{tool.vendor_name}")
+    ]
+    read_only = sum(policy.read_only for policy in policies)
+    return [
+        Finding("tools offered", f"{len(tools)}, {read_only} of them read-only"),
+        *_some("tool name", renamed, is_trouble=False),
+        *_some("definition", accepted.problems, is_trouble=True),
+    ]
+
+
+def _some(what: str, texts: list[str], *, is_trouble: bool) -> list[Finding]:
+    found = [Finding(what, text, is_trouble) for text in texts[:PROBLEMS_SHOWN]]
+    if len(texts) > PROBLEMS_SHOWN:
+        found.append(Finding(what, f"and {len(texts) - PROBLEMS_SHOWN} more", is_trouble))
+    return found or [Finding(what, "no problem")]
+
+
+def _plain(finding: Finding) -> Finding:
+    return Finding(finding.what, plain_text(finding.found, max_characters=_TEXT_CHARACTERS), finding.is_trouble)

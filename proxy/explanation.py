@@ -1,0 +1,209 @@
+"""Why a subject may or may not call a tool: the steps of a call one by one, with who can help. No vendor is asked.
+
+The decisions are those of the calls themselves (orgs.grants, credentials.resolve); this only puts them into words.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+
+from audit.selectors import calls_since
+from credentials.resolve import CredentialRef, resolve
+from credentials.scopes import CredentialScope
+from credentials.sealing import UnusableCredential, open_fields
+from gateway.catalog import registry
+from gateway.catalog.registry import Catalog
+from gateway.catalog.vendor import Vendor
+from gateway.lib import clock, ids
+from gateway.lib.errors import NotFound
+from oauth_ext import scopes
+from oauth_ext.bearer import BearerIdentity, InvalidBearer
+from oauth_ext.models import Client
+from oauth_ext.selectors import service_client_of_any_organization
+from orgs import grants, selectors
+from orgs.models import User
+from orgs.principal import Principal
+from orgs.roles import Role
+from proxy.access import OrganizationAccess
+from proxy.snapshot import organization_access, principal_of
+
+STEPS = ("token", "grant", "credential", "allowlist", "quota")
+_NO_CLIENT = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. `remedy` says who can change a failed one, and is empty otherwise."""
+
+    name: str
+    passed: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The steps in the order of a call. The first that failed is the answer."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def failing(self) -> Step | None:
+        """The step that refuses, or None when the call would go through."""
+        return next((step for step in self.steps if not step.passed), None)
+
+
+def explain_access(subject: str, tool: str, *, org_id: uuid.UUID | None = None) -> Explanation:
+    """Every step for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (as tools/list names it).
+
+    A person of several organizations needs `org_id`; without it the first one joined is meant.
+    Spec: §5 · D33, D67, D77
+    """
+    try:
+        identity = _identity(subject, org_id)
+        principal = principal_of(identity)
+        organization = organization_access(identity.org_id)
+    except (InvalidBearer, NotFound) as fault:
+        detail = (
+            fault.reason if isinstance(fault, InvalidBearer) else "There is no such person or service account here."
+        )
+        remedy = "An admin of the organization can invite the person or create the service account."
+        return Explanation((Step("token", False, detail, remedy),))
+    found = _vendor_of(registry.load(), tool)
+    if found is None:
+        known = Step("token", True, _who(principal, organization))
+        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
+        return Explanation((known, Step("grant", False, f"No vendor's prefix begins the name {tool}.", remedy)))
+    return Explanation(tuple(_steps(principal, organization, found, tool)))
+
+
+def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
+    credential = resolve(
+        organization.credentials.get(vendor.slug, ()),
+        service_client_id=principal.service_client_pk,
+        team_ids=principal.team_ids,
+    )
+    yield Step("token", True, _who(principal, organization))
+    yield _grant(principal, organization, vendor, credential)
+    yield _credential(organization, vendor, credential)
+    yield _allowlist(principal, organization, vendor, tool)
+    yield _quota(principal, organization)
+
+
+def _who(principal: Principal, organization: OrganizationAccess) -> str:
+    kind = "a service account" if principal.user_id is None else principal.role.value
+    return f"{principal.label} is {kind} of {organization.name}. A token for mcp:all or mcp:<vendor> is assumed."
+
+
+def _grant(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
+) -> Step:
+    allowed = grants.may_use_vendor(
+        principal,
+        vendor.slug,
+        default_access_all=organization.default_access_all,
+        has_own_credential=credential is not None and credential.scope is CredentialScope.SERVICE_CLIENT,
+    )
+    if not allowed:
+        remedy = f"An admin of {organization.name} can grant {vendor.name} to the member or one of their teams."
+        return Step("grant", False, f"{principal.label} has no access to {vendor.name}.", remedy)
+    if principal.role.at_least(Role.ADMIN):
+        why = f"the role {principal.role.value} may use every vendor"
+    elif principal.granted_vendors is not None and vendor.slug in principal.granted_vendors:
+        why = "by a grant"
+    else:
+        why = "by the organization's default"
+    return Step("grant", True, f"{principal.label} may use {vendor.name}: {why}.")
+
+
+def _credential(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None) -> Step:
+    remedy = f"An admin of {organization.name} can store credentials of {vendor.name}."
+    if credential is None:
+        return Step("credential", False, f"No credential of {vendor.name} applies.", remedy)
+    named = (
+        f"the {credential.scope.value.replace('_', ' ')} credential{f' {credential.name}' if credential.name else ''}"
+    )
+    try:
+        open_fields(credential, organization_id=organization.org_id, wrapped=organization.wrapped_keys)
+    except UnusableCredential as fault:
+        return Step("credential", False, f"{named} does not open ({fault.reason.value}).", remedy)
+    return Step("credential", True, f"{named} is used and opens.")
+
+
+def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Step:
+    # Which of the two is the vendor's own name only the vendor could say.
+    spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
+    if any(grants.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
+        listed = (vendor.slug, principal.role.value) in organization.allowlists
+        return Step(
+            "allowlist", True, "The tool is on the role's list." if listed else "The role has no list: any tool."
+        )
+    detail = f"{tool} is not on the list of the role {principal.role.value}."
+    return Step("allowlist", False, detail, f"An owner of {organization.name} can add it, or clear the list.")
+
+
+def _quota(principal: Principal, organization: OrganizationAccess) -> Step:
+    rule = settings.TOOL_CALLS
+    used = calls_since(organization.org_id, principal.subject, clock.now() - timedelta(seconds=rule.window_s))
+    detail = f"{used} of {rule.limit} calls in the last hour."
+    if used < rule.limit:
+        return Step("quota", True, detail)
+    return Step("quota", False, detail, "It clears by itself within the hour; an operator sets the number.")
+
+
+def _vendor_of(catalog: Catalog, tool: str) -> Vendor | None:
+    return next(iter(catalog.prefixed(tool)), None)
+
+
+def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
+    """What a token of this subject would say.
+
+    Raises: NotFound.
+    """
+    if subject.startswith("svc:"):
+        return _of_client(subject)
+    key = ids.parse_id(subject)
+    user = User.objects.filter(pk=key, is_active=True).first() if key else None
+    if user is None:
+        raise NotFound
+    rows = selectors.memberships(user)
+    membership = (rows.filter(organization_id=org_id) if org_id else rows).first()
+    if membership is None:
+        raise NotFound
+    return BearerIdentity(
+        kind="jwt",
+        subject=subject,
+        org_id=membership.organization_id,
+        user_id=user.pk,
+        client_pk=_NO_CLIENT,
+        client_id="",
+        client_name="",
+        scopes=frozenset({scopes.ALL}),
+        audiences=(),
+        expires_at=clock.now(),
+    )
+
+
+def _of_client(subject: str) -> BearerIdentity:
+    client: Client = service_client_of_any_organization(subject.rpartition(":")[2])
+    if client.subject != subject or client.organization_id is None:
+        raise NotFound
+    if client.is_expired():
+        raise InvalidBearer("The service account has expired.")
+    return BearerIdentity(
+        kind="jwt",
+        subject=subject,
+        org_id=client.organization_id,
+        user_id=None,
+        client_pk=client.pk,
+        client_id=client.client_id,
+        client_name=client.name,
+        scopes=frozenset({scopes.ALL}),
+        audiences=(),
+        expires_at=clock.now(),
+    )

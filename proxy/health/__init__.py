@@ -1,0 +1,1 @@
+"""Whether vendors answer: five states from credential-less probes, shared by all processes, never probed on reading."""

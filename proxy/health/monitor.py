@@ -1,0 +1,47 @@
+"""One round of the monitor: every vendor that somebody connected, at once and within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import structlog
+from django.conf import settings
+
+from gateway.catalog.vendor import Vendor
+from gateway.coordination.store import CoordinationStore
+from proxy.health import store as states
+from proxy.health.probe import probe
+from proxy.health.states import UNKNOWN, VendorHealth, after_probe
+from proxy.vendors.transport import VendorTransport
+
+log = structlog.get_logger(__name__)
+PROBES_AT_ONCE = 20
+JITTER_S = 2.0  # so that the monitors of many deployments do not knock at the same second
+
+
+async def run_round(
+    store: CoordinationStore, vendors: Sequence[Vendor], *, jitter_s: float = JITTER_S
+) -> dict[str, VendorHealth]:
+    """Probe each vendor once, keep and return the new states. Vendors at customer-supplied addresses are left alone."""
+    probed = [vendor for vendor in vendors if not vendor.customer_supplied_url]
+    before = states.read_raw(store, [vendor.slug for vendor in probed])
+    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
+    gate = asyncio.Semaphore(PROBES_AT_ONCE)
+
+    async def one(vendor: Vendor) -> VendorHealth:
+        await asyncio.sleep(random.uniform(0, jitter_s))  # noqa: S311 - spreads load, guards nothing
+        async with gate:
+            result = await probe(transport, vendor, deadline_s=settings.HEALTH_PROBE_DEADLINE_S)
+        health = after_probe(
+            before.get(vendor.slug, UNKNOWN), result, latency_threshold_ms=settings.HEALTH_LATENCY_THRESHOLD_MS
+        )
+        states.write(store, vendor.slug, health)
+        return health
+
+    try:
+        found = await asyncio.gather(*(one(vendor) for vendor in probed))
+    finally:
+        await transport.aclose()
+    return {vendor.slug: health for vendor, health in zip(probed, found, strict=True)}

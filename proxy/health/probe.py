@@ -1,0 +1,66 @@
+"""One look at a vendor: POST initialize without credentials, never GET, and what came back in one value."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from gateway.catalog.vendor import Vendor
+from gateway.lib import clock
+from proxy.health.states import ProbeResult
+from proxy.outcomes import VendorFault
+from proxy.protocol import jsonrpc, replies, sse
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.session import CLOSE_DEADLINE_S
+from proxy.vendors.transport import VendorAnswer, VendorTransport
+
+log = structlog.get_logger(__name__)
+_FAULTS = {
+    VendorFault.UNAVAILABLE: "could not be reached",
+    VendorFault.BAD_RESPONSE: "broke off its answer",
+}
+
+
+async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float) -> ProbeResult:
+    """What the vendor answered within `deadline_s`. Credentials of customers are never sent. Spec: §3 · D131"""
+    started = time.perf_counter()
+    deadline = asyncio.get_running_loop().time() + deadline_s
+    headers = base_headers()
+    try:
+        body = jsonrpc.request(1, "initialize", INITIALIZE_PARAMS)
+        async with transport.request("POST", vendor.url, headers, body, deadline=deadline) as answer:
+            latency_ms = round((time.perf_counter() - started) * 1000)
+            version = await _version(answer) if answer.status == 200 else ""
+            result = ProbeResult(clock.now(), latency_ms, answer.status, version)
+            session_id = answer.header("Mcp-Session-Id")
+    except VendorProblem as problem:
+        waited = f"timed out after {deadline_s:g} s" if problem.fault is VendorFault.TIMEOUT else ""
+        fault = waited or _FAULTS.get(problem.fault, problem.detail)
+        return ProbeResult(clock.now(), round((time.perf_counter() - started) * 1000), None, fault=fault)
+    if session_id:
+        await _end(transport, vendor, {**headers, "Mcp-Session-Id": session_id})
+    return result
+
+
+async def _version(answer: VendorAnswer) -> str:
+    """The server's own version, when it introduced itself."""
+    try:
+        async for message in messages(answer):
+            if isinstance(message, replies.VendorResult):
+                return replies.server_version(message.raw_result)
+    except (replies.BadVendorReply, sse.SSETooLarge):
+        log.debug("probe answered with something else")
+    return ""
+
+
+async def _end(transport: VendorTransport, vendor: Vendor, headers: dict[str, str]) -> None:
+    """A probe leaves no session behind."""
+    deadline = asyncio.get_running_loop().time() + CLOSE_DEADLINE_S
+    try:
+        async with transport.request("DELETE", vendor.url, headers, None, deadline=deadline):
+            return
+    except VendorProblem as problem:
+        log.debug("probe session not closed", vendor=vendor.slug, fault=problem.fault.value)

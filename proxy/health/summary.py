@@ -1,0 +1,72 @@
+"""Pure: the states of several vendors in words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from proxy.health.states import HealthStatus
+
+EXPLAINED = {
+    HealthStatus.DOWN: "Did not answer three times in a row. Tool calls will probably fail.",
+    HealthStatus.DEGRADED: "Answers slowly, or did not answer just now. Tool calls may fail.",
+    HealthStatus.UNKNOWN: "No result yet. Not an error.",
+    HealthStatus.REACHABLE: "Answers, wants credentials. Tool calls should work.",
+    HealthStatus.HEALTHY: "Answers as it should.",
+}
+
+
+class Seen(Protocol):
+    """What is counted."""
+
+    @property
+    def vendor_slug(self) -> str: ...
+    @property
+    def status(self) -> HealthStatus: ...
+    @property
+    def last_checked(self) -> datetime | None: ...
+    @property
+    def monitored(self) -> bool: ...
+
+
+def in_words(entries: Sequence[Seen]) -> str:
+    """For example "2 not responding, 1 degraded, 14 fine"; what is never probed is no trouble. Spec: §3"""
+    watched = [entry.status for entry in entries if entry.monitored]
+    counts = (
+        (watched.count(HealthStatus.DOWN), "not responding"),
+        (watched.count(HealthStatus.DEGRADED), "degraded"),
+        (watched.count(HealthStatus.HEALTHY) + watched.count(HealthStatus.REACHABLE), "fine"),
+        (watched.count(HealthStatus.UNKNOWN), "being checked"),
+        (len(entries) - len(watched), "not monitored"),
+    )
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
+
+
+def is_collecting(entries: Sequence[Seen]) -> bool:
+    """Nothing is known of any vendor that is watched: the monitor has just begun, which is no reason for alarm."""
+    watched = [entry for entry in entries if entry.monitored]
+    return bool(watched) and all(entry.status is HealthStatus.UNKNOWN for entry in watched)
+
+
+def has_trouble(entries: Sequence[Seen]) -> bool:
+    """Whether a vendor that is watched does not answer, or not well."""
+    return any(entry.monitored and entry.status in (HealthStatus.DOWN, HealthStatus.DEGRADED) for entry in entries)
+
+
+def oldest_check(entries: Sequence[Seen]) -> datetime | None:
+    """How old what is shown may be."""
+    return min((entry.last_checked for entry in entries if entry.last_checked is not None), default=None)
+
+
+def age_in_words(age: timedelta) -> str:
+    """For example "24 s ago"."""
+    seconds = max(0, int(age.total_seconds()))
+    return f"{seconds} s ago" if seconds < 120 else f"{seconds // 60} min ago"
+
+
+def fingerprint(entries: Sequence[Seen]) -> str:
+    """Another value exactly when a vendor's label is another: readers are told of changes and not of each look."""
+    labels = sorted(f"{entry.vendor_slug}={entry.status.value}" for entry in entries)
+    return hashlib.sha256(" ".join(labels).encode()).hexdigest()[:16]

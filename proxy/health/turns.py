@@ -1,0 +1,23 @@
+"""Who looks after the vendors, and after which."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from credentials.selectors import vendors_in_use
+from gateway.catalog import registry as catalog
+from gateway.catalog.vendor import Vendor
+from gateway.coordination.rules import Rule
+from gateway.coordination.store import CoordinationStore
+
+
+def is_our_turn(store: CoordinationStore) -> bool:
+    """True for the first that asks in an interval, however many workers, schedulers and hosts ask. Spec: §3 · D131"""
+    interval_s = settings.HEALTH_PROBE_INTERVAL_S
+    return store.hit(Rule("health-round", limit=1, window_s=max(1, interval_s - 2)), "leader").allowed
+
+
+def vendors_to_probe() -> list[Vendor]:
+    """Vendors of the catalog that some organization connected, by name."""
+    used = vendors_in_use()
+    return [vendor for vendor in catalog.load().all() if vendor.slug in used]

@@ -1,0 +1,34 @@
+"""Say step by step why somebody may or may not call a tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from gateway.lib import ids
+from proxy.explanation import explain_access
+
+
+class Command(BaseCommand):
+    """Ask the functions that decide calls, print, exit 2 when the call would be refused."""
+
+    help = "Say step by step why SUBJECT may or may not call TOOL. No vendor is contacted."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Who, and what."""
+        parser.add_argument("subject", metavar="SUBJECT", help="a person's id, or svc:<org-id>:<client-id>")
+        parser.add_argument("tool", metavar="TOOL", help="its name as tools/list has it")
+        parser.add_argument("--org", help="the organization, for a person of several")
+
+    def handle(self, *args: Any, subject: str, tool: str, org: str | None, **options: Any) -> None:
+        """One line per step."""
+        org_id = ids.parse_id(org) if org else None
+        if org and org_id is None:
+            raise CommandError(f"{org} is no organization's id.")
+        explanation = explain_access(subject, tool, org_id=org_id)
+        for step in explanation.steps:
+            self.stdout.write(f"{'ok  ' if step.passed else 'DENY'} {step.name}: {step.detail}")
+        failing = explanation.failing
+        if failing is not None:
+            raise CommandError(f"Refused at {failing.name}. {failing.remedy}", returncode=2)

@@ -1,0 +1,60 @@
+"""Look at one vendor step by step and print what was found."""
+
+from __future__ import annotations
+
+import asyncio
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from credentials.resolve import resolve
+from credentials.sealing import UnusableCredential, open_fields
+from credentials.selectors import credential_refs, wrapped_keys
+from gateway.catalog import registry
+from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
+from gateway.catalog.vendor import Vendor
+from gateway.lib import ids
+from orgs import selectors
+from proxy.doctor import Opened, examine
+
+
+class Command(BaseCommand):
+    """No value of a credential is printed."""
+
+    help = (
+        "Tries one vendor, with an organization's credentials where --org names one; exit code 1 if something is wrong."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which vendor, whose credentials."""
+        parser.add_argument("slug")
+        parser.add_argument("--org", default="", help="id of the organization whose default credentials are used")
+
+    def handle(self, *, slug: str, org: str, **options: object) -> None:
+        """One table."""
+        vendor = registry.vendor_or_none(slug)
+        if vendor is None:
+            raise CommandError(f"There is no vendor {slug} in the catalog.")
+        findings = asyncio.run(examine(vendor, _opened(vendor, org) if org else None))
+        width = max(len(finding.what) for finding in findings)
+        for finding in findings:
+            self.stdout.write(f"{'!' if finding.is_trouble else ' '} {finding.what:<{width}}  {finding.found}")
+        troubles = sum(finding.is_trouble for finding in findings)
+        if troubles:
+            raise CommandError(f"{troubles} of {len(findings)} findings are trouble.", returncode=1)
+
+
+def _opened(vendor: Vendor, org: str) -> Opened:
+    """Raises: CommandError."""
+    org_id = ids.parse_id(org)
+    organization = None if org_id is None else selectors.organization(org_id)
+    if organization is None:
+        raise CommandError(f"There is no organization {org}.")
+    candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor.slug]
+    ref = resolve(candidates, service_client_id=None, team_ids=())
+    if ref is None:
+        raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
+    try:
+        fields = open_fields(ref, organization_id=organization.id, wrapped=tuple(wrapped_keys(organization.id)))
+        return Opened(vendor_url(vendor, fields), vendor_headers(vendor, fields))
+    except (UnusableCredential, FieldError) as fault:
+        raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault

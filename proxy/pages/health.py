@@ -1,0 +1,59 @@
+"""How the organization's vendors are. The table renews itself; without scripts it is as old as the page."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from gateway.lib import clock
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from orgs.roles import Role
+from proxy.health import summary
+from proxy.health.selectors import vendor_health, worst_first
+from proxy.health.states import LABELS
+
+RENEW_EVERY_S = 30
+
+
+class HealthPage(OrgPage):
+    """GET /orgs/:orgId/health. Reading never probes. Spec: §3 · ux 5"""
+
+    gates = {"GET": Gate(Role.MEMBER)}
+    title = "Health"
+    nav_route = "proxy_pages:health"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The page, or its table alone for the script that renews it."""
+        entries = worst_first(vendor_health(self.organization))
+        now, checked_at = clock.now(), summary.oldest_check(entries)
+        fingerprint = summary.fingerprint(entries)
+        left_s = settings.HEALTH_PROBE_INTERVAL_S - (now - checked_at).total_seconds() if checked_at else 0
+        context = {
+            "entries": entries,
+            "summary": summary.in_words(entries),
+            "checked_at": checked_at,
+            "age": summary.age_in_words(now - checked_at) if checked_at else "",
+            "next_check_s": max(0, round(left_s)),
+            "is_collecting": summary.is_collecting(entries),
+            "interval_s": settings.HEALTH_PROBE_INTERVAL_S,
+            "legend": [(status, LABELS[status], text) for status, text in summary.EXPLAINED.items()],
+            "renew_every_s": RENEW_EVERY_S,
+            "fingerprint": fingerprint,
+            "is_admin": self.membership.has_role(Role.ADMIN),
+        }
+        if not _is_renewal(request):
+            return self.page("proxy/health.html", context)
+        context["is_news"] = request.GET.get("seen") != fingerprint
+        return render(request, "proxy/_vendor_health.html", {**context, "organization": self.organization})
+
+    def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
+        """After the session's end the script is told to load the page anew; it would put the sign-in into the table."""
+        if _is_renewal(self.request):
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        return super().handle_no_permission()
+
+
+def _is_renewal(request: HttpRequest) -> bool:
+    return bool(request.headers.get("HX-Request"))

@@ -1,0 +1,48 @@
+"""My setup: the address, a snippet per client, what the person may use, and the causes when it does not work."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from credentials.selectors import connected_vendors
+from gateway.catalog import registry
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from orgs.grants import person_may_use_vendor
+from orgs.roles import Role
+from orgs.selectors import granted_vendors, people_who_may, team_ids
+from proxy.pages.snippets import snippets
+
+EXAMPLE_VENDOR = "<vendor>"
+
+
+class SetupPage(OrgPage):
+    """GET /orgs/:orgId/setup."""
+
+    gates = {"GET": Gate(Role.MEMBER)}
+    title = "My setup"
+    nav_route = "proxy_pages:setup"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Paste-ready for this gateway and this person."""
+        connected = connected_vendors(self.organization)
+        catalog = registry.load()
+        usable = self._usable(connected)
+        context = {
+            "mcp_url": f"{settings.BASE_URL}/v1/mcp",
+            "snippets": snippets(settings.BASE_URL, usable[0] if usable else EXAMPLE_VENDOR),
+            "usable": [vendor for slug in usable if (vendor := catalog.get(slug))],
+            "unusable": [vendor for slug in connected if slug not in usable and (vendor := catalog.get(slug))],
+            "admins": people_who_may(self.organization, Role.ADMIN),
+            "is_admin": self.membership.has_role(Role.ADMIN),
+        }
+        return self.page("proxy/setup.html", context)
+
+    def _usable(self, connected: list[str]) -> list[str]:
+        """The same rule as for calls, without a token. Spec: D33"""
+        role, default_all = Role(self.membership.role), self.organization.gives_access_by_default
+        granted = granted_vendors(self.membership, team_ids(self.membership))
+        return [
+            slug for slug in connected if person_may_use_vendor(role, granted, slug, default_access_all=default_all)
+        ]

@@ -1,0 +1,29 @@
+"""How the service's vendors are as a whole, for everybody. No name of a vendor, no word about organizations."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from gateway.lib import clock
+from gateway.web import rate
+from proxy.health import summary
+from proxy.health.selectors import every_vendor_health
+
+
+@require_safe
+def status(request: HttpRequest) -> HttpResponse:
+    """GET /status. Vendors that are never probed count nowhere.   Spec: §3"""
+    rate.count(request, settings.BACKSTOP)
+    entries = every_vendor_health()
+    checked_at = summary.oldest_check(entries)
+    context = {
+        "page_title": "Status",
+        "summary": summary.in_words(entries),
+        "age": summary.age_in_words(clock.now() - checked_at) if checked_at else "",
+        "has_trouble": summary.has_trouble(entries),
+        "is_collecting": summary.is_collecting(entries),
+    }
+    return render(request, "proxy/status.html", context)

@@ -1,0 +1,16 @@
+"""Addresses of pages about using the gateway."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from proxy.pages.health import HealthPage
+from proxy.pages.setup import SetupPage
+from proxy.pages.status import status
+
+app_name = "proxy_pages"
+urlpatterns = [
+    path("orgs/<uuid:org_id>/setup", SetupPage.as_view(), name="setup"),
+    path("status", status, name="status"),
+    path("orgs/<uuid:org_id>/health", HealthPage.as_view(), name="health"),
+]

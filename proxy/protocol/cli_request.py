@@ -1,0 +1,42 @@
+"""Pure: the body of a CLI call."""
+
+from typing import Any, Final
+
+import msgspec
+
+MAX_TOOL_LENGTH: Final = 128
+
+
+class CliRequest(msgspec.Struct, frozen=True):
+    """One tool call as a script writes it; `tool` is whatever spelling the caller chose."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+class CliRequestError(ValueError):
+    """The body is no CLI call; `message` tells the caller what to change (HTTP 400)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def parse_cli_request(obj: object) -> CliRequest:
+    """Return the call that a decoded body asks for. Left out arguments are none; unknown members are ignored.
+
+    Raises: CliRequestError.   Spec: §4.14, §7 · D16, D101
+    """
+    if not isinstance(obj, dict):
+        raise CliRequestError("The body must be a JSON object.")
+    if "tool" not in obj:
+        raise CliRequestError("The field 'tool' is required.")
+    tool = obj["tool"]
+    if not isinstance(tool, str) or not tool:
+        raise CliRequestError("The field 'tool' must be the name of a tool.")
+    if len(tool) > MAX_TOOL_LENGTH:
+        raise CliRequestError(f"The field 'tool' must not be longer than {MAX_TOOL_LENGTH} characters.")
+    args = obj.get("args", {})
+    if not isinstance(args, dict):
+        raise CliRequestError("The field 'args' must be an object.")
+    return CliRequest(tool, args)

@@ -1,0 +1,145 @@
+"""Pure: tool definitions as flat commands and flags, and dotted arguments folded back into objects."""
+
+from collections.abc import Container, Iterable
+from typing import Any, Final
+
+from proxy.protocol.flag_types import SCALARS, Kind, describe, kind_of, type_names, without_null
+from proxy.protocol.json_schema import (
+    ALTERNATIVES,
+    Schema,
+    SchemaDocument,
+    as_dict,
+    flatten_root,
+    is_deeper_than,
+    strings,
+)
+from proxy.protocol.tool_definitions import MAX_DEPTH, Definition, description_of
+from proxy.protocol.tool_names import ExposedTools
+
+_MAX_EXPANDED: Final = 10
+
+
+def commands(
+    vendor_prefix: str, tools: Iterable[object], *, allowed: Container[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return one command per tool, sorted: `{command, description, flags: [{name, type, required, description}]}`.
+
+    `tools` are the vendor's definitions, all of them, because a command depends on the names beside it; those whose
+    vendor name is not in `allowed` are then left out. Any JSON is taken for a schema, and equal lists, in whatever
+    order, give equal answers.
+
+    Spec: §4.14 · D113 · protocol.md F
+    """
+    definitions: dict[str, Definition] = {}
+    for tool in tools:
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            definitions.setdefault(tool["name"], tool)
+    exposed = ExposedTools(vendor_prefix, definitions).tools
+    shown = [tool for tool in exposed if allowed is None or tool.vendor_name in allowed]
+    return [
+        _command(tool.command, definitions[tool.vendor_name]) for tool in sorted(shown, key=lambda tool: tool.command)
+    ]
+
+
+def _command(command: str, definition: Definition) -> dict[str, Any]:
+    schema = as_dict(definition.get("inputSchema"))
+    if is_deeper_than(schema, MAX_DEPTH):
+        schema = {}
+    text, (_, choice) = description_of(definition), flatten_root(schema)
+    return {"command": command, "description": f"{text}\n\n{choice}" if choice else text, "flags": _flags(schema)}
+
+
+def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
+    """Return `args` with the dotted flags of the tool whose input schema is `schema` put where the vendor wants them.
+
+    `{"site.id": 7}` becomes `{"site": {"id": 7}}` where `commands` shows the flag `site.id`; every other key stays as
+    it is. Neither `args` nor anything in it is changed.
+
+    Raises: ValueError: one value is given twice, or both a dotted flag and something that is no object.
+    Spec: §4.14 · protocol.md F (4)
+    """
+    if not any("." in name for name in args) or not isinstance(schema, dict) or is_deeper_than(schema, MAX_DEPTH):
+        return args
+    document = SchemaDocument(schema)
+    expansions = _expansions(document, _resolved(document, document.shape(schema).properties))
+    places = {f"{parent}.{member}": (parent, member) for parent, members in expansions.items() for member in members}
+    folded = {name: value for name, value in args.items() if name not in places}
+    for name, (parent, member) in places.items():
+        if name in args:
+            given = folded.get(parent, {})
+            if not isinstance(given, dict):
+                raise ValueError(f"'{name}' is given, so '{parent}' must be an object.")
+            if member in given:
+                raise ValueError(f"'{name}' is given both on its own and inside '{parent}'.")
+            folded[parent] = given | {member: args[name]}
+    return folded
+
+
+def _flags(schema: Schema) -> list[dict[str, Any]]:
+    """Return the flags of one tool, required ones first, otherwise in schema order."""
+    document = SchemaDocument(schema)
+    shape = document.shape(schema)
+    properties = _resolved(document, shape.properties)
+    expansions = _expansions(document, properties)
+    flags = []
+    for name, resolved in properties.items():
+        required = name in shape.required
+        if name not in expansions:
+            described = as_dict(shape.properties[name]) if resolved is None else resolved
+            flags.append(_flag(name, described, kind_of(document, resolved), required))
+            continue
+        always = strings(as_dict(resolved).get("required"))
+        for member, (member_schema, kind) in expansions[name].items():
+            flags.append(_flag(f"{name}.{member}", member_schema, kind, required and member in always))
+    return sorted(flags, key=lambda flag: not flag["required"])
+
+
+def _resolved(document: SchemaDocument, properties: dict[str, Any]) -> dict[str, Schema | None]:
+    return {name: without_null(document, schema) for name, schema in properties.items()}
+
+
+def _expansions(
+    document: SchemaDocument, properties: dict[str, Schema | None]
+) -> dict[str, dict[str, tuple[Schema, Kind]]]:
+    """Return, by property, the members that get a dotted flag of their own: those of small flat objects.
+
+    A property whose dotted flags would be called like something else keeps its one flag.
+    """
+    taken = set(properties)
+    expansions = {}
+    for name, schema in properties.items():
+        members = _scalar_members(document, schema)
+        dotted = {f"{name}.{member}" for member in members}
+        if members and not dotted & taken:
+            expansions[name] = members
+            taken |= dotted
+    return expansions
+
+
+def _scalar_members(document: SchemaDocument, resolved: Schema | None) -> dict[str, tuple[Schema, Kind]]:
+    """Return the members of a nested object if they are few, all of them scalars, and no others are allowed."""
+    if resolved is None or not _is_plain_object(resolved):
+        return {}
+    members = {}
+    for name, schema in resolved["properties"].items():
+        member = without_null(document, schema)
+        kind = kind_of(document, member)
+        if member is None or kind.type not in SCALARS:
+            return {}
+        members[name] = (member, kind)
+    return members
+
+
+def _is_plain_object(schema: Schema) -> bool:
+    free_keys = schema.get("additionalProperties", False) is not False or "patternProperties" in schema
+    otherwise_limited = any(keyword in schema for keyword in (*ALTERNATIVES, "const", "enum"))
+    return (
+        0 < len(as_dict(schema.get("properties"))) <= _MAX_EXPANDED
+        and type_names(schema) in ([], ["object"])
+        and not free_keys
+        and not otherwise_limited
+    )
+
+
+def _flag(name: str, schema: Schema, kind: Kind, required: bool) -> dict[str, Any]:
+    return {"name": name, "type": kind.type, "required": required, "description": describe(schema, kind)}

@@ -1,0 +1,45 @@
+"""Pure: the answer to `initialize`. No vendor is asked for it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from proxy.protocol import versions
+
+SERVER_NAME: Final = "mcp-gateway"
+TITLE: Final = "Vendor Tool Gateway"
+DESCRIPTION: Final = "One MCP endpoint for the tools of every vendor your organization has connected."
+ICON_PATH: Final = "/static/icon.svg"
+
+
+def initialize_result(
+    requested_version: object, *, base_url: str, vendor_names: Sequence[str], gateway_version: str
+) -> dict[str, Any]:
+    """Return the result of `initialize` for a caller who may use the vendors in `vendor_names`.
+
+    `base_url` has no trailing slash. The icon lies below it, because clients load icons from the server's own origin
+    only. Newer members of `serverInfo` go to every version: older clients ignore what they do not know.
+
+    Spec: §4.15 · D109
+    """
+    return {
+        "protocolVersion": versions.negotiate(requested_version),
+        "capabilities": {"tools": {"listChanged": False}},
+        "serverInfo": {
+            "name": SERVER_NAME,
+            "title": TITLE,
+            "version": gateway_version,
+            "description": DESCRIPTION,
+            "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+            "websiteUrl": base_url,
+        },
+        "instructions": _instructions(base_url, vendor_names),
+    }
+
+
+def _instructions(base_url: str, vendor_names: Sequence[str]) -> str:
+    if not vendor_names:
+        return f"No vendor is connected yet, so there are no tools. An administrator connects vendors at {base_url}."
+    return (
+        f"This server offers the tools of these vendors: {', '.join(vendor_names)}. "
+        "The name of each tool starts with a prefix that stands for its vendor."
+    )

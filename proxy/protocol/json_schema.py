@@ -1,0 +1,198 @@
+"""Pure: the little of JSON Schema that tool definitions need: local references, merging, and a plain root.
+
+The schemas come from vendors, so everything here is total: any JSON value is taken, nothing is fetched, references
+that run in circles end, and a schema that multiplies itself through references runs out of steps.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+Schema: TypeAlias = dict[str, Any]
+
+ALTERNATIVES: Final = ("anyOf", "oneOf")
+COMBINATORS: Final = (*ALTERNATIVES, "allOf")
+
+_MAX_INDIRECTIONS: Final = 5
+_MAX_STEPS: Final = 5_000
+_MAX_CHOICES: Final = 50
+_MAX_REFERENCE_LENGTH: Final = 512
+_MAX_NOTE_LENGTH: Final = 500
+_CHOICE_WORDS: Final = {"anyOf": "at least one", "oneOf": "exactly one"}
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """The arguments that an object schema names, in schema order, and those it always requires."""
+
+    properties: dict[str, Any]
+    required: frozenset[str]
+
+
+_SHAPELESS: Final = Shape({}, frozenset())
+
+
+class SchemaDocument:
+    """One schema as a whole, in which references are looked up. Made for one use: it counts its steps."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._steps_left = _MAX_STEPS
+
+    def resolve(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Schema | None:
+        """Return `schema` with the keywords of its own `$ref` and `allOf` merged in; its own keywords win.
+
+        None stands for a schema that cannot be told: not an object, a reference that leads out of the document or
+        nowhere, more than `indirections` of them in a row, or no steps left. Spec: protocol.md F (5)
+        """
+        if schema is True:
+            return {}
+        if not self._take_steps(1) or not isinstance(schema, dict):
+            return None
+        parts = self._parts(schema)
+        if not parts:
+            return schema
+        merged = without(schema, ("$ref", "allOf"))
+        for part in parts:
+            resolved = self.resolve(part, indirections - 1) if indirections else None
+            if resolved is None or not self._take_steps(len(resolved)):
+                return None
+            merged = {**resolved, **merged}
+        return merged
+
+    def shape(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Shape:
+        """Return the arguments of an object schema, with those of its references, parts and alternatives.
+
+        An argument is required if the schema itself, one of its parts or every alternative requires it. What cannot
+        be resolved adds nothing. Spec: protocol.md F (5, 6)
+        """
+        if not self._take_steps(1) or not isinstance(schema, dict):
+            return _SHAPELESS
+        own = Shape(as_dict(schema.get("properties")), frozenset(strings(schema.get("required"))))
+        if not indirections:
+            return own
+        parts = [self.shape(part, indirections - 1) for part in self._parts(schema)]
+        parts += [self._shape_of_either(schema.get(keyword), indirections - 1) for keyword in ALTERNATIVES]
+        required = own.required.union(*(part.required for part in parts))
+        return Shape(_join("allOf", [own, *self._affordable(parts)]), required)
+
+    def _shape_of_either(self, alternatives: object, indirections: int) -> Shape:
+        shapes = [self.shape(each, indirections) for each in as_list(alternatives) if each is not False]
+        if not shapes:
+            return _SHAPELESS
+        required = frozenset.intersection(*(shape.required for shape in shapes))
+        return Shape(_join("anyOf", self._affordable(shapes)), required)
+
+    def _affordable(self, shapes: list[Shape]) -> list[Shape]:
+        return [shape for shape in shapes if shape.properties and self._take_steps(len(shape.properties))]
+
+    def _parts(self, schema: Schema) -> list[Any]:
+        parts = as_list(schema.get("allOf"))
+        return [self._look_up(schema["$ref"]), *parts] if "$ref" in schema else parts
+
+    def _look_up(self, reference: object) -> object:
+        """Return what a local reference such as `#/$defs/Site` points at; None if it is none."""
+        if not isinstance(reference, str) or len(reference) > _MAX_REFERENCE_LENGTH or reference[:2] not in ("#", "#/"):
+            return None
+        found: object = self._root
+        for token in unquote(reference).split("/")[1:]:
+            key = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict) and key in found:
+                found = found[key]
+            elif isinstance(found, list) and key.isascii() and key.isdigit() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                return None
+        return found
+
+    def _take_steps(self, steps: int) -> bool:
+        self._steps_left -= steps
+        return self._steps_left >= 0
+
+
+def flatten_root(schema: Schema) -> tuple[Schema, str]:
+    """Return `schema` as a plain object at its root, and a sentence on the choice that got lost ("" if none did).
+
+    Model APIs refuse a whole request for one tool whose root holds `anyOf`, `oneOf` or `allOf`. Only the root is
+    touched: everything inside properties and `$defs` stays as the vendor wrote it. Spec: protocol.md A.7
+    """
+    if not any(keyword in schema for keyword in COMBINATORS):
+        return (schema if schema.get("type") == "object" else {**schema, "type": "object"}), ""
+    document = SchemaDocument(schema)
+    shape = document.shape(schema)
+    flat = without(schema, (*COMBINATORS, "required")) | {"type": "object", "properties": shape.properties}
+    if shape.required:
+        flat["required"] = sorted(shape.required)
+    notes = [_choice_note(document, keyword, schema.get(keyword)) for keyword in ALTERNATIVES]
+    return flat, " ".join(note for note in notes if note)
+
+
+def _choice_note(document: SchemaDocument, keyword: str, alternatives: object) -> str:
+    shapes = [document.shape(each) for each in as_list(alternatives)]
+    sets = [", ".join(sorted(shape.required) or shape.properties) for shape in shapes]
+    named = list(dict.fromkeys(f"({names})" for names in sets if names))
+    if len(named) < 2:
+        return ""
+    listed = ", ".join(named)
+    return f"Required arguments: {_CHOICE_WORDS[keyword]} of {_cut(listed, _MAX_NOTE_LENGTH)}."
+
+
+def _join(keyword: str, shapes: list[Shape]) -> dict[str, Any]:
+    """Return the properties of all `shapes`, as `{keyword: [...]}` where they say different things of one."""
+    if len(shapes) == 1:
+        return shapes[0].properties
+    sayings: dict[str, list[Any]] = {}
+    for shape in shapes:
+        for name, schema in shape.properties.items():
+            known = sayings.setdefault(name, [])
+            if len(known) <= _MAX_CHOICES and schema not in known:
+                known.append(schema)
+    return {name: _joined(keyword, known) for name, known in sayings.items()}
+
+
+def _joined(keyword: str, schemas: list[Any]) -> Any:
+    if len(schemas) > _MAX_CHOICES:
+        return {}  # comparing ever more of them costs more than what they say is worth
+    return schemas[0] if len(schemas) == 1 else {keyword: schemas}
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def is_deeper_than(value: object, limit: int) -> bool:
+    """True if more than `limit` objects and arrays lie inside each other; found without recursion."""
+    level = [value]
+    for _ in range(limit):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """Return `value` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def strings(value: object) -> list[str]:
+    """Return the strings of an array, in their order; none if it is no array."""
+    return [each for each in as_list(value) if isinstance(each, str)]
+
+
+def without(schema: Mapping[str, Any], keywords: Iterable[str]) -> Schema:
+    """Return `schema` without `keywords`."""
+    dropped = frozenset(keywords)
+    return {keyword: value for keyword, value in schema.items() if keyword not in dropped}

@@ -1,0 +1,268 @@
+"""Pure: one message of a vendor, taken apart. Results stay the bytes they came as."""
+
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
+NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
+
+_SEARCHED_BYTES: Final = 1_000
+_T = TypeVar("_T")
+
+
+class BadVendorReply(ValueError):
+    """The vendor answered what the protocol does not allow; `reason` says what, and quotes nothing of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class VendorResult(msgspec.Struct, frozen=True):
+    """The answer to a request; `raw_result` is a JSON object. `is_error`: the tool itself says that it failed."""
+
+    id: str | int
+    raw_result: bytes
+    is_error: bool
+
+
+class VendorError(msgspec.Struct, frozen=True):
+    """The refusal of a request. `id` is None if the vendor could not tell which; `raw_error` is its error object."""
+
+    id: str | int | None
+    code: int
+    message: str
+    raw_error: bytes
+
+
+class VendorNotification(msgspec.Struct, frozen=True):
+    """News from the vendor, such as progress; `raw` is the whole message."""
+
+    method: str
+    raw: bytes
+
+
+class VendorRequest(msgspec.Struct, frozen=True):
+    """Something the vendor asks. Without an answer its tool may hang."""
+
+    id: str | int
+    method: str
+
+
+class ToolsPage(msgspec.Struct, frozen=True):
+    """One page of a vendor's tools, not looked into yet, and the cursor of the next one."""
+
+    tools: list[Any]
+    next_cursor: str | None
+
+
+VendorMessage: TypeAlias = VendorResult | VendorError | VendorNotification | VendorRequest
+
+
+class _Envelope(msgspec.Struct):
+    jsonrpc: str
+    id: str | int | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    result: Raw = Raw()
+    error: Raw = Raw()
+
+
+class _ErrorObject(msgspec.Struct):
+    code: int
+    message: str
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _ErrorObject
+
+
+class _ResultHead(msgspec.Struct, rename="camel"):
+    is_error: bool | None = None
+
+
+class _Handshake(msgspec.Struct, rename="camel"):
+    protocol_version: str
+
+
+class _ServerInfo(msgspec.Struct):
+    version: str = ""
+
+
+class _Introduction(msgspec.Struct, rename="camel"):
+    server_info: _ServerInfo
+
+
+class _ToolResult(msgspec.Struct, rename="camel"):
+    content: list[Raw] | None = None
+    structured_content: Raw = Raw()
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str
+
+
+class _ToolList(msgspec.Struct, rename="camel"):
+    tools: list[Any]
+    next_cursor: str | None = None
+
+
+_envelopes = msgspec.json.Decoder(_Envelope)
+_errors = msgspec.json.Decoder(_ErrorObject)
+_error_answers = msgspec.json.Decoder(_ErrorAnswer)
+_result_heads = msgspec.json.Decoder(_ResultHead)
+_handshakes = msgspec.json.Decoder(_Handshake)
+_introductions = msgspec.json.Decoder(_Introduction)
+_tool_results = msgspec.json.Decoder(_ToolResult)
+_blocks = msgspec.json.Decoder(_Block)
+_tool_lists = msgspec.json.Decoder(_ToolList)
+
+
+def parse_message(data: bytes) -> VendorMessage:
+    """Return what one message of a vendor is; a `result` or `error` of null counts as absent.
+
+    Results and errors go on to callers as they came, so that they are checked to be UTF-8 and JSON throughout.
+
+    Raises: BadVendorReply.   Spec: §4.14 (5) · protocol.md A.4, A.6 · D105
+    """
+    if not data.isascii():
+        _refuse_other_encodings(data)  # the decoder does not look into what it only carries along
+    message = _decoded(_envelopes, data, "it is no JSON-RPC message")
+    if message.jsonrpc != "2.0":
+        raise BadVendorReply("it is not JSON-RPC 2.0")
+    raw_result, raw_error = _present(message.result), _present(message.error)
+    if message.method is not UNSET:
+        if raw_result or raw_error:
+            raise BadVendorReply("it asks and answers at once")
+        return _asked(message.id, message.method, data)
+    if raw_result and not raw_error:
+        return _answered(message.id, raw_result)
+    if raw_error and not raw_result:
+        return _refused(message.id, raw_error)
+    raise BadVendorReply("it must have either a result or an error")
+
+
+def _asked(message_id: str | int | UnsetType | None, method: str, data: bytes) -> VendorMessage:
+    if message_id is UNSET:
+        return VendorNotification(method, data)
+    if message_id is None:
+        raise BadVendorReply("its request has no id")
+    return VendorRequest(message_id, method)
+
+
+def _answered(message_id: str | int | UnsetType | None, raw_result: bytes) -> VendorResult:
+    if message_id is None or message_id is UNSET:
+        raise BadVendorReply("its result has no id")
+    head = _decoded(_result_heads, raw_result, "its result is malformed")
+    return VendorResult(message_id, raw_result, bool(head.is_error))
+
+
+def _refused(message_id: str | int | UnsetType | None, raw_error: bytes) -> VendorError:
+    error = _decoded(_errors, raw_error, "its error is malformed")
+    return VendorError(None if message_id is UNSET else message_id, error.code, error.message, raw_error)
+
+
+def protocol_version(raw_result: bytes) -> str | None:
+    """Return the version that a vendor's result of `initialize` names, or None if it names none."""
+    try:
+        return _handshakes.decode(raw_result).protocol_version
+    except msgspec.ValidationError:
+        return None
+
+
+def server_version(raw_result: bytes) -> str:
+    """Return the version that a server gives itself in its result of `initialize`, at most 50 characters, or ""."""
+    try:
+        return _introductions.decode(raw_result).server_info.version[:50]
+    except msgspec.ValidationError:
+        return ""
+
+
+def tools_page(raw_result: bytes) -> ToolsPage:
+    """Return what a vendor's result of `tools/list` holds; an empty cursor ends the list as a missing one does.
+
+    Raises: BadVendorReply.   Spec: protocol.md A.5
+    """
+    page = _decoded(_tool_lists, raw_result, "its list of tools is malformed")
+    return ToolsPage(page.tools, page.next_cursor or None)
+
+
+def error_text(raw_result: bytes) -> str:
+    """Return the text with which a tool says that it failed, at most 4 KiB of it and never "". Spec: D100"""
+    try:
+        result = _decoded(_tool_results, raw_result, "its content is not a list")
+    except BadVendorReply:
+        return NO_ERROR_TEXT
+    text = "\n".join(filter(None, map(_text_of, result.content or ())))
+    return text.encode()[:MAX_ERROR_TEXT_BYTES].decode("utf-8", "ignore") or NO_ERROR_TEXT
+
+
+def cli_content(raw_result: bytes) -> list[dict[str, str]]:
+    """Return a tool's result as text blocks `{type: "text", text}`; what is no text is written down as JSON.
+
+    A result that has structured content only yields one block with that.
+
+    Raises: BadVendorReply.   Spec: §4.14 · D101
+    """
+    result = _decoded(_tool_results, raw_result, "its content is not a list")
+    texts = [_text_or_json(block) for block in result.content or ()]
+    structured = _present(result.structured_content)
+    if not texts and structured:
+        texts = [structured.decode()]
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def lost_session(status: int, body: bytes) -> bool:
+    """True if a vendor answers that it does not know our session, and so has not run anything.
+
+    Servers say so with 404, or with 400 and a message that speaks of the session or of initializing.
+
+    Spec: protocol.md A.6 · D104
+    """
+    if status != 400:
+        return status == 404
+    try:
+        message = _error_answers.decode(body).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        message = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
+    message = message.lower()
+    return "session" in message or "not initialized" in message
+
+
+def _refuse_other_encodings(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise BadVendorReply("it is not UTF-8") from None
+
+
+def _decoded(decoder: msgspec.json.Decoder[_T], data: bytes, reason: str) -> _T:
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        raise BadVendorReply(reason) from None
+    except msgspec.DecodeError:
+        raise BadVendorReply("it is not JSON") from None
+    except RecursionError:
+        raise BadVendorReply("it is nested too deeply") from None
+
+
+def _present(raw: Raw) -> bytes:
+    """Return the JSON a message holds in one place; b"" if there is none, or null."""
+    value = bytes(raw)
+    return b"" if value == b"null" else value
+
+
+def _text_of(block: Raw) -> str | None:
+    try:
+        read = _blocks.decode(block)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    return read.text if read.type == "text" else None
+
+
+def _text_or_json(block: Raw) -> str:
+    text = _text_of(block)
+    return bytes(block).decode() if text is None else text

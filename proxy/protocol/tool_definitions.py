@@ -1,0 +1,135 @@
+"""Pure: a vendor's tool definitions, made fit for callers by touching no more than callers choke on."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from proxy.protocol.json_schema import as_dict, flatten_root, is_deeper_than, without
+
+Definition: TypeAlias = dict[str, Any]
+
+MAX_TOOLS: Final = 2_000
+MAX_DEPTH: Final = 64
+_ECHOED_CHARACTERS: Final = 80
+_AGREED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+class AcceptedDefinitions(msgspec.Struct, frozen=True):
+    """What a vendor's list is left with, in its own order, and one sentence for each thing wrong with it.
+
+    Each definition has a `name` no other has. The sentences quote the vendor: they are text, never markup.
+    """
+
+    definitions: list[Definition]
+    problems: list[str]
+
+
+def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
+    """Return those of a vendor's tools that callers can call and strict clients can read.
+
+    Left out and reported: what is no definition, a second tool of the same name, tools past MAX_TOOLS. Left out in
+    silence: tools that run only as a task, which we do not offer. Optional members of a wrong type are taken out and,
+    unless they are null, reported: one such member makes strict clients lose the tools of every vendor.
+
+    Spec: protocol.md A.5, A.7 · D111
+    """
+    definitions: dict[str, Definition] = {}
+    problems: list[str] = []
+    for number, item in enumerate(listed, start=1):
+        if len(definitions) == MAX_TOOLS:
+            problems.append(f"Tool {number} and those after it are left out: {MAX_TOOLS} tools are enough.")
+            break
+        fault = _fault_in(item, definitions)
+        if fault or not isinstance(item, dict):
+            problems.append(f"Tool {number} is left out: {fault}.")
+        elif as_dict(item.get("execution")).get("taskSupport") != "required":
+            wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
+            problems += [f"Tool {number} has a wrong {name}." for name in wrong if item[name] is not None]
+            definitions[item["name"]] = without(item, wrong) if wrong else item
+    return AcceptedDefinitions(list(definitions.values()), problems)
+
+
+def exposed_definition(definition: Definition, name: str) -> Definition:
+    """Return an accepted definition as callers see it: called `name`, never without a description.
+
+    `execution` is gone, and the root of `inputSchema` is a plain object; where that hides a choice between sets of
+    arguments, the description tells it. All other members are the vendor's own. Spec: D111 · protocol.md A.5, A.7
+    """
+    schema, choice = flatten_root(as_dict(definition.get("inputSchema")))
+    text = description_of(definition)
+    return {
+        **without(definition, ("execution",)),
+        "name": name,
+        "description": f"{text}\n\n{choice}" if choice else text,
+        "inputSchema": schema,
+    }
+
+
+def digest(definition: Definition) -> bytes:
+    """Return the SHA-256 of what an agent reads and an allowlist's owner has agreed to; pictures and `_meta` are not.
+
+    The order of members does not count. Spec: D78
+    """
+    return hashlib.sha256(_canonical({name: definition[name] for name in _AGREED if name in definition})).digest()
+
+
+def description_of(definition: Mapping[str, Any]) -> str:
+    """Return the description of a tool; where it has none, its title, or else its name."""
+    annotations = as_dict(definition.get("annotations"))
+    for text in (definition.get("description"), definition.get("title"), annotations.get("title")):
+        if isinstance(text, str) and text.strip():
+            return text
+    return str(definition["name"])
+
+
+def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
+    if not isinstance(item, dict):
+        return "it is not an object"
+    name = item.get("name")
+    if not isinstance(name, str) or not name.strip():
+        return "it has no name"
+    if name in accepted:
+        return f"an earlier one is called {name[:_ECHOED_CHARACTERS]!r} as well"
+    if is_deeper_than(item, MAX_DEPTH):
+        return "it is nested too deeply"
+    schema = item.get("inputSchema", {})  # a tool that takes nothing sometimes comes without
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties", {}), dict):
+        return "its inputSchema is not an object"
+    return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_output_schema(value: object) -> bool:
+    return isinstance(value, dict) and value.get("type") == "object"
+
+
+def _are_annotations(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(hint, str if name == "title" else bool)
+        for name, hint in value.items()
+        if name == "title" or name.endswith("Hint")
+    )
+
+
+def _are_icons(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and _is_text(each.get("src")) for each in value)
+
+
+_OPTIONAL_MEMBERS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "title": _is_text,
+    "description": _is_text,
+    "annotations": _are_annotations,
+    "icons": _are_icons,
+    "outputSchema": _is_output_schema,
+    "_meta": _is_object,
+}

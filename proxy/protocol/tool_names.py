@@ -1,0 +1,116 @@
+"""Pure: a vendor's tool name, the name callers see, and the way back."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+MAX_LENGTH: Final = 64  # model APIs refuse longer ones
+_HASH_DIGITS: Final = 6
+
+_other_characters = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ExposedTool(msgspec.Struct, frozen=True):
+    """One tool under its three names: the vendor's own, the one MCP callers see, and its command for the CLI."""
+
+    vendor_name: str
+    exposed_name: str
+    command: str
+
+
+def exposed_name(prefix: str, vendor_tool_name: str) -> str:
+    """Return the name callers see: it starts with `<prefix>_` and matches `^[A-Za-z0-9_-]{1,64}$`.
+
+    The vendor's own name is kept if it starts that way already. Spec: D111 · protocol.md A.7
+    """
+    name = _prefixed(prefix, vendor_tool_name)
+    return name if len(name) <= MAX_LENGTH else _with_hash(name, vendor_tool_name)
+
+
+def cli_command(prefix: str, vendor_tool_name: str) -> str:
+    """Return the command for a tool: `acme_list_devices` becomes `list-devices`. Spec: §4.14 · protocol.md F (1)"""
+    command = _only_safe(vendor_tool_name).replace("_", "-")
+    return command.removeprefix(prefix.replace("_", "-") + "-") or command
+
+
+class ExposedTools:
+    """The tools of one vendor by each of their names. The names do not depend on the order of the vendor's list.
+
+    A name that callers can see as it is stays with its tool. Where two other tools would get the same name, the first
+    by vendor name keeps it and the later one is told apart by a hash; commands fall back to the exposed name. So no
+    spelling, whoever uses it, means two tools: an allowlist could otherwise be passed under another tool's name.
+
+    Spec: D111 · protocol.md F (1)
+    """
+
+    def __init__(self, prefix: str, vendor_tool_names: Iterable[str]) -> None:
+        self.prefix = prefix
+        vendor_names = sorted(set(vendor_tool_names))
+        exposed = _exposed_names(prefix, vendor_names)
+        commands = _commands(prefix, vendor_names, exposed)
+        tools = [ExposedTool(name, exposed[name], commands[name]) for name in vendor_names]
+        self.tools: tuple[ExposedTool, ...] = tuple(sorted(tools, key=lambda tool: tool.exposed_name))
+        self._by_vendor_name = {tool.vendor_name: tool for tool in tools}
+        self._by_exposed = {tool.exposed_name: tool for tool in tools}
+        self._by_command = {tool.command: tool for tool in tools}
+
+    def by_exposed(self, name: str) -> ExposedTool | None:
+        """Return the tool that an MCP caller means by `name`: its exposed name, or `<prefix>__<vendor's name>`."""
+        tool = self._by_exposed.get(name)
+        if tool is None and name.startswith(f"{self.prefix}__"):
+            bare = name[len(self.prefix) + 2 :]
+            tool = self._by_exposed.get(f"{self.prefix}_{bare}") or self._by_vendor_name.get(bare)
+        return tool
+
+    def by_cli_name(self, name: str) -> ExposedTool | None:
+        """Return the tool that a CLI caller means by `name`: the vendor's own name, one for MCP, or its command."""
+        return self._by_vendor_name.get(name) or self.by_exposed(name) or self._by_command.get(name)
+
+    def by_vendor_name(self, name: str) -> ExposedTool | None:
+        """Return the tool that the vendor calls `name`."""
+        return self._by_vendor_name.get(name)
+
+
+def _exposed_names(prefix: str, vendor_names: list[str]) -> dict[str, str]:
+    """Return the exposed name of each of the sorted `vendor_names`, no two of them the same."""
+    exposed = {name: name for name in vendor_names if exposed_name(prefix, name) == name}
+    taken = set(exposed)
+    for vendor_name in vendor_names:
+        if vendor_name in exposed:
+            continue
+        candidate, salt = exposed_name(prefix, vendor_name), 0
+        while candidate in taken:
+            candidate = _with_hash(_prefixed(prefix, vendor_name), vendor_name, salt)
+            salt += 1  # only a vendor that sets out to collide makes us try twice
+        exposed[vendor_name] = candidate
+        taken.add(candidate)
+    return exposed
+
+
+def _commands(prefix: str, vendor_names: list[str], exposed: dict[str, str]) -> dict[str, str]:
+    """Return the command of each of the sorted `vendor_names`: its own, or its exposed name if that one is taken."""
+    owners = {name: name for name in vendor_names}
+    commands = {}
+    for vendor_name in vendor_names:
+        command = cli_command(prefix, vendor_name)
+        owner = owners.setdefault(command, vendor_name)
+        commands[vendor_name] = command if owner == vendor_name else exposed[vendor_name]
+    return commands
+
+
+def _prefixed(prefix: str, vendor_tool_name: str) -> str:
+    starts_right = vendor_tool_name.startswith(f"{prefix}_")
+    return _only_safe(vendor_tool_name if starts_right else f"{prefix}_{vendor_tool_name}")
+
+
+def _only_safe(name: str) -> str:
+    return _other_characters.sub("_", name)
+
+
+def _with_hash(name: str, vendor_tool_name: str, salt: int = 0) -> str:
+    hashed = f"{vendor_tool_name}\0{salt}" if salt else vendor_tool_name
+    digest = hashlib.sha256(hashed.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    return f"{name[: MAX_LENGTH - 1 - _HASH_DIGITS]}_{digest}"

@@ -1,0 +1,40 @@
+"""Many callers that want the same thing share one attempt to get it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """At most one running attempt per key and event loop.
+
+    The attempt runs in a task of its own: a caller that gives up does not take it away from the others. A failure goes
+    to all that waited and is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[K, asyncio.Task[V]] = {}
+
+    async def run(self, key: K, attempt: Callable[[], Awaitable[V]]) -> V:
+        """The result of the attempt that is running for `key`, or of a new one."""
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.ensure_future(_awaited(attempt))
+            self._running[key] = task
+            task.add_done_callback(lambda done: self._landed(key, done))
+        return await asyncio.shield(task)
+
+    def _landed(self, key: K, task: asyncio.Task[V]) -> None:
+        if self._running.get(key) is task:
+            del self._running[key]
+        if not task.cancelled():
+            task.exception()  # retrieved, even if every caller has left
+
+
+async def _awaited(attempt: Callable[[], Awaitable[V]]) -> V:
+    return await attempt()

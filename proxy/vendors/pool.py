@@ -1,0 +1,108 @@
+"""Vendor sessions, shared by every call with the same credentials and by no other."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from proxy.single_flight import SingleFlight
+from proxy.vendors.session import VendorSession
+from proxy.vendors.transport import VendorTransport
+
+MAX_SESSIONS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    """Who shares a session: organization, vendor, credential and exactly these headers at this address. Spec: D104"""
+
+    org_id: uuid.UUID
+    vendor: str
+    credential_id: uuid.UUID
+    digest: bytes
+
+    @classmethod
+    def of(
+        cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
+    ) -> PoolKey:
+        """The key of one credential; a replaced one has another digest."""
+        parts = "\0".join([url, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
+        return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
+
+    def __hash__(self) -> int:
+        return hash(self.digest)  # looked up several times a call; two organizations with one secret differ by __eq__
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a session goes. `open` gives the address and the headers, which are the credential: only to open one.
+
+    `open` raises VendorProblem.
+    """
+
+    key: PoolKey
+    open: Callable[[], tuple[str, Mapping[str, str]]]
+
+    def __repr__(self) -> str:
+        return f"Destination({self.key.vendor!r})"
+
+
+class SessionPool:
+    """Bounded; one handshake per key however many wait for it; idle sessions are closed. One event loop."""
+
+    def __init__(self, transport: VendorTransport, *, idle_s: float) -> None:
+        self._transport = transport
+        self._idle_s = idle_s
+        self._sessions: OrderedDict[PoolKey, VendorSession] = OrderedDict()
+        self._opening: SingleFlight[PoolKey, VendorSession] = SingleFlight()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def lease(self, destination: Destination, *, deadline: float) -> VendorSession:
+        """The key's session, opened if there is none. Nothing to give back: sessions are shared.
+
+        Raises: VendorProblem.
+        """
+        session = self._sessions.get(destination.key)
+        if session is not None:
+            self._sessions.move_to_end(destination.key)
+            return session
+        async with asyncio.timeout_at(deadline):
+            return await self._opening.run(destination.key, lambda: self._open(destination, deadline))
+
+    def evict(self, destination: Destination, session: VendorSession) -> None:
+        """Forget `session`; another one that took its place meanwhile stays."""
+        session.evicted = True
+        if self._sessions.get(destination.key) is session:
+            del self._sessions[destination.key]
+
+    def close_idle(self) -> None:
+        """Close sessions nobody used for a while."""
+        edge = asyncio.get_running_loop().time() - self._idle_s
+        for key, session in list(self._sessions.items()):
+            if session.last_used_s < edge:
+                del self._sessions[key]
+                self._close_later(session)
+
+    async def aclose(self) -> None:
+        """Close every session."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        await asyncio.gather(*(session.close() for session in sessions), *self._closing, return_exceptions=True)
+
+    async def _open(self, destination: Destination, deadline: float) -> VendorSession:
+        session = VendorSession(self._transport, *destination.open())
+        await session.initialize(deadline=deadline)
+        session.last_used_s = asyncio.get_running_loop().time()
+        self._sessions[destination.key] = session
+        if len(self._sessions) > MAX_SESSIONS:
+            self._close_later(self._sessions.popitem(last=False)[1])
+        return session
+
+    def _close_later(self, session: VendorSession) -> None:
+        task = asyncio.ensure_future(session.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

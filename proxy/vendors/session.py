@@ -1,0 +1,177 @@
+"""One MCP session with one vendor under one set of credentials; many calls share it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import jsonrpc, progress, replies, sse, versions
+from proxy.vendors import errors
+from proxy.vendors.errors import StaleSession
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
+
+log = structlog.get_logger(__name__)
+_BACKGROUND_DEADLINE_S = 5.0
+_MOST_IN_BACKGROUND = 10  # on their way at once; a vendor that asks more, by mistake or malice, waits for nothing
+CLOSE_DEADLINE_S = 2.0
+
+
+@dataclass(slots=True, repr=False)
+class VendorSession:
+    """An initialized session. Ids are its own, so answers cannot cross between the calls that share it. Spec: D104"""
+
+    transport: VendorTransport
+    url: str
+    credential_headers: Mapping[str, str]
+    last_used_s: float = 0.0
+    protocol_version: str = versions.NEWEST
+    session_id: str | None = None
+    evicted: bool = False
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _prepared: Prepared | None = None
+    _background: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __repr__(self) -> str:
+        return "VendorSession()"  # the headers are the credential
+
+    async def initialize(self, *, deadline: float) -> None:
+        """Shake hands.
+
+        Raises: VendorProblem.
+        """
+        self._prepare(with_version=False)
+        try:
+            answer = await self._exchange("initialize", INITIALIZE_PARAMS, deadline, first=True)
+        except StaleSession as fault:  # there was no session yet, so this is no server of ours
+            raise errors.bad_response("it does not know the address") from fault
+        if isinstance(answer, replies.VendorError):
+            raise errors.bad_response("it refused to initialize")
+        version = replies.protocol_version(answer.raw_result)
+        if version not in versions.NEWEST_FIRST:
+            raise errors.bad_response("it speaks a protocol version that we do not")
+        self.protocol_version = version
+        self._prepare(with_version=True)
+        body = jsonrpc.notification("notifications/initialized")
+        async with self._send("POST", body, deadline) as sent:
+            if sent.status >= 400:
+                raise errors.bad_response(f"HTTP {sent.status} to the handshake")
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], *, deadline: float, relay: ProgressRelay | None = None
+    ) -> replies.VendorResult | replies.VendorError:
+        """Send one request and wait for its answer, JSON or event stream. With a `relay`, progress is asked for.
+
+        Raises: VendorProblem; StaleSession when the vendor refused the session before running anything; TimeoutError
+        at the deadline while `relay` is full.
+        """
+        self.last_used_s = asyncio.get_running_loop().time()
+        return await self._exchange(method, params, deadline, relay=relay)
+
+    async def close(self) -> None:
+        """Tell the vendor that the session ends. A vendor that does not care is no problem."""
+        for task in self._background:
+            task.cancel()
+        if self.session_id is None:
+            return
+        deadline = asyncio.get_running_loop().time() + CLOSE_DEADLINE_S
+        try:
+            async with self._send("DELETE", None, deadline):
+                pass
+        except errors.VendorProblem as problem:
+            log.debug("vendor session not closed", fault=problem.fault.value)
+
+    async def _exchange(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        deadline: float,
+        *,
+        first: bool = False,
+        relay: ProgressRelay | None = None,
+    ) -> replies.VendorResult | replies.VendorError:
+        message_id = next(self._ids)
+        if relay is not None:  # unique in this session, as a token has to be
+            params = progress.with_token(params, message_id)
+        body = jsonrpc.request(message_id, method, params)
+        async with self._send("POST", body, deadline) as answer:
+            if answer.status != 200:
+                await self._raise_for_status(answer)
+            if first:
+                self.session_id = answer.header("Mcp-Session-Id")
+            try:
+                async for message in messages(answer):
+                    if isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id:
+                        return message
+                    if not isinstance(message, replies.VendorNotification):
+                        self._handle_other(message)
+                    elif relay is not None and message.method == progress.METHOD:
+                        await relay.put(message.raw, message_id, deadline=deadline)
+            except asyncio.CancelledError:
+                if relay is not None and relay.is_closed:  # ending the connection is no cancellation to a vendor
+                    self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
+                raise
+            except (replies.BadVendorReply, sse.SSETooLarge) as fault:
+                raise errors.bad_response(str(fault)) from fault
+        raise errors.bad_response("it ended without an answer")
+
+    async def _raise_for_status(self, answer: VendorAnswer) -> None:
+        status = answer.status
+        if status in (401, 403):
+            raise errors.rejected_credentials()
+        if status == 429:
+            raise errors.slow_down(_seconds(answer.header("Retry-After")))
+        if status >= 500:
+            raise errors.unavailable(f"The vendor answered HTTP {status}.")
+        body = await answer.body() if status in (400, 404) else b""
+        if self.session_id is not None and replies.lost_session(status, body):
+            raise StaleSession
+        raise errors.bad_response(f"HTTP {status}")
+
+    def _handle_other(self, message: replies.VendorMessage) -> None:
+        """A vendor that asks something in the middle of a call gets told at once that we offer nothing."""
+        if not isinstance(message, replies.VendorRequest):
+            return
+        if message.method == "ping":
+            self._send_later(jsonrpc.result(message.id, {}))
+        else:
+            text = "The gateway offers nothing to servers."
+            self._send_later(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
+
+    def _send_later(self, body: bytes) -> None:
+        if len(self._background) < _MOST_IN_BACKGROUND:
+            task = asyncio.ensure_future(self._send_quietly(body))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    async def _send_quietly(self, body: bytes) -> None:
+        deadline = asyncio.get_running_loop().time() + _BACKGROUND_DEADLINE_S
+        try:
+            async with self._send("POST", body, deadline):
+                pass
+        except errors.VendorProblem as problem:
+            log.info("vendor not told", fault=problem.fault.value)
+
+    def _send(self, method: str, body: bytes | None, deadline: float) -> AbstractAsyncContextManager[VendorAnswer]:
+        if self._prepared is None:
+            raise RuntimeError("initialize comes first")
+        return self.transport.send(method, self._prepared, body, deadline=deadline)
+
+    def _prepare(self, *, with_version: bool) -> None:
+        headers = {**base_headers(), **self.credential_headers}
+        if with_version:
+            headers["MCP-Protocol-Version"] = self.protocol_version
+            if self.session_id is not None:
+                headers["Mcp-Session-Id"] = self.session_id
+        self._prepared = self.transport.prepare(self.url, headers)
+
+
+def _seconds(retry_after: str | None) -> int | None:
+    return min(int(retry_after), 86_400) if retry_after and retry_after.isdigit() else None

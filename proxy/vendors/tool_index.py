@@ -1,0 +1,160 @@
+"""What one vendor offers under one credential: its tool list, fetched when first needed and kept for a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import structlog
+
+from gateway.catalog.tool_config import ToolConfig, ToolPolicy
+from gateway.catalog.vendor import Vendor
+from proxy.protocol import replies, tool_definitions
+from proxy.protocol.tool_names import ExposedTool, ExposedTools
+from proxy.single_flight import SingleFlight
+from proxy.vendors import errors
+from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.send import request_once_more
+
+log = structlog.get_logger(__name__)
+MAX_INDEXES = 2_000
+MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once, and read on the event loop
+REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call
+
+
+@dataclass(frozen=True, slots=True)
+class ToolIndex:
+    """One vendor's tools. `encoded` holds each exposed definition as JSON, ready to be joined into a list."""
+
+    tools: ExposedTools
+    definitions: Mapping[str, dict[str, Any]]  # by the vendor's own name, as the vendor sent them
+    encoded: Mapping[str, bytes]  # by exposed name
+    policies: Mapping[str, ToolPolicy]  # by the vendor's own name
+    fetched_s: float
+
+    def policy(self, tool: ExposedTool) -> ToolPolicy:
+        """Whether a call changes nothing at the vendor, and how long its result may be used again. Spec: D103"""
+        return self.policies[tool.vendor_name]
+
+
+class ToolDirectory:
+    """Indexes by pool key. A stale one is served while a new one is fetched behind it. One event loop."""
+
+    def __init__(
+        self,
+        pool: SessionPool,
+        tool_config: ToolConfig,
+        *,
+        ttl_s: float,
+        max_pages: int,
+        on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition]], None] | None = None,
+    ) -> None:
+        """`on_fetched` is told of every list that comes in, and must return at once."""
+        self._pool = pool
+        self._on_fetched = on_fetched
+        self._tool_config = tool_config
+        self._ttl_s = ttl_s
+        self._max_pages = max_pages
+        self._indexes: OrderedDict[PoolKey, ToolIndex] = OrderedDict()
+        self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
+        self._refreshing: set[asyncio.Task[None]] = set()
+
+    async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
+        """The vendor's tools, at most as old as the last refresh.
+
+        Raises: VendorProblem when there is no index yet and the vendor does not answer.
+        """
+        known = self._indexes.get(destination.key)
+        if known is None:
+            async with asyncio.timeout_at(deadline):
+                return await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+        self._indexes.move_to_end(destination.key)
+        if asyncio.get_running_loop().time() - known.fetched_s > self._ttl_s:
+            self._refresh_later(vendor, destination)
+        return known
+
+    async def fresh_index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
+        """The vendor's tools, fetched again unless that just happened.
+
+        Raises: VendorProblem.
+        """
+        known = self._indexes.get(destination.key)
+        if known is not None and asyncio.get_running_loop().time() - known.fetched_s < REFETCH_AFTER_S:
+            return known
+        async with asyncio.timeout_at(deadline):
+            return await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+
+    def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
+        task = asyncio.ensure_future(self._refresh(vendor, destination))
+        self._refreshing.add(task)
+        task.add_done_callback(self._refreshing.discard)
+
+    async def _refresh(self, vendor: Vendor, destination: Destination) -> None:
+        try:
+            await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+        except errors.VendorProblem as problem:
+            log.info("tool list not refreshed", vendor=vendor.slug, fault=problem.fault.value)
+
+    async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
+        deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
+        listed = await self._list(vendor, destination, deadline)
+        accepted = tool_definitions.accept_definitions(listed)
+        if accepted.problems:
+            log.info("tool definitions left out", vendor=vendor.slug, problems=accepted.problems[:5])
+        index = build_index(vendor, accepted.definitions, self._tool_config, asyncio.get_running_loop().time())
+        self._indexes[destination.key] = index
+        if len(self._indexes) > MAX_INDEXES:
+            self._indexes.popitem(last=False)
+        if self._on_fetched is not None:
+            self._on_fetched(destination.key, index.definitions)
+        return index
+
+    async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> list[object]:
+        listed: list[object] = []
+        size = 0
+        seen: set[str] = set()
+        cursor: str | None = None
+        for _ in range(self._max_pages):
+            params = {} if cursor is None else {"cursor": cursor}
+            answer = await request_once_more(self._pool, destination, "tools/list", params, deadline=deadline)
+            if isinstance(answer, replies.VendorError):
+                raise errors.bad_response("it refused to list its tools")
+            size += len(answer.raw_result)
+            if size > MAX_LIST_BYTES:
+                raise errors.bad_response("its tool list is too large")
+            page = _page(answer)
+            listed.extend(page.tools)
+            if page.next_cursor is None or len(listed) > tool_definitions.MAX_TOOLS:
+                return listed
+            if page.next_cursor in seen:
+                raise errors.bad_response("its tool list never ends")
+            seen.add(page.next_cursor)
+            cursor = page.next_cursor
+        raise errors.bad_response("its tool list has too many pages")
+
+
+def _page(answer: replies.VendorResult) -> replies.ToolsPage:
+    try:
+        return replies.tools_page(answer.raw_result)
+    except replies.BadVendorReply as fault:
+        raise errors.bad_response(fault.reason) from fault
+
+
+def build_index(
+    vendor: Vendor, definitions: list[dict[str, Any]], tool_config: ToolConfig, fetched_s: float
+) -> ToolIndex:
+    """The index of accepted definitions."""
+    tools = ExposedTools(vendor.tool_prefix, [definition["name"] for definition in definitions])
+    by_name = {definition["name"]: definition for definition in definitions}
+    encoded = {
+        tool.exposed_name: msgspec.json.encode(
+            tool_definitions.exposed_definition(by_name[tool.vendor_name], tool.exposed_name)
+        )
+        for tool in tools.tools
+    }
+    policies = {name: tool_config.policy(vendor, name, each) for name, each in by_name.items()}
+    return ToolIndex(tools, by_name, encoded, policies, fetched_s)

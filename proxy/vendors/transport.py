@@ -1,0 +1,172 @@
+"""HTTP to vendors: one set of connections per event loop, deadlines on every step, caps on every size.
+
+A client of our own, because a general one costs more than the rest of the call (docs/decisions/0004). It keeps no
+cookies (one vendor's Set-Cookie must not reach the next tenant), follows no redirects, reads no proxy settings from the
+environment, and never sends a request a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from urllib.parse import quote, urlsplit
+
+from gateway.lib.outbound import AddressRefused, check_url
+from proxy.vendors import errors
+from proxy.vendors.connections import Connections, Origin, verifying_tls
+from proxy.vendors.http1 import Connection, Limits, VendorAnswer
+
+__all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
+
+SWEEP_EVERY_S = 15.0
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "te", "accept-encoding"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Prepared:
+    """An address and headers, checked and encoded once for all requests that carry them. Holds the credential."""
+
+    origin: Origin
+    target: bytes
+    head: bytes
+
+    def __repr__(self) -> str:
+        return "Prepared()"
+
+
+class VendorTransport:
+    """POST and DELETE to vendors. Belongs to the event loop that made it."""
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        limits: Limits | None = None,
+        tls: Callable[[], ssl.SSLContext] = verifying_tls,
+    ) -> None:
+        self._allow_private = allow_private
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._by_origin: dict[Origin, Connections] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def prepare(self, url: str, headers: Mapping[str, str]) -> Prepared:
+        """`url` and `headers` as they will be sent.
+
+        Raises: VendorProblem for an address or header that cannot be.
+        """
+        try:
+            check_url(url, allow_private=self._allow_private)
+            parts = urlsplit(url)
+            host = (parts.hostname or "").encode("idna").decode("ascii")
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except (AddressRefused, ValueError) as fault:  # UnicodeError is a ValueError
+            raise errors.unavailable("The vendor's address is not allowed.") from fault
+        target = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=string.punctuation)
+        name = f"[{host}]" if ":" in host else host
+        if parts.port is not None:
+            name = f"{name}:{port}"
+        lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
+        return Prepared(Origin(parts.scheme == "https", host, port), target.encode(), b"\r\n".join(lines))
+
+    def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
+    ) -> _Exchange:
+        """`send` to an address that is not used again."""
+        return self.send(method, self.prepare(url, headers), body, deadline=deadline)
+
+    def send(self, method: str, prepared: Prepared, body: bytes | None, *, deadline: float) -> _Exchange:
+        """`async with send(...) as answer`: one exchange, over when the block ends however it ends.
+
+        `deadline` is in the loop's time.   Raises, when entered: VendorProblem.
+        """
+        if body is None:
+            request = b"%b %b HTTP/1.1\r\n%b\r\n\r\n" % (method.encode(), prepared.target, prepared.head)
+        else:
+            request = b"%b %b HTTP/1.1\r\n%b\r\nContent-Length: %d\r\n\r\n%b" % (
+                *(method.encode(), prepared.target, prepared.head),
+                *(len(body), body),
+            )
+        return _Exchange(self._connections(prepared.origin), request, deadline)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        self._is_closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connections in self._by_origin.values():
+            connections.abort()
+        self._by_origin.clear()
+        await asyncio.sleep(0)  # for the sockets to be closed
+
+    def _connections(self, origin: Origin) -> Connections:
+        found = self._by_origin.get(origin)
+        if found is None:
+            if self._is_closed:
+                raise errors.unavailable()
+            found = self._by_origin[origin] = Connections(
+                origin, allow_private=self._allow_private, limits=self._limits, tls=self._tls
+            )
+            if self._sweeper is None:
+                self._sweep_later()
+        return found
+
+    def _sweep_later(self) -> None:
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY_S, self._sweep)
+
+    def _sweep(self) -> None:
+        for origin, connections in list(self._by_origin.items()):
+            connections.close_idle()
+            if connections.is_unused:
+                del self._by_origin[origin]
+        self._sweeper = None
+        if self._by_origin:
+            self._sweep_later()
+
+
+class _Exchange:
+    """One request and its answer, as a block."""
+
+    __slots__ = ("_connection", "_connections", "_deadline", "_request")
+
+    def __init__(self, connections: Connections, request: bytes, deadline: float) -> None:
+        self._connections = connections
+        self._request = request
+        self._deadline = deadline
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> VendorAnswer:
+        connection = self._connections.take_idle()
+        if connection is None:
+            connection = await self._connections.take(self._deadline)
+        self._connection = connection
+        try:
+            return await connection.send(self._request, self._deadline)
+        except BaseException:
+            self._connections.give_back(connection, may_drain=False)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._connection is not None:
+            self._connections.give_back(self._connection, may_drain=kind is None)
+
+
+def _header_line(header: tuple[str, str]) -> bytes:
+    name, text = header
+    try:
+        value = text.encode("latin-1")
+    except UnicodeEncodeError:
+        value = b"\n"
+    if not _TOKEN.fullmatch(name) or name.lower() in _OURS or not _VALUE.fullmatch(value):
+        raise errors.unavailable("The vendor's headers cannot be sent.")
+    return b"%b: %b" % (name.encode(), value)

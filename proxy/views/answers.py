@@ -1,0 +1,89 @@
+"""Answers of the hot path: plain JSON and JSON-RPC bodies with their headers, OAuth-style refusals with challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse
+
+from gateway.coordination.store import Admission
+from oauth_ext import challenges
+
+EXPOSED_HEADERS = (
+    "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Auth-Ms, X-Session-Ms, X-Vendor-Ms, X-Total-Ms,"
+    " X-Cache, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
+)
+ALLOWED_HEADERS = (
+    "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
+)
+
+
+class Refusal(Exception):
+    """Ends a request before the pipeline: an OAuth-style body, never JSON-RPC. Spec: D106"""
+
+    def __init__(self, status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(error)
+        self.status, self.error, self.description = status, error, description
+        self.headers = dict(headers or {})
+
+
+def json_answer(body: bytes, status: int = 200) -> HttpResponse:
+    """A JSON body that nobody may keep."""
+    response = HttpResponse(body, status=status, content_type="application/json")
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
+    """The refusal in the shape of its route: `{error, error_description}`, on CLI routes `{error}` alone. Spec: D99"""
+    if cli:
+        body: dict[str, str] = {"error": refusal.description}
+    else:
+        body = {"error": refusal.error, "error_description": refusal.description}
+    response = json_answer(msgspec.json.encode(body), refusal.status)
+    for name, value in refusal.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def unauthorized(resource_path: str, scope: str, description: str | None) -> Refusal:
+    """401 with the challenge that starts a client's sign-in. Without credentials there is no error to name."""
+    error = "invalid_token" if description else None
+    value = challenges.challenge(settings.BASE_URL, resource_path, scope, error, description)
+    return Refusal(
+        401, error or "unauthorized", description or "A bearer token is needed.", {"WWW-Authenticate": value}
+    )
+
+
+def insufficient_scope(resource_path: str, scope_needed: str, description: str) -> Refusal:
+    """403 that tells the client which scopes to ask for."""
+    value = challenges.challenge(settings.BASE_URL, resource_path, scope_needed, "insufficient_scope", description)
+    return Refusal(403, "insufficient_scope", description, {"WWW-Authenticate": value})
+
+
+def rate_limited(retry_after_s: int) -> Refusal:
+    """429. Spec: D19"""
+    return Refusal(
+        429, "rate_limited", f"Too many requests. Try again in {retry_after_s} s.", {"Retry-After": str(retry_after_s)}
+    )
+
+
+def unavailable() -> Refusal:
+    """503: what must be asked or written cannot be, so nothing is answered."""
+    return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
+
+
+def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:
+    """How much is left, in the draft's words and in GitHub's, as it goes over the wire. Spec: D19"""
+    rule = admission.rule
+    reset_s = admission.retry_after_s or rule.window_s
+    name = rule.name.encode()
+    return [
+        (b"ratelimit-policy", b'"%b";q=%d;w=%d' % (name, rule.limit, rule.window_s)),
+        (b"ratelimit", b'"%b";r=%d;t=%d' % (name, admission.remaining, reset_s)),
+        (b"x-ratelimit-limit", b"%d" % rule.limit),
+        (b"x-ratelimit-remaining", b"%d" % admission.remaining),
+        (b"x-ratelimit-reset", b"%d" % reset_s),
+    ]

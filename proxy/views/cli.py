@@ -1,0 +1,123 @@
+"""POST /v1/:vendor/cli and GET /v1/:vendor/cli/schema: one tool call, or the flat command list, in plain JSON.
+
+Spec: §4.14, §7 · D99-D102, D113
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from audit.call_status import CallSource
+from gateway.catalog.vendor import Vendor
+from gateway.lib import strict_json
+from proxy.calls.call_tool import AskedCall, call_tool, refuse_unknown_vendor
+from proxy.calls.decide import may_call_tool, may_use_vendor
+from proxy.calls.list_tools import vendor_index
+from proxy.exchange import Exchange
+from proxy.outcomes import (
+    BadArguments,
+    CacheStatus,
+    Delivered,
+    Denial,
+    Denied,
+    Failed,
+    Outcome,
+    RateLimited,
+    UnknownTool,
+    VendorFault,
+)
+from proxy.protocol import cli_request, cli_schema, replies
+from proxy.views import answers
+from proxy.views.answers import Refusal
+from proxy.views.route import Route, body_of, count, require_json, serve
+
+
+async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
+    """Call one tool."""
+    route = _route("POST", vendor)
+
+    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
+        require_json(asked)
+        try:
+            parsed = cli_request.parse_cli_request(await body_of(exchange, asked))
+        except (strict_json.StrictJSONError, cli_request.CliRequestError) as fault:
+            if exchange.admission is None:
+                await count(exchange)
+            raise Refusal(400, "invalid_request", str(fault)) from fault
+        known = exchange.caller.catalog.get(vendor)
+        if known is None:
+            return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
+        return _worded(route, await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True)))
+
+    response = await serve(request, route, handler)
+    exchange: Exchange | None = getattr(request, "exchange", None)
+    response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
+    return response
+
+
+async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
+    """List the vendor's tools as commands with flat flags; only those the caller may call."""
+    route = _route("GET", vendor)
+
+    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
+        await count(exchange)
+        known = exchange.caller.catalog.get(vendor)
+        if known is None:  # it looks like a vendor without credentials: the CLI's table has no 404 (D99)
+            raise Refusal(403, "no_credentials", "There are no credentials for this vendor.")
+        return answers.json_answer(msgspec.json.encode(await _schema(exchange, route, known)))
+
+    return await serve(request, route, handler)
+
+
+async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str, Any]:
+    verdict = may_use_vendor(exchange.caller, vendor)
+    if isinstance(verdict, Denied):
+        raise _forbidden(route, verdict)
+    deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
+    with exchange.timing.phase("vendor"):
+        index = await vendor_index(exchange, vendor, deadline=deadline)
+    if isinstance(index, str):
+        raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")
+    allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
+    commands = cli_schema.commands(vendor.tool_prefix, index.definitions.values(), allowed=allowed)
+    return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
+
+
+def _route(method: str, vendor: str) -> Route:
+    return Route(CallSource.CLI, method, f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
+
+
+def _worded(route: Route, outcome: Outcome) -> HttpResponse:
+    """The outcome as the CLI's status table has it. Spec: §7 · D99, D100"""
+    if isinstance(outcome, Delivered) and not outcome.is_error:
+        try:
+            content = replies.cli_content(outcome.raw_result)
+        except replies.BadVendorReply as fault:
+            raise Refusal(502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}.") from fault
+        return answers.json_answer(msgspec.json.encode({"result": {"content": content}}))
+    if isinstance(outcome, Delivered):
+        raise Refusal(422, "tool_error", replies.error_text(outcome.raw_result))
+    if isinstance(outcome, RateLimited):
+        raise answers.rate_limited(outcome.retry_after_s)
+    if isinstance(outcome, UnknownTool):
+        raise Refusal(403, "unknown_tool", f"There is no tool {outcome.name} that you may call.")
+    if isinstance(outcome, BadArguments):
+        raise Refusal(400, "invalid_request", outcome.text)
+    if isinstance(outcome, Denied):
+        raise _forbidden(route, outcome)
+    if isinstance(outcome, Failed):
+        headers = {} if outcome.retry_after_s is None else {"Retry-After": str(outcome.retry_after_s)}
+        text = "vendor rejected credentials" if outcome.fault is VendorFault.REJECTED_CREDENTIALS else outcome.detail
+        raise Refusal(502, outcome.fault.value, text, headers)
+    raise Refusal(502, "vendor_error", f"The vendor answered with an error: {outcome.message}")
+
+
+def _forbidden(route: Route, denied: Denied) -> Refusal:
+    if denied.denial is Denial.SCOPE:
+        return answers.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+    return Refusal(403, denied.denial.value, denied.text)

@@ -1,0 +1,210 @@
+"""POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC in, JSON-RPC out. Stateless: no session id is ever issued.
+
+Spec: §4.15 · D105-D111
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+import gateway
+from audit.call_status import CallSource
+from gateway.catalog.vendor import Vendor
+from gateway.lib import strict_json
+from proxy.calls.call_tool import AskedCall, call_tool
+from proxy.calls.list_tools import list_tools, may_list
+from proxy.exchange import Exchange
+from proxy.outcomes import (
+    BadArguments,
+    Delivered,
+    Denial,
+    Denied,
+    Failed,
+    Outcome,
+    RateLimited,
+    UnknownTool,
+    VendorError,
+)
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import initialize, jsonrpc, progress, versions
+from proxy.views import answers
+from proxy.views.progress_answer import accepts_events, answer_with_progress
+from proxy.views.route import Route, body_of, count, require_json, serve
+
+UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
+
+
+async def mcp(request: HttpRequest) -> HttpResponseBase:
+    """The unified endpoint."""
+
+    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
+        return await _answer(exchange, asked, UNIFIED, None)
+
+    return await serve(request, UNIFIED, handler)
+
+
+async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
+    """The deprecated endpoint of one vendor: the same pipeline, looking at one vendor only. Spec: D112"""
+    route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
+
+    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
+        known = exchange.caller.catalog.get(vendor)
+        if known is None:
+            raise answers.Refusal(404, "not_found", "There is no such vendor.")
+        return await _answer(exchange, asked, route, known)
+
+    successor = f'<{settings.BASE_URL}/v1/mcp>; rel="successor-version"'
+    return await serve(request, route, handler, {"Deprecation": settings.VENDOR_MCP_DEPRECATED, "Link": successor})
+
+
+async def _answer(exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None) -> HttpResponseBase:
+    response = await _answer_body(exchange, request, route, vendor)
+    if exchange.admission is None:  # a notification, or nothing that could be understood: it counts as well
+        await count(exchange)
+    return response
+
+
+async def _answer_body(
+    exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None
+) -> HttpResponseBase:
+    require_json(request)
+    accept = request.META.get("HTTP_ACCEPT")
+    _check_accept(accept)
+    header = request.META.get("HTTP_MCP_PROTOCOL_VERSION")
+    try:
+        body = await body_of(exchange, request)
+    except strict_json.StrictJSONError as fault:
+        return answers.json_answer(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
+    if isinstance(body, list):
+        return await _answer_batch(exchange, route, vendor, header, body)
+    message = jsonrpc.parse_message(body)
+    if isinstance(message, jsonrpc.Invalid):
+        status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
+        return answers.json_answer(jsonrpc.error(message.id, message.code, message.message), status)
+    method = message.method if isinstance(message, jsonrpc.Request | jsonrpc.Notification) else None
+    version = versions.check_header(header, method)
+    if isinstance(version, versions.UnsupportedVersion):
+        message_id = message.id if isinstance(message, jsonrpc.Request) else None
+        return answers.json_answer(version.body(message_id), 400)
+    if not isinstance(message, jsonrpc.Request):
+        return HttpResponse(status=202)
+    token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
+    if token is None or not accepts_events(accept):
+        return answers.json_answer(await _answer_request(exchange, route, vendor, message))
+    relay = ProgressRelay(token)
+    return await answer_with_progress(message.id, relay, _call(exchange, route, vendor, message, relay))
+
+
+async def _answer_batch(
+    exchange: Exchange, route: Route, vendor: Vendor | None, header: str | None, body: list[Any]
+) -> HttpResponse:
+    version = versions.check_header(header, None)
+    if isinstance(version, versions.UnsupportedVersion):
+        return answers.json_answer(version.body(None), 400)
+    if not versions.batches_allowed(version):
+        text = "Batches are not part of this protocol version."
+        return answers.json_answer(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
+    messages = jsonrpc.parse_batch(body, settings.BATCH_ENTRIES)
+    if isinstance(messages, jsonrpc.Invalid):
+        return answers.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
+    parts: list[bytes] = []
+    for message in messages:
+        if isinstance(message, jsonrpc.Invalid):
+            parts.append(jsonrpc.error(message.id, message.code, message.message))
+        elif isinstance(message, jsonrpc.Request):
+            parts.append(await _answer_request(exchange, route, vendor, message))
+    return answers.json_answer(jsonrpc.batch_bytes(parts)) if parts else HttpResponse(status=202)
+
+
+async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+    if message.method == "tools/call":
+        return await _call(exchange, route, vendor, message)
+    await count(exchange)
+    if message.method == "initialize":
+        return jsonrpc.result(message.id, _initialize(exchange, vendor, message.params))
+    if message.method == "ping":
+        return jsonrpc.result_bytes(message.id, b"{}")
+    if message.method == "tools/list":
+        return await _list(exchange, vendor, message)
+    return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+
+
+def _initialize(exchange: Exchange, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
+    vendors = [vendor] if vendor else exchange.caller.catalog.all()
+    return initialize.initialize_result(
+        params.get("protocolVersion"),
+        base_url=settings.BASE_URL,
+        vendor_names=[one.name for one in vendors if may_list(exchange, one)],
+        gateway_version=gateway.__version__,
+    )
+
+
+async def _list(exchange: Exchange, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+    if message.params.get("cursor") is not None:
+        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page")
+    listed = await list_tools(exchange, [vendor] if vendor else None)
+    tools = b",".join(listed.encoded)
+    if not listed.unavailable:
+        return jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % tools)
+    meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
+    return jsonrpc.result_bytes(message.id, b'{"tools":[%b],"_meta":%b}' % (tools, meta))
+
+
+async def _call(
+    exchange: Exchange,
+    route: Route,
+    vendor: Vendor | None,
+    message: jsonrpc.Request,
+    relay: ProgressRelay | None = None,
+) -> bytes:
+    name, arguments = message.params.get("name"), message.params.get("arguments")
+    if not isinstance(name, str) or not name or len(name) > 128:
+        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "params.name must be a tool name")
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "params.arguments must be an object")
+    # Without its progress token: those of two callers may be equal, and sessions are shared.
+    _, meta = progress.split_meta(message.params.get("_meta"))
+    asked = AskedCall(name, arguments, vendor=vendor, meta=meta, relay=relay)
+    return _worded(route, message.id, await call_tool(exchange, asked))
+
+
+def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:
+    """The outcome as JSON-RPC. Spec: D105"""
+    if isinstance(outcome, Delivered):
+        return jsonrpc.result_bytes(message_id, outcome.raw_result)
+    if isinstance(outcome, VendorError):
+        return jsonrpc.error_bytes(message_id, outcome.raw_error)
+    if isinstance(outcome, RateLimited):
+        raise answers.rate_limited(outcome.retry_after_s)
+    if isinstance(outcome, UnknownTool):
+        return jsonrpc.error(message_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {outcome.name}")
+    if isinstance(outcome, BadArguments):
+        return jsonrpc.error(message_id, jsonrpc.INVALID_PARAMS, outcome.text)
+    if isinstance(outcome, Failed):
+        data: dict[str, Any] = {"vendor": outcome.vendor, "reason": outcome.fault.value}
+        if outcome.retry_after_s is not None:
+            data["retryAfter"] = outcome.retry_after_s
+        return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, outcome.detail, data)
+    return _denied(route, message_id, outcome)
+
+
+def _denied(route: Route, message_id: jsonrpc.MessageId, denied: Denied) -> bytes:
+    """A missing scope is the token's fault (403 with the scopes to ask for); other rules a model can explain."""
+    if denied.denial is Denial.SCOPE:
+        raise answers.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+    return jsonrpc.result(message_id, {"content": [{"type": "text", "text": denied.text}], "isError": True})
+
+
+def _check_accept(accept: str | None) -> None:
+    if accept is None:
+        return
+    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    if not kinds & {"application/json", "text/event-stream", "*/*", "application/*", "text/*", ""}:
+        raise answers.Refusal(406, "not_acceptable", "Accept application/json or text/event-stream.")

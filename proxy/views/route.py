@@ -1,0 +1,198 @@
+"""What all hot routes do around the pipeline: CORS, origin, authentication, timing headers, failing closed.
+
+Order: origin, preflight, authentication, method, media type. Authentication comes before the method because clients
+probe with GET and expect the challenge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from audit.call_status import CallSource
+from audit.writer import AuditUnavailable
+from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import strict_json
+from gateway.lib.client_address import client_address
+from gateway.lib.event_stream import EventStream
+from oauth_ext.bearer import InvalidBearer
+from proxy import runtime
+from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
+from proxy.calls.admit import admit
+from proxy.exchange import Exchange
+from proxy.snapshot import SnapshotUnavailable
+from proxy.timing import Timing
+from proxy.views import answers
+from proxy.views.answers import Refusal
+
+LARGE_BODY_BYTES = 64 * 1024  # from here on reading takes long enough for other calls to notice
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What differs between routes. `vendor` is the slug in the path, if any."""
+
+    source: CallSource
+    method: str
+    resource_path: str
+    scope: str = "mcp:all"
+    agent_keys: bool = False
+    vendor: str | None = None
+
+    @property
+    def is_cli(self) -> bool:
+        """Whether errors have the CLI's shape."""
+        return self.source is CallSource.CLI
+
+    @property
+    def audiences(self) -> frozenset[str]:
+        """Tokens for these resources open the route: the unified endpoint's, and the vendor's own."""
+        own = {f"{settings.BASE_URL}/v1/{self.vendor}/mcp"} if self.vendor else set()
+        return frozenset({f"{settings.BASE_URL}/v1/mcp", *own})
+
+
+Handler = Callable[[Exchange, HttpRequest], Awaitable[HttpResponseBase]]
+
+
+async def serve(
+    request: HttpRequest, route: Route, handler: Handler, extra: Mapping[str, str] | None = None
+) -> HttpResponseBase:
+    """Answer one request of `route`; every answer carries the timing headers. Spec: §4.14 · D102"""
+    timing = Timing()
+    try:
+        _check_origin(request)
+        if request.method == "OPTIONS":
+            return _preflight(request, route)
+        response: HttpResponseBase = await _handle(request, route, handler, timing)
+    except Refusal as refusal:
+        response = answers.refusal_answer(refusal, cli=route.is_cli)
+    except InvalidBearer as fault:
+        response = answers.refusal_answer(_invalid_token(route, fault), cli=route.is_cli)
+    except (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable):
+        response = answers.refusal_answer(answers.unavailable(), cli=route.is_cli)
+    for name, value in {**_cors(request), **(extra or {})}.items():
+        response.headers[name] = value
+    known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
+    response.more_headers = [*known, *_limits(request)]  # type: ignore[attr-defined]  # see gateway.lean
+    return response
+
+
+async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: Timing) -> HttpResponseBase:
+    live = runtime.current()
+    with timing.phase("auth"):
+        try:
+            bearer = bearer_of(_authorization(request))
+        except NoBearer:
+            raise answers.unauthorized(route.resource_path, route.scope, None) from None
+        except MalformedAuthorization:
+            raise Refusal(400, "invalid_request", "Send Authorization: Bearer and one token.") from None
+        caller = await authenticate(live.snapshots, bearer, audiences=route.audiences, agent_keys=route.agent_keys)
+    if request.method != route.method:
+        raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
+    exchange = Exchange(
+        runtime=live,
+        source=route.source,
+        bearer=bearer,
+        caller=caller,
+        timing=timing,
+        request_id=request.request_id,  # type: ignore[attr-defined]
+        ip_address=_ip_address(request),
+        request_bytes=len(request.body),
+    )
+    request.exchange = exchange  # type: ignore[attr-defined]
+    return await handler(exchange, request)
+
+
+def _limits(request: HttpRequest) -> list[tuple[bytes, bytes]]:
+    """How much of its limit the caller has left, where the shared count could be asked. Spec: D19"""
+    exchange: Exchange | None = getattr(request, "exchange", None)
+    admission = exchange.admission if exchange else None
+    return answers.limit_headers(admission) if admission is not None and admission.epochs is not None else []
+
+
+def _authorization(request: HttpRequest) -> str | None:
+    """The header, refused when it was sent twice: which one counts must never be a guess."""
+    scope_headers = getattr(request, "scope", {}).get("headers", ())
+    if sum(1 for name, _ in scope_headers if name == b"authorization") > 1:
+        raise InvalidBearer("The Authorization header was sent twice.")
+    value: str | None = request.META.get("HTTP_AUTHORIZATION")
+    return value
+
+
+def _invalid_token(route: Route, fault: InvalidBearer) -> Refusal:
+    return answers.unauthorized(route.resource_path, route.scope, fault.reason)
+
+
+async def count(exchange: Exchange) -> None:
+    """Count a request that is no tool call. Raises: Refusal with 429; as `admit`.   Spec: D22"""
+    with exchange.timing.phase("auth"):
+        admission = await admit(exchange, settings.BACKSTOP)
+    if not admission.allowed:
+        raise answers.rate_limited(admission.retry_after_s)
+
+
+async def body_of(exchange: Exchange, request: HttpRequest) -> object:
+    """The body's JSON. A large one is counted before it is read, and read in a thread: it could hold up all others.
+
+    Raises: StrictJSONError; Refusal with 429; as `admit`.
+    """
+    body = request.body
+    if len(body) < LARGE_BODY_BYTES:
+        return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
+    await count(exchange)
+    return await asyncio.to_thread(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
+
+
+def require_json(request: HttpRequest) -> None:
+    """415 unless the body says it is JSON."""
+    if request.content_type != "application/json":
+        raise Refusal(415, "unsupported_media_type", "Send Content-Type: application/json.")
+
+
+def _check_origin(request: HttpRequest) -> None:
+    """Only pages of ours, of this computer, or configured ones may call with a browser (DNS rebinding). Spec: A.2"""
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is not None and not _acceptable(origin):
+        raise Refusal(403, "forbidden_origin", "This origin may not call the gateway.")
+
+
+def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
+    response = HttpResponse(status=204)
+    response.headers["Access-Control-Allow-Methods"] = f"{route.method}, OPTIONS"
+    response.headers["Access-Control-Allow-Headers"] = answers.ALLOWED_HEADERS
+    response.headers["Access-Control-Max-Age"] = "600"
+    for name, value in _cors(request).items():
+        response.headers[name] = value
+    return response
+
+
+def _cors(request: HttpRequest) -> dict[str, str]:
+    origin = request.META.get("HTTP_ORIGIN")
+    if origin is None or not _acceptable(origin):
+        return {}
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Expose-Headers": answers.EXPOSED_HEADERS,
+        "Vary": "Origin",
+    }
+
+
+def _acceptable(origin: str) -> bool:
+    if origin == settings.BASE_URL or origin in settings.ALLOWED_ORIGINS:
+        return True
+    try:
+        return urlsplit(origin).hostname in _LOOPBACK
+    except ValueError:
+        return False
+
+
+def _ip_address(request: HttpRequest) -> str:
+    peer = request.META.get("REMOTE_ADDR", "")
+    return client_address(peer, request.META.get("HTTP_X_FORWARDED_FOR"), settings.TRUSTED_PROXIES)

@@ -1,0 +1,18 @@
+"""The hot paths. Both spellings of the MCP addresses are served: a redirect would drop the body. Spec: D26"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from gateway import liveness
+from proxy.views import cli, mcp
+
+urlpatterns = [
+    path("health", liveness.health, name="health"),
+    path("v1/mcp", mcp.mcp, name="mcp"),
+    path("v1/mcp/", mcp.mcp),
+    path("v1/<slug:vendor>/mcp", mcp.vendor_mcp, name="vendor-mcp"),
+    path("v1/<slug:vendor>/mcp/", mcp.vendor_mcp),
+    path("v1/<slug:vendor>/cli", cli.cli, name="cli"),
+    path("v1/<slug:vendor>/cli/schema", cli.schema, name="cli-schema"),
+]
