@@ -1,0 +1,95 @@
+"""The back ends of the gateway under test: files of its own by default, PostgreSQL and Redis where they are named.
+
+BENCH_DATABASE_URL names a PostgreSQL server (any database of it): the run makes a database of its own there and drops
+it. BENCH_REDIS_URL names a Redis database number: the run removes the keys it has made there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+from psycopg import sql
+
+from bench.processes import BenchFailed
+
+CONNECT_TIMEOUT_S = 5
+# Keys of the gateway that name no organization: made by loading the catalog.
+SHARED_KEYS = frozenset({"gateway:epoch:catalog"})
+
+
+@dataclass(slots=True)
+class BackEnds:
+    """`environment` leads the gateway to them; the run's own keys in Redis name one of `own_ids`, once those exist."""
+
+    environment: dict[str, str]
+    description: str
+    own_ids: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def back_ends(environ: Mapping[str, str]) -> Iterator[BackEnds]:
+    """The back ends that `environ` asks for; what the run left in them is gone afterwards.
+
+    Raises: BenchFailed when one does not answer.
+    """
+    database_url, redis_url = environ.get("BENCH_DATABASE_URL", ""), environ.get("BENCH_REDIS_URL", "")
+    names = [
+        "PostgreSQL" if database_url else "SQLite (synchronous=FULL)",
+        "Redis" if redis_url else "the embedded coordination store",
+    ]
+    found = BackEnds({}, " and ".join(names))
+    with contextlib.ExitStack() as stack:
+        if database_url:
+            found.environment["DATABASE_URL"] = stack.enter_context(own_database(database_url))
+        if redis_url:
+            others = _shared_keys(redis_url)
+            found.environment["REDIS_URL"] = redis_url
+            stack.callback(lambda: remove_keys(redis_url, found.own_ids, keep=others))
+        yield found
+
+
+@contextlib.contextmanager
+def own_database(server_url: str) -> Iterator[str]:
+    """The address of a new database, which is dropped in the end."""
+    name = f"bench_{os.getpid()}"
+    try:
+        with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    except psycopg.Error as fault:
+        raise BenchFailed(f"BENCH_DATABASE_URL: no database could be made there ({_first_line(fault)}).") from None
+    try:
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+    finally:
+        with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def remove_keys(redis_url: str, own_ids: Iterable[str], *, keep: AbstractSet[str]) -> None:
+    """No key that names one of the ids is left, nor one of SHARED_KEYS but those to `keep`. Others are not ours."""
+    with redis.Redis.from_url(redis_url, socket_timeout=CONNECT_TIMEOUT_S) as client:
+        for own_id in own_ids:
+            for key in client.scan_iter(match=f"*{own_id}*", count=1000):
+                client.delete(key)
+        for name in SHARED_KEYS - keep:
+            client.delete(name)
+
+
+def _shared_keys(redis_url: str) -> frozenset[str]:
+    """Those of SHARED_KEYS that are there before the run. Raises: BenchFailed without a Redis."""
+    try:
+        with redis.Redis.from_url(redis_url, socket_timeout=CONNECT_TIMEOUT_S) as client:
+            return frozenset(name for name in SHARED_KEYS if client.exists(name))
+    except redis.exceptions.RedisError as fault:
+        raise BenchFailed(f"BENCH_REDIS_URL: no Redis answers there ({type(fault).__name__}).") from None
+
+
+def _first_line(fault: Exception) -> str:
+    lines = str(fault).splitlines()
+    return lines[0] if lines else type(fault).__name__

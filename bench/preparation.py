@@ -1,0 +1,122 @@
+"""The steps of a run that need Django, each in a process of its own with the gateway's environment.
+
+`python -m bench.preparation prepare --catalog FILE --vendor-key KEY` makes the database, the catalog, organizations and
+service clients, all with the product's own services; `python -m bench.preparation count` counts the audit rows.
+The answer is one JSON line on standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.targets import VENDOR_SLUG
+from bench.vendor import READ_TOOL
+from gateway.supervisor.preparation import load_catalogs, load_settings, migrate_database
+
+ORGANIZATIONS = 2
+CLIENTS_PER_ORGANIZATION = 4
+CALLERS = ORGANIZATIONS * CLIENTS_PER_ORGANIZATION
+
+
+def catalog(vendor_url: str) -> str:
+    """Pure: the catalog file that names the stand-in vendor."""
+    return f"""
+[[vendor]]
+slug = "{VENDOR_SLUG}"
+name = "Bench vendor"
+url = "{vendor_url}"
+category = "bench"
+timeout_seconds = 30
+[[vendor.headers]]
+name = "X-Bench-Key"
+value = "{{apiKey}}"
+[[vendor.fields]]
+name = "apiKey"
+label = "API key"
+secret = true
+required = true
+# What is measured is the way to the vendor, not the cache of results.
+[vendor.tools.{READ_TOOL}]
+ttl_seconds = 0
+"""
+
+
+def prepare(catalog_file: Path, vendor_key: str) -> dict[str, Any]:
+    """The database holds organizations with a credential and service clients, whose secrets are returned."""
+    migrate_database()
+    load_catalogs([catalog_file])
+    from django.db import transaction
+
+    from orgs.models import User
+
+    with transaction.atomic():
+        owner = User.objects.create_user(email="owner@bench.example", display_name="Bench Owner")
+        organizations = [_organization(owner, number, vendor_key) for number in range(ORGANIZATIONS)]
+    # One client of each organization in turn, so that neighbouring connections are of different organizations.
+    clients = [client for row in zip(*(each["clients"] for each in organizations), strict=True) for client in row]
+    return {"own_ids": [str(owner.pk), *(each["id"] for each in organizations)], "clients": clients}
+
+
+def _organization(owner: Any, number: int, vendor_key: str) -> dict[str, Any]:
+    from credentials.scopes import CredentialScope
+    from credentials.services.connections import store_credential
+    from gateway.catalog import registry
+    from orgs.services.organizations import create_organization
+
+    organization = create_organization(actor=owner, name=f"Bench organization {number + 1}")
+    vendor = registry.load().get(VENDOR_SLUG)
+    if vendor is None:
+        raise LookupError("the bench vendor is not in the catalog")
+    store_credential(
+        actor=owner,
+        organization=organization,
+        vendor=vendor,
+        scope=CredentialScope.ORGANIZATION,
+        fields={"apiKey": vendor_key},
+    )
+    clients = [_client(owner, organization, index) for index in range(CLIENTS_PER_ORGANIZATION)]
+    return {"id": str(organization.id), "clients": clients}
+
+
+def _client(owner: Any, organization: Any, index: int) -> dict[str, str]:
+    from oauth_ext.services.agent_keys import mint_agent_key
+    from oauth_ext.services.service_clients import create_service_client
+
+    created = create_service_client(actor=owner, organization=organization, name=f"Bench client {index + 1}")
+    minted = mint_agent_key(actor=owner, client=created.client)
+    return {
+        "client_id": created.client.client_id,
+        "client_secret": created.client_secret,
+        "agent_key": minted.agent_key,
+    }
+
+
+def count() -> dict[str, Any]:
+    """How many audit rows of calls there are, by route and ending."""
+    from django.db.models import Count
+
+    from audit.models import RequestAuditEntry
+
+    rows = RequestAuditEntry.objects.order_by().values_list("source", "status").annotate(rows=Count("pk"))
+    return {"rows": {f"{source} {status}": number for source, status, number in rows}}
+
+
+def main() -> int:
+    """Do one step."""
+    parser = argparse.ArgumentParser(prog="python -m bench.preparation")
+    parser.add_argument("step", choices=["prepare", "count"])
+    parser.add_argument("--catalog", type=Path)
+    parser.add_argument("--vendor-key", default="")
+    options = parser.parse_args()
+    load_settings()
+    answer = count() if options.step == "count" else prepare(options.catalog, options.vendor_key)
+    print(json.dumps(answer), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
