@@ -1,0 +1,251 @@
+"""What the log shows. Every test has rows of another organization that must not be seen."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+
+import pytest
+import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from audit import selectors
+from audit.filters import RequestFilters
+from audit.models import RequestAuditEntry
+from audit.selectors import DayCalls, KnownUser, request_entries
+from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
+
+pytestmark = pytest.mark.django_db
+EVERYTHING = RequestFilters()
+
+
+@pytest.fixture(autouse=True)
+def _foreign_rows() -> None:
+    """The same facts in another organization."""
+    for status in ("success", "error", "denied"):
+        add_row(org_id=OTHER_ORG, status=status, user_id="foreign", user_label="Foreign", vendor="foreign")
+        add_row(org_id=OTHER_ORG, status=status)
+
+
+@pytest.fixture
+def _noon() -> Iterator[None]:
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+def found(**query: str) -> list[str]:
+    entries = request_entries(ORG, filters=RequestFilters.parse(query)).entries
+    assert {entry.org_id for entry in entries} <= {ORG}
+    return [entry.request_id for entry in entries]
+
+
+def test_newest_first() -> None:
+    for minutes in (1, 3, 2):
+        add_row(request_id=f"m-{minutes}", timestamp=NOON + timedelta(minutes=minutes))
+    assert found() == ["m-3", "m-2", "m-1"]
+
+
+def test_an_organization_without_rows_has_an_empty_log() -> None:
+    assert request_entries(ORG, filters=EVERYTHING) == selectors.Page([], None)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"user_id": "user-2"}, ["b"]),
+        ({"vendor": "globex"}, ["b"]),
+        ({"tool": "acme_reboot"}, ["c"]),
+        ({"source": "cli"}, ["c"]),
+        ({"status": "denied"}, ["c"]),
+        ({"request_id": "a"}, ["a"]),
+        ({"user_id": "user-1", "vendor": "acme", "source": "cli"}, ["c"]),
+        ({"user_id": "user-2", "source": "cli"}, []),
+        ({"vendor": "foreign"}, []),
+        ({"user_id": "foreign"}, []),
+        ({"start": "2026-03-11"}, ["c"]),
+        ({"end": "2026-03-10"}, ["b", "a"]),
+        ({"start": "2026-03-10T12:00:01Z", "end": "2026-03-10"}, ["b"]),
+        ({"end": "2026-03-10T12:00:01.500Z"}, ["b", "a"]),
+        ({"end": "2026-03-10T12:00:01.499Z"}, ["a"]),
+        ({"start": "2026-03-10T14:00:01+02:00", "end": "2026-03-10T14:00:02+02:00"}, ["b"]),
+        ({"start": "2027-01-01"}, []),
+    ],
+)
+def test_filters(query: dict[str, str], expected: list[str]) -> None:
+    add_row(request_id="a")
+    # Shown with milliseconds as 12:00:01.500: an end that was copied from the page includes it.
+    add_row(
+        request_id="b", user_id="user-2", vendor="globex", timestamp=NOON + timedelta(seconds=1, microseconds=500_900)
+    )
+    add_row(request_id="c", tool="acme_reboot", source="cli", status="denied", timestamp=NOON + timedelta(days=1))
+    assert found(**query) == expected
+
+
+def test_pages_follow_each_other_without_gap_or_repetition() -> None:
+    same_moment = [add_row() for _ in range(7)]
+    others = [add_row(timestamp=NOON + timedelta(seconds=number)) for number in range(1, 5)]
+    expected = sorted((row.timestamp, row.id) for row in [*same_moment, *others])[::-1]
+    seen, before, pages = [], None, 0
+    while True:
+        page = request_entries(ORG, filters=EVERYTHING, before=before, limit=2)
+        seen += [(entry.timestamp, entry.id) for entry in page.entries]
+        pages += 1
+        # A row that arrives while somebody reads shifts nothing.
+        add_row(timestamp=NOON + timedelta(days=1))
+        if page.older is None:
+            break
+        before = selectors.Cursor.parse(page.older.encode())
+    assert seen == expected
+    assert pages == 6
+
+
+def test_a_full_last_page_ends_the_log() -> None:
+    for _ in range(4):
+        add_row()
+    first = request_entries(ORG, filters=EVERYTHING, limit=2)
+    assert first.older is not None
+    assert request_entries(ORG, filters=EVERYTHING, before=first.older, limit=2).older is None
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(-5, 1), (0, 1), (1, 1), (2, 2), (10_000, 3)])
+def test_the_limit_has_bounds(limit: int, rows: int) -> None:
+    for _ in range(3):
+        add_row()
+    assert len(request_entries(ORG, filters=EVERYTHING, limit=limit).entries) == rows
+
+
+@pytest.mark.usefixtures("_noon")
+def test_calls_per_day_has_every_day() -> None:
+    add_row(timestamp=NOON)
+    add_row(timestamp=NOON.replace(hour=0), status="denied")
+    add_row(timestamp=NOON - timedelta(days=1, hours=12, microseconds=1))
+    add_row(timestamp=NOON - timedelta(days=3))
+    assert selectors.calls_per_day(ORG, days=3) == [
+        DayCalls(date(2026, 3, 8), 1),
+        DayCalls(date(2026, 3, 9), 0),
+        DayCalls(date(2026, 3, 10), 2),
+    ]
+    assert len(selectors.calls_per_day(ORG)) == 14
+    assert [day.calls for day in selectors.calls_per_day(OTHER_ORG, days=2)] == [0, 6]
+
+
+@pytest.mark.usefixtures("_noon")
+def test_calls_today_begin_at_midnight_utc() -> None:
+    add_row(timestamp=NOON.replace(hour=0))
+    add_row(timestamp=NOON.replace(hour=0) - timedelta(microseconds=1))
+    add_row(status="error")
+    assert (selectors.calls_today(ORG), selectors.calls_today(OTHER_ORG)) == (2, 6)
+
+
+@pytest.mark.usefixtures("_noon")
+def test_recent_errors_are_errors_and_recent() -> None:
+    add_row(status="success")
+    add_row(status="denied")
+    add_row(status="unknown")
+    add_row(status="error", request_id="old", timestamp=NOON - timedelta(days=15))
+    for minutes in (3, 1, 2):
+        add_row(status="error", request_id=f"e-{minutes}", timestamp=NOON - timedelta(minutes=minutes))
+    assert [row.request_id for row in selectors.recent_errors(ORG)] == ["e-1", "e-2", "e-3"]
+    assert [row.request_id for row in selectors.recent_errors(ORG, 2)] == ["e-1", "e-2"]
+    assert {row.org_id for row in selectors.recent_errors(OTHER_ORG)} == {OTHER_ORG}
+
+
+def test_known_vendors_are_those_of_the_log() -> None:
+    assert selectors.known_vendors(ORG) == []
+    for vendor in ("globex", "acme", "globex", "", "zeta-1"):
+        add_row(vendor=vendor)
+    assert selectors.known_vendors(ORG) == ["acme", "globex", "zeta-1"]
+    assert selectors.known_vendors(OTHER_ORG) == ["acme", "foreign"]
+
+
+def test_known_users_have_the_label_of_their_latest_call() -> None:
+    assert selectors.known_users(ORG) == []
+    add_row(user_id="user-2", user_label="Zoe")
+    add_row(user_id="user-1", user_label="Old name", timestamp=NOON - timedelta(days=9))
+    add_row(user_id="user-1", user_label="ana")
+    add_row(user_id="svc:o:c", user_label="Nightly job")
+    assert selectors.known_users(ORG) == [
+        KnownUser("user-1", "ana"),
+        KnownUser("svc:o:c", "Nightly job"),
+        KnownUser("user-2", "Zoe"),
+    ]
+
+
+def plan_of(select: Callable[[], object]) -> str:
+    """How the database would run the last query of `select`, in a log of 4,000 rows of 5 organizations."""
+    orgs = [ORG, OTHER_ORG, *(uuid.UUID(int=number) for number in range(3))]
+    rows = [
+        RequestAuditEntry(
+            org_id=orgs[n % 5],
+            user_id=f"user-{n % 49}",
+            user_label="U",
+            vendor=f"v-{n % 19}",
+            tool=f"t-{n % 71}",
+            source="mcp",
+            status="success" if n % 16 else "denied",
+            request_id=f"r-{n}",
+            timestamp=NOON - timedelta(minutes=n),
+        )
+        for n in range(4_000)
+    ]
+    RequestAuditEntry.objects.bulk_create(rows, batch_size=500)
+    postgresql = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        if postgresql:  # which does it by itself in the background; SQLite never does
+            cursor.execute("ANALYZE audit_requestauditentry")
+        with CaptureQueriesContext(connection) as captured:
+            select()
+        query = captured[-1]["sql"].replace("%", "%%")
+        cursor.execute(("EXPLAIN " if postgresql else "EXPLAIN QUERY PLAN ") + query, [])
+        return "\n".join(str(line) for line in cursor.fetchall())
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ({}, "request_audit_by_org"),
+        ({"start": "2026-03-01", "end": "2026-03-02"}, "request_audit_by_org"),
+        ({"user_id": "user-1"}, "request_audit_by_user"),
+        ({"vendor": "v-1"}, "request_audit_by_vendor"),
+        ({"tool": "t-1"}, "request_audit_by_tool"),
+        ({"status": "denied"}, "request_audit_by_status"),
+        ({"request_id": "r-1"}, "request_audit_by_request"),
+    ],
+)
+def test_every_filter_has_its_index(query: dict[str, str], index: str) -> None:
+    filters = RequestFilters.parse(query)
+    plan = plan_of(lambda: request_entries(ORG, filters=filters, limit=20))
+    assert index in plan, plan
+    assert "SCAN audit" not in plan
+    assert "Seq Scan" not in plan
+
+
+def test_a_later_page_begins_in_the_index() -> None:
+    before = selectors.Cursor(NOON - timedelta(minutes=500), uuid.uuid4())
+    plan = plan_of(lambda: request_entries(ORG, filters=EVERYTHING, before=before, limit=20))
+    walk = (
+        "request_audit_by_org (org_id=? AND timestamp<?)" if connection.vendor == "sqlite" else "request_audit_by_org"
+    )
+    assert walk in plan, plan
+    assert "Sort" not in plan
+    assert "B-TREE" not in plan
+
+
+@pytest.mark.parametrize(
+    ("select", "index"),
+    [
+        (selectors.known_vendors, "request_audit_by_vendor"),
+        (selectors.known_users, "request_audit_by_user"),
+        (selectors.recent_errors, "request_audit_by_status"),
+        (selectors.calls_today, "request_audit_by_org"),
+        (lambda org_id: selectors.calls_per_day(org_id, days=1), "request_audit_by_org"),
+    ],
+)
+@pytest.mark.usefixtures("_noon")
+def test_every_summary_has_its_index(select: Callable[[uuid.UUID], object], index: str) -> None:
+    plan = plan_of(lambda: select(ORG))
+    assert index in plan, plan
+    assert "SCAN audit" not in plan
+    assert "Seq Scan" not in plan

@@ -1,0 +1,81 @@
+"""set_subscription, and what the states entitle to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import CommandError, call_command
+
+from audit.models import AdminAuditEntry
+from billing import entitlements
+from billing.models import Subscription
+from billing.states import SubscriptionStatus, plan_state
+from gateway.lib import clock
+from tests.factories.cast import Cast
+
+
+@pytest.fixture(autouse=True)
+def _by_hand(settings: LazySettings) -> None:
+    settings.BILLING_MODE = "manual"
+
+
+def run(cast: Cast, status: str, *options: str) -> str:
+    out = StringIO()
+    call_command("set_subscription", str(cast.org.id), status, *options, stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("status", list(SubscriptionStatus))
+def test_which_states_are_active(cast: Cast, status: SubscriptionStatus) -> None:
+    assert not entitlements.is_active(cast.org)
+    assert run(cast, status.value) == f"Acme: {status.value}\n"
+    expected = status.value in {"trialing", "active", "past_due"}
+    assert entitlements.is_active(cast.org) is expected
+    assert entitlements.has(cast.org, "serviceClients") is expected
+    assert not entitlements.is_active(cast.other_org)
+    row = AdminAuditEntry.objects.get()
+    assert row.event_type == ("billing.activated" if expected else "billing.lapsed")
+    assert row.actor_label == "System (set_subscription)"
+
+
+def test_grace_ends_after_a_week_and_does_not_begin_again(cast: Cast) -> None:
+    run(cast, "past_due")
+    eight_days_ago = clock.now() - timedelta(days=8)
+    Subscription.objects.update(past_due_since=eight_days_ago)
+    run(cast, "past_due")
+    assert Subscription.objects.get().past_due_since == eight_days_ago
+    assert not entitlements.is_active(cast.org)
+    run(cast, "active")
+    assert Subscription.objects.get().past_due_since is None
+    now = clock.now()
+    assert plan_state(SubscriptionStatus.PAST_DUE, now - timedelta(days=7), now) == "active"
+    assert plan_state(SubscriptionStatus.PAST_DUE, None, now) == "lapsed"
+
+
+def test_the_exception_for_service_account_keys(cast: Cast) -> None:
+    run(cast, "canceled", "--service-clients", "yes")
+    assert (entitlements.is_active(cast.org), entitlements.has(cast.org, "serviceClients")) == (False, True)
+    run(cast, "active", "--service-clients", "no")
+    assert (entitlements.is_active(cast.org), entitlements.has(cast.org, "serviceClients")) == (True, False)
+    run(cast, "active")
+    assert entitlements.has(cast.org, "serviceClients")
+    with pytest.raises(ValueError, match="unknown entitlement"):
+        entitlements.has(cast.org, "everything")  # type: ignore[arg-type]
+
+
+def test_what_is_refused(cast: Cast) -> None:
+    with pytest.raises(CommandError, match="no organization"):
+        call_command("set_subscription", "no-id", "active")
+    with pytest.raises(CommandError, match="invalid choice"):
+        call_command("set_subscription", str(cast.org.id), "paid")
+    assert not Subscription.objects.exists()
+
+
+def test_where_nobody_bills_everybody_is_active(cast: Cast, settings: LazySettings) -> None:
+    settings.BILLING_MODE = "disabled"
+    assert entitlements.is_active(cast.other_org)
+    settings.BILLING_MODE = "stripe"
+    assert not entitlements.is_active(cast.other_org)

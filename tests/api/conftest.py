@@ -1,0 +1,56 @@
+"""Fixtures of every test that speaks to the management API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+
+from gateway.coordination import epochs
+from tests.factories.api import Api
+from tests.factories.cast import Cast
+from tests.factories.catalog import load_vendors
+from tests.factories.live_vendor import vendor_in_thread
+from tests.factories.tenant import load_vendor
+from tests.fakes.vendor import FakeVendor
+
+
+@pytest.fixture
+def api(cast: Cast) -> Api:
+    """Two organizations, inside a transaction that is rolled back."""
+    return Api(cast)
+
+
+@pytest.fixture
+def committed_api(committed_cast: Cast) -> Api:
+    """Two organizations, committed: for threads and for what happens on commit."""
+    return Api(committed_cast)
+
+
+@pytest.fixture
+def lapsed(settings: LazySettings) -> None:
+    """Operators bill by hand, and nobody has paid."""
+    settings.BILLING_MODE = "manual"
+
+
+@pytest.fixture
+def epochs_to_bump(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The epochs that the test's changes would bump when they commit, in order."""
+    names: list[str] = []
+    monkeypatch.setattr(epochs, "bump_on_commit", lambda *bumped_names: names.extend(bumped_names))
+    return names
+
+
+@pytest.fixture
+def vendors(cast: Cast) -> None:
+    """Two vendors in the catalog, where nobody answers."""
+    load_vendors("acme", "globex")
+
+
+@pytest.fixture
+def live_vendor(cast: Cast) -> Iterator[FakeVendor]:
+    """The vendor `fake`, which accepts the API key `right-key`."""
+    with vendor_in_thread() as vendor:
+        load_vendor(vendor.url)
+        yield vendor

@@ -1,0 +1,108 @@
+"""The support list: found by name, never changed, never opened."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.http import HttpResponse
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from gateway.site import errors
+from tests.api.credentials.test_leaks import leaks
+from tests.factories.credentials import Setting
+
+LIST = "admin:credentials_credential_changelist"
+
+
+@pytest.fixture(autouse=True)
+def _plain_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the status of a refusal matters here; how the error page looks is tested where it is made."""
+    monkeypatch.setattr(errors, "render", lambda *_, status, **__: HttpResponse(status=status))
+
+
+@pytest.fixture
+def staff(setting: Setting) -> Setting:
+    """The setting with its stranger employed in support, with the right to look."""
+    employee = setting.cast.user("stranger")
+    employee.is_staff = True
+    employee.save()
+    employee.user_permissions.add(Permission.objects.get(codename="view_credential"))
+    setting.store_everywhere()
+    return setting
+
+
+def pages(setting: Setting) -> list[str]:
+    """Addresses of the list, a search, and every row's page and history."""
+    rows = [
+        reverse(f"admin:credentials_credential_{page}", args=[row.pk])
+        for row in Credential.objects.all()
+        for page in ("change", "history")
+    ]
+    return [reverse(LIST), f"{reverse(LIST)}?q=acme&scope__exact=team", *rows]
+
+
+def test_staff_find_and_read_without_content(staff: Setting) -> None:
+    browser = staff.cast.client("stranger")
+    sealed = [bytes(row.sealed) for row in Credential.objects.all()]
+    for page in pages(staff):
+        response = browser.get(page)
+        assert response.status_code == 200, page
+        assert not leaks(response.content)
+        assert not any(
+            part.hex().encode() in response.content or repr(part).encode() in response.content for part in sealed
+        )
+    listed = browser.get(reverse(LIST), {"q": "night shift"}).content.decode()
+    assert "1 credential" in listed
+    assert "Night shift" in listed
+
+
+def test_the_sealed_column_is_not_even_read(staff: Setting) -> None:
+    browser = staff.cast.client("stranger")
+    addresses = pages(staff)
+    with CaptureQueriesContext(connection) as queries:
+        for page in addresses:
+            browser.get(page)
+    assert len(queries) > len(addresses)
+    assert not any("sealed" in query["sql"] for query in queries)
+
+
+@pytest.mark.parametrize("superuser", [False, True])
+def test_nobody_adds_changes_or_deletes(staff: Setting, superuser: bool) -> None:
+    employee = staff.cast.user("stranger")
+    employee.is_superuser = superuser
+    employee.save()
+    browser = staff.cast.client("stranger")
+    row = Credential.objects.filter(scope=CredentialScope.TEAM.value).values().get()
+    change = reverse("admin:credentials_credential_change", args=[row["id"]])
+    assert browser.get(reverse("admin:credentials_credential_add")).status_code == 403
+    assert browser.post(change, {"vendor": "globex"}).status_code == 403
+    assert (
+        browser.post(reverse("admin:credentials_credential_delete", args=[row["id"]]), {"post": "yes"}).status_code
+        == 403
+    )
+    browser.post(reverse(LIST), {"action": "delete_selected", "_selected_action": [str(row["id"])], "post": "yes"})
+    assert Credential.objects.filter(pk=row["id"]).values().get() == row
+    assert Credential.objects.count() == len(CredentialScope)
+
+
+@pytest.mark.parametrize(("who", "status"), [("owner", 302), ("nobody", 302)])
+def test_customers_do_not_get_in(staff: Setting, who: str, status: int) -> None:
+    assert staff.cast.client(who).get(reverse(LIST)).status_code == status
+
+
+def test_staff_without_the_right_see_nothing(staff: Setting) -> None:
+    staff.cast.user("stranger").user_permissions.clear()
+    assert staff.cast.client("stranger").get(reverse(LIST)).status_code == 403
+
+
+def test_data_keys_have_no_page(staff: Setting) -> None:
+    employee = staff.cast.user("stranger")
+    employee.is_superuser = True
+    employee.save()
+    content = staff.cast.client("stranger").get(reverse("admin:index")).content.decode().lower()
+    assert "credentials" in content
+    assert "data key" not in content

@@ -1,0 +1,21 @@
+"""GET /api/vendors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories.api import Api
+
+
+@pytest.mark.usefixtures("vendors")
+def test_anybody_signed_in_sees_the_catalog(api: Api) -> None:
+    found = {each["slug"]: each for each in api.get("stranger", "/vendors")}
+    assert found["acme"] == {
+        "slug": "acme",
+        "displayName": "Acme",
+        "category": "Other",
+        "docsUrl": "https://vendor.example/docs",
+        "fields": [{"name": "apiKey", "label": "API key", "secret": True, "required": True, "help": "", "options": []}],
+    }
+    assert set(found) == {"acme", "globex"}
+    assert api.refused("nobody", "GET", "/vendors") == (401, "unauthenticated")

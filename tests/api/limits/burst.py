@@ -1,0 +1,62 @@
+"""A second web process for the tests of limits: many threads, each one request; prints how many were let through.
+
+Arguments: database name, session cookie, path, how many.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+
+
+def main() -> None:
+    """Connect to the test's database, wait for the word, then all at once."""
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.db import connection
+
+    name, cookie, path, how_many = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    settings.DATABASES["default"]["NAME"] = name
+    connection.settings_dict["NAME"] = name
+    settings.ALLOWED_HOSTS = ["testserver"]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    sys.stdout.write(f"{let_through(cookie, path, how_many)}\n")
+
+
+def let_through(cookie: str, path: str, how_many: int) -> int:
+    """How many of so many requests at once are not answered 429."""
+    from django.conf import settings
+    from django.db import connections
+    from django.test import Client as Browser
+
+    statuses: list[int] = []
+    barrier = threading.Barrier(how_many, timeout=60)
+
+    def ask() -> None:
+        browser = Browser(raise_request_exception=False)
+        browser.cookies[settings.SESSION_COOKIE_NAME] = cookie
+        try:
+            barrier.wait()
+            statuses.append(browser.post(path, "{}", content_type="application/json").status_code)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=ask) for _ in range(how_many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert len(statuses) == how_many
+    assert set(statuses) <= {400, 404, 429}, statuses
+    return sum(status != 429 for status in statuses)
+
+
+if __name__ == "__main__":
+    main()

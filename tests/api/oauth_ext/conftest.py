@@ -1,0 +1,141 @@
+"""A service client with its secret, the token endpoint, and keys that no other test has seen."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+from django.db import connections
+from django.http import HttpResponse
+from django.test import Client as Browser
+from pytest_django.fixtures import Settings
+
+from gateway.coordination.rules import Rule
+from gateway.lib import clock
+from oauth_ext.jwt import keys
+from oauth_ext.models import Client
+from oauth_ext.services.service_clients import create_service_client
+from tests.factories.cast import Cast
+from tests.factories.tenant import load_vendor
+
+T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def fresh_keys() -> Iterator[None]:
+    """A process keeps its keys for seconds; the rows of a test are gone sooner."""
+    keys.forget()
+    yield
+    keys.forget()
+
+
+@pytest.fixture(autouse=True)
+def own_windows(settings: Settings, request: pytest.FixtureRequest) -> None:
+    """Limits count in windows that no other test uses, and are wide: what they limit has tests of its own."""
+    for name in ("DEVICE_STARTS", "CLIENT_REGISTRATIONS", "CLIENT_REGISTRATIONS_OF_ALL"):
+        rule = getattr(settings, name)
+        own = f"{rule.name} {request.node.name} {clock.now().timestamp()}"
+        setattr(settings, name, Rule(own, limit=1_000, window_s=rule.window_s))
+
+
+@dataclass
+class Service:
+    """A service client of the cast's first organization and the secret it was given."""
+
+    client: Client
+    secret: str
+
+    @property
+    def basic(self) -> str:
+        """Its Authorization header."""
+        return basic(self.client.client_id, self.secret)
+
+    def token(self, **fields: str) -> str:
+        """An access token by the client credentials grant."""
+        answer = post(self.fields(**fields))
+        assert answer.status_code == 200, answer.content
+        return str(answer.json()["access_token"])
+
+    def fields(self, **more: str) -> dict[str, str]:
+        """A complete request with the credentials in the form."""
+        known = {
+            "grant_type": "client_credentials",
+            "client_id": self.client.client_id,
+            "client_secret": self.secret,
+        }
+        return {**known, **more}
+
+
+def basic(client_id: str, secret: str) -> str:
+    """An Authorization header."""
+    return f"Basic {base64.b64encode(f'{client_id}:{secret}'.encode()).decode()}"
+
+
+def post(fields: dict[str, str] | str, path: str = "/oauth/token", **headers: str) -> HttpResponse:
+    """POST a form to the token endpoint from a client without cookies."""
+    from urllib.parse import urlencode
+
+    body = fields if isinstance(fields, str) else urlencode(fields)
+    content_type = headers.pop("content_type", "application/x-www-form-urlencoded")
+    browser = Browser(enforce_csrf_checks=True)
+    return browser.post(path, data=body.encode(), content_type=content_type, headers=headers)
+
+
+def at_once(*works: Callable[[], T]) -> list[T | Exception]:
+    """Run each in a thread and a connection of its own, all released at the same moment; results in order."""
+    results: list[Any] = [None] * len(works)
+    gate = threading.Barrier(len(works))
+
+    def run(number: int) -> None:
+        try:
+            gate.wait(timeout=10)
+            results[number] = works[number]()
+        except Exception as fault:
+            results[number] = fault
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    return results
+
+
+def make_service(cast: Cast, **changes: Any) -> Service:
+    """A service client, by default of the first organization."""
+    wanted = {"actor": cast.user("owner"), "organization": cast.org, "name": "build bot", **changes}
+    created = create_service_client(**wanted)
+    return Service(created.client, created.client_secret)
+
+
+@pytest.fixture
+def service(cast: Cast) -> Service:
+    """See Service."""
+    return make_service(cast)
+
+
+@pytest.fixture
+def vendor(db: None) -> str:
+    """The slug of a vendor in the catalog."""
+    load_vendor("https://vendor.example/mcp", slug="acme")
+    return "acme"
+
+
+@pytest.fixture
+def public_client(db: None) -> Client:
+    """A public client, as registration makes them."""
+    return Client.objects.create(
+        client_id="mcpc_public",
+        client_secret="",
+        client_type=Client.CLIENT_PUBLIC,
+        authorization_grant_type=Client.GRANT_AUTHORIZATION_CODE,
+        redirect_uris="http://127.0.0.1/callback",
+        name="Some agent",
+    )

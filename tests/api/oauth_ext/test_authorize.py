@@ -1,0 +1,286 @@
+"""GET /oauth/authorize: who is told what is wrong, and what happens before anybody consents."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client as Browser
+from pytest_django.fixtures import Settings
+
+from gateway.coordination.rules import Rule
+from gateway.lib import clock
+from oauth_ext.models import AuthorizationRequest, Client, Grant, RememberedConsent
+from oauth_ext.services.documented_clients import DocumentUnusable
+from oauth_ext.views import authorize as view
+from tests.api.oauth_ext.conftest import Service
+from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow, make_public_client
+from tests.factories.cast import Cast
+
+
+@pytest.fixture
+def flow(cast: Cast) -> Flow:
+    return make_flow(cast)
+
+
+def on_a_page(response: object) -> str:
+    """The text of the error page, after checking that it sends nobody anywhere."""
+    assert response.status_code == 400  # type: ignore[attr-defined]
+    assert "Location" not in response  # type: ignore[operator]
+    assert response["Content-Type"].startswith("text/html")  # type: ignore[index]
+    assert response["Cache-Control"] == "no-store"  # type: ignore[index]
+    assert "frame-ancestors 'none'" in response["Content-Security-Policy"]  # type: ignore[index]
+    return str(response.content.decode())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("who", ["nobody", "member"])
+@pytest.mark.parametrize(
+    "client_id", ["mcpc_unknown", "", None, "\x00", "é", "' OR 1=1--", "https://app.example/client.json", ["a", "b"]]
+)
+def test_an_unknown_client_is_told_on_a_page(cast: Cast, who: str, client_id: object) -> None:
+    flow = make_flow(cast, who)
+    on_a_page(flow.authorize(client_id=client_id))
+    assert not AuthorizationRequest.objects.exists()
+
+
+def test_clients_that_may_not_ask_people(cast: Cast, flow: Flow, service: Service) -> None:
+    Client.objects.filter(pk=service.client.pk).update(redirect_uris=WEB)
+    on_a_page(flow.authorize(client_id=service.client.client_id))
+    Client.objects.filter(pk=flow.client.pk).update(expires_at=clock.now() - timedelta(seconds=1))
+    on_a_page(flow.authorize())
+    flow.client.delete()
+    on_a_page(flow.authorize())
+
+
+@pytest.mark.parametrize("who", ["nobody", "member"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        "",
+        "https://evil.example/cb",
+        f"{WEB}?x=1",
+        f"{WEB};p",
+        f"{WEB}#",
+        f"{WEB}#f",
+        f"{WEB}/",
+        "https://user@app.example/cb",
+        "https://app.example:8443/cb",
+        "https://app.example/CB",
+        "http://app.example/cb",
+        "//app.example/cb",
+        "/cb",
+        "javascript:alert(1)",
+        "http://127.0.0.1:5000/other",
+        "http://localhost:5000/cb",
+        "http://127.0.0.1:5000@evil.example/cb",
+        "cursor://evil/cb",
+        [WEB, WEB],
+        [WEB, "https://evil.example/cb"],
+        "\x00",
+    ],
+)
+def test_an_unregistered_redirect_address_is_told_on_a_page(cast: Cast, who: str, sent: object) -> None:
+    flow = make_flow(cast, who)
+    page = on_a_page(flow.authorize(redirect_uri=sent, response_type="bad", code_challenge=None))
+    assert "evil" not in page
+    assert not AuthorizationRequest.objects.exists()
+
+
+def test_an_address_that_is_no_query(flow: Flow) -> None:
+    for query in ("a=%ff", "&".join(f"a{number}=1" for number in range(101))):
+        on_a_page(flow.browser.get(f"/oauth/authorize?{query}"))
+
+
+@pytest.mark.parametrize("who", ["nobody", "member"])
+@pytest.mark.parametrize("redirect_uri", [WEB, LOOPBACK, PRIVATE])
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"response_type": None}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": "code token"}, "unsupported_response_type"),
+        ({"response_type": ["code", "code"]}, "invalid_request"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge": "short12345"}, "invalid_request"),
+        ({"code_challenge": "x" * 44}, "invalid_request"),
+        ({"code_challenge": "x" * 42 + "="}, "invalid_request"),
+        ({"code_challenge": ["x" * 43, "y" * 43]}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge_method": None}, "invalid_request"),
+        ({"code_challenge_method": "s256"}, "invalid_request"),
+        ({"scope": "admin"}, "invalid_scope"),
+        ({"scope": "mcp:nope"}, "invalid_scope"),
+        ({"scope": "mcp openid"}, "invalid_scope"),
+        ({"scope": " "}, "invalid_scope"),
+        ({"scope": ["mcp", "mcp"]}, "invalid_request"),
+        ({"resource": "https://else.example/v1/mcp"}, "invalid_target"),
+        ({"resource": "http://testserver/v1/nope/mcp"}, "invalid_target"),
+        ({"resource": ["http://testserver/v1/mcp", "https://else.example/"]}, "invalid_target"),
+    ],
+)
+def test_other_faults_are_told_to_the_client(
+    cast: Cast, who: str, redirect_uri: str, changes: dict[str, object], error: str
+) -> None:
+    response = make_flow(cast, who, redirect_uri).authorize(**changes)
+    assert response["Location"].startswith(f"{redirect_uri}?")
+    told = answer_of(response)
+    assert set(told) == {"error", "error_description", "state", "iss"}
+    assert (told["error"], told["state"], told["iss"]) == (error, "st4te", ISSUER)
+    assert response["Cache-Control"] == "no-store"
+    assert not AuthorizationRequest.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["x" * 4_097, "a\nb", "é", "\x00", ["a", "b"]])
+def test_a_state_that_cannot_be_brought_back(flow: Flow, state: object) -> None:
+    told = answer_of(flow.authorize(state=state))
+    assert set(told) == {"error", "error_description", "iss"}
+    assert told["error"] == "invalid_request"
+
+
+def test_a_state_is_optional_and_comes_back_as_it_was(flow: Flow) -> None:
+    assert "state" not in answer_of(flow.authorize(state=None, scope="x"))
+    odd = "a b&c=d#e%20+/?" + "x" * 2_000
+    assert answer_of(flow.authorize(state=odd, scope="x"))["state"] == odd
+
+
+def test_somebody_signed_out_is_sent_to_sign_in_and_nothing_is_stored(cast: Cast) -> None:
+    flow = make_flow(cast, "nobody")
+    for _ in range(2):
+        response = flow.authorize(scope="mcp:all", resource="http://testserver/v1/mcp")
+        assert response.status_code == 302
+        where = urlsplit(response["Location"])
+        assert where.path == "/signin"
+        back = parse_qs(where.query)["next"][0]
+        assert back == f"/oauth/authorize?{flow.query(scope='mcp:all', resource='http://testserver/v1/mcp')}"
+        assert not response.cookies
+    assert not AuthorizationRequest.objects.exists()
+    assert not Grant.objects.exists()
+    assert flow.browser.get(response["Location"]).status_code == 200
+
+
+def test_a_look_ahead_of_a_signed_in_browser_stores_nothing(flow: Flow) -> None:
+    assert flow.browser.head(f"/oauth/authorize?{flow.query()}")["Location"].startswith("/signin")
+    assert not AuthorizationRequest.objects.exists()
+
+
+def test_two_requests_mint_no_code(flow: Flow) -> None:
+    pages = {flow.ask(), flow.ask()}
+    assert len(pages) == 2
+    assert not Grant.objects.exists()
+
+
+def test_what_was_asked_for_is_kept_as_it_was_checked(flow: Flow, vendor: str) -> None:
+    flow.ask(scope="mcp:acme", resource=["HTTP://testserver/v1/mcp/", "http://testserver/v1/acme/mcp"])
+    row = AuthorizationRequest.objects.get()
+    assert (row.client, row.redirect_uri, row.state) == (flow.client, WEB, "st4te")
+    assert row.scope == "mcp:acme"
+    assert row.resource == ["http://testserver/v1/mcp", "http://testserver/v1/acme/mcp"]
+    assert row.decided_at is None
+
+
+@pytest.mark.parametrize("asked", [None, ""])
+def test_without_a_scope_everything_is_asked_for(flow: Flow, asked: str | None) -> None:
+    flow.ask(scope=asked)
+    assert AuthorizationRequest.objects.get().scope == "mcp:all"
+    assert AuthorizationRequest.objects.get().resource == ["http://testserver/v1/mcp"]
+
+
+@pytest.mark.parametrize(
+    ("registered", "sent"),
+    [
+        ("http://127.0.0.1/cb", "http://127.0.0.1:51999/cb"),
+        ("http://localhost:3000/callback", "http://localhost:4000/callback"),
+        ("http://127.0.0.1:33418/", "http://127.0.0.1:33418"),
+        ("http://127.0.0.1:33418", "http://127.0.0.1:33418/"),
+        (PRIVATE, PRIVATE),
+    ],
+)
+def test_ports_of_loopback_addresses_are_free(cast: Cast, registered: str, sent: str) -> None:
+    flow = Flow(make_public_client(registered), cast.client("member"), sent)
+    flow.ask()
+    assert AuthorizationRequest.objects.get().redirect_uri == sent
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods(db: None, method: str) -> None:
+    answer = Browser().generic(method, "/oauth/authorize")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_signed_in_person_cannot_fill_the_table(flow: Flow, settings: Settings) -> None:
+    settings.BACKSTOP = Rule(f"authorize {clock.now().timestamp()}", limit=2, window_s=60)
+    assert [flow.authorize().status_code for _ in range(3)] == [302, 302, 429]
+    assert AuthorizationRequest.objects.count() == 2
+
+
+def test_a_client_known_by_its_document(cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = make_flow(cast, redirect_uri=WEB)
+    asked: list[dict[str, str]] = []
+
+    def documented(**wanted: str) -> Client:
+        asked.append(wanted)
+        if "missing" in wanted["client_id"]:
+            raise DocumentUnusable("The client's document answers with status 404.")
+        return flow.client
+
+    monkeypatch.setattr(view, "documented_client", documented)
+    settings.CIMD_ENABLED = False
+    on_a_page(flow.authorize(client_id="https://app.example/client.json"))
+    assert asked == []
+    settings.CIMD_ENABLED = True
+    assert flow.authorize(client_id="https://app.example/client.json").status_code == 302
+    assert asked == [{"client_id": "https://app.example/client.json", "address": "127.0.0.1"}]
+    assert "status 404" in on_a_page(flow.authorize(client_id="https://app.example/missing.json"))
+    flow.ask()  # registered clients stay known
+    assert len(asked) == 2
+
+
+def remember(flow: Flow) -> None:
+    """The person allows the client once."""
+    assert "code" in answer_of(flow.answer(flow.ask()))
+
+
+def test_consent_is_remembered(flow: Flow) -> None:
+    remember(flow)
+    told = answer_of(flow.authorize())
+    assert set(told) == {"code", "state", "iss"}
+    assert flow.redeem(told["code"]).status_code == 200
+    assert "code" in answer_of(flow.authorize(scope="mcp"))  # the same as mcp:all
+
+
+def test_consent_is_asked_for_again_when_anything_differs(cast: Cast, flow: Flow, vendor: str) -> None:
+    remember(flow)
+    flow.ask(scope="mcp:acme")
+    flow.ask(prompt="consent")
+    flow.ask(redirect_uri=LOOPBACK)
+    Client.objects.filter(pk=flow.client.pk).update(redirect_uris=f"{WEB} https://other.example/cb")
+    flow.ask(redirect_uri="https://other.example/cb")
+    Flow(flow.client, cast.client("owner")).ask()
+    make_flow(cast).ask()
+    RememberedConsent.objects.update(expires_at=clock.now())
+    flow.ask()
+
+
+@pytest.mark.parametrize("redirect_uri", [LOOPBACK, PRIVATE])
+def test_what_stays_on_the_computer_is_always_asked_for(cast: Cast, redirect_uri: str) -> None:
+    flow = make_flow(cast, redirect_uri=redirect_uri)
+    for _ in range(2):
+        assert "code" in answer_of(flow.answer(flow.ask()))
+    assert not RememberedConsent.objects.exists()
+
+
+def test_whoever_has_several_organizations_chooses_each_time(cast: Cast, flow: Flow) -> None:
+    remember(flow)
+    cast.other_org.memberships.create(user=cast.user("member"))
+    flow.ask()
+
+
+def test_a_consent_ends_with_the_membership(cast: Cast, flow: Flow) -> None:
+    remember(flow)
+    cast.org.memberships.get(user=cast.user("member")).delete()
+    flow.ask()
+    cast.other_org.memberships.create(user=cast.user("member"))
+    flow.ask()  # what was allowed for one organization is not allowed for another

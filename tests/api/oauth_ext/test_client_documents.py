@@ -1,0 +1,202 @@
+"""Clients that bring a document: fetched with care, kept for a while, and no way into our network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp.resolver import ThreadedResolver
+from pytest_django.fixtures import Settings
+
+from gateway.coordination.rules import Rule
+from gateway.lib import clock
+from oauth_ext import document_fetch
+from oauth_ext.document_fetch import Fetched, FetchFailed
+from oauth_ext.models import Client
+from oauth_ext.services import documented_clients
+from oauth_ext.services.documented_clients import DocumentUnusable, documented_client
+from tests.api.oauth_ext.document_server import DocumentServer, ToThisComputer, running
+
+
+async def fetch_document(address: str) -> Fetched:
+    """The product's, and then a moment for its TLS connection to be gone: a loop that ends at once cuts that short."""
+    try:
+        return await document_fetch.fetch_document(address)
+    finally:
+        await asyncio.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DocumentServer]:
+    with running(tmp_path_factory.mktemp("documents")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(started: DocumentServer, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> DocumentServer:
+    """The server, trusted and found under its name; windows of its own for the limits."""
+    started.answers.clear()
+    started.asked.clear()
+    started.headers.clear()
+    monkeypatch.setattr(document_fetch, "_resolver", ToThisComputer)
+    monkeypatch.setattr(document_fetch, "_ssl_context", started.trust)
+    monkeypatch.setattr(documented_clients, "fetch_document", fetch_document)
+    return started
+
+
+@pytest.fixture(autouse=True)
+def own_window(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """A window that no other test has counted in."""
+    name = f"{request.node.name} {clock.now().timestamp()}"
+    monkeypatch.setattr(documented_clients, "FETCHES_OF_ONE", Rule(f"one {name}", limit=3, window_s=60))
+
+
+def serve(server: DocumentServer, path: str = "/client.json", **changes: Any) -> str:
+    """Serve a complete document; `changes` replace members. Returns its address."""
+    url = server.url(path)
+    body = {"client_id": url, "client_name": "Documented", "redirect_uris": ["https://app.example/cb"], **changes}
+    server.answers[path] = {"body": json.dumps(body).encode()}
+    return url
+
+
+async def test_a_document_is_fetched_without_cookies_or_redirects(server: DocumentServer) -> None:
+    url = serve(server)
+    server.answers["/client.json"]["headers"] = {"Cache-Control": "max-age=600", "Set-Cookie": "a=b"}
+    fetched = await fetch_document(url)
+    assert isinstance(fetched.document, dict)
+    assert (fetched.document["client_id"], fetched.cache_control) == (url, "max-age=600")
+    await fetch_document(url)
+    assert len(server.headers) == 2
+    for sent in server.headers:
+        assert not {"Cookie", "Authorization", "Referer"} & set(sent)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"status": 404}, "status 404"),
+        ({"status": 500}, "status 500"),
+        ({"status": 302, "headers": {"Location": "https://app.example/other.json"}}, "status 302"),
+        ({"headers": {"Content-Type": "text/html"}, "body": b"<html>"}, "not JSON"),
+        ({"headers": {"Content-Encoding": "gzip"}, "body": b"\x1f\x8b"}, "not JSON"),
+        ({"body": b"{"}, "not JSON"),
+        ({"body": b'{"a": 1, "a": 2}'}, "not JSON"),
+        ({"body": b" " * 65_537}, "too large"),
+        ({"wait_s": 1}, "in time"),
+        ({"pause_s": 1}, "in time"),
+    ],
+)
+async def test_answers_that_will_not_do(
+    server: DocumentServer, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], reason: str
+) -> None:
+    monkeypatch.setattr(document_fetch, "TIMEOUT_S", 0.5)
+    url = serve(server)
+    server.answers["/client.json"].update(answer)
+    with pytest.raises(FetchFailed, match=reason):
+        await fetch_document(url)
+    assert server.asked == ["/client.json"]
+
+
+async def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_fetch, "_ssl_context", ssl.create_default_context)
+    with pytest.raises(FetchFailed, match="cannot be reached"):
+        await fetch_document(serve(server))
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://127.0.0.1/client.json",
+        "https://10.0.0.1/client.json",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[::1]/client.json",
+        "https://[::ffff:10.0.0.1]/client.json",
+        "https://0x7f.1/client.json",
+        "https://2130706433/client.json",
+        "https://localhost./client.json",
+        "http://app.example/client.json",
+        "file:///etc/passwd",
+    ],
+)
+async def test_addresses_that_are_refused_unresolved(address: str) -> None:
+    with pytest.raises(FetchFailed, match="not allowed"):
+        await fetch_document(address)
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "100.64.0.1"])
+async def test_names_that_lead_inside(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    async def resolve(self: object, host: str, port: int = 0, family: Any = 0) -> list[dict[str, Any]]:
+        return [{"hostname": host, "host": where, "port": port, "family": family, "proto": 0, "flags": 0}]
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    with pytest.raises(FetchFailed, match="not allowed"):
+        await fetch_document("https://rebound.example/client.json")
+
+
+def test_the_client_is_stored_and_not_fetched_again(db: None, server: DocumentServer) -> None:
+    url = serve(server)
+    client = documented_client(client_id=url, address="192.0.2.1")
+    assert (client.client_id, client.name, client.redirect_uris) == (url, "Documented", "https://app.example/cb")
+    assert client.client_type == Client.CLIENT_PUBLIC
+    assert client.registered_itself
+    assert documented_client(client_id=url, address="192.0.2.1") == client
+    assert server.asked == ["/client.json"]
+
+
+def test_an_old_document_is_fetched_again(db: None, server: DocumentServer) -> None:
+    url = serve(server)
+    client = documented_client(client_id=url, address="192.0.2.1")
+    Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - timedelta(seconds=1))
+    serve(server, client_name="Renamed", redirect_uris=["https://app.example/new"])
+    renamed = documented_client(client_id=url, address="192.0.2.1")
+    assert (renamed.pk, renamed.name, renamed.redirect_uris) == (client.pk, "Renamed", "https://app.example/new")
+    Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - timedelta(seconds=1))
+    server.answers["/client.json"] = {"status": 500}
+    assert documented_client(client_id=url, address="192.0.2.1").name == "Renamed"
+    assert len(server.asked) == 3
+
+
+def test_a_document_about_somebody_else(db: None, server: DocumentServer) -> None:
+    url = serve(server, client_id="https://other.example/client.json")
+    with pytest.raises(DocumentUnusable, match="another client_id"):
+        documented_client(client_id=url, address="192.0.2.1")
+    assert not Client.objects.exists()
+
+
+def test_an_unusable_document_is_not_asked_for_all_the_time(db: None, server: DocumentServer) -> None:
+    url = server.url("/missing.json")
+    for _ in range(5):
+        with pytest.raises(DocumentUnusable):
+            documented_client(client_id=url, address="192.0.2.1")
+    assert len(server.asked) == 3
+
+
+def test_one_address_may_bring_so_many_a_minute(db: None, server: DocumentServer, settings: Settings) -> None:
+    settings.CLIENT_REGISTRATIONS = Rule(f"few {clock.now().timestamp()}", limit=2, window_s=60)
+    urls = [serve(server, f"/{number}.json") for number in range(3)]
+    for url in urls[:2]:
+        documented_client(client_id=url, address="192.0.2.1")
+    with pytest.raises(DocumentUnusable, match="too often"):
+        documented_client(client_id=urls[2], address="192.0.2.1")
+    documented_client(client_id=urls[2], address="192.0.2.2")
+
+
+def test_a_document_takes_over_no_other_kind_of_client(db: None, server: DocumentServer, public_client: Client) -> None:
+    url = serve(server)
+    Client.objects.filter(pk=public_client.pk).update(client_id=url)
+    with pytest.raises(DocumentUnusable):
+        documented_client(client_id=url, address="192.0.2.1")
+    assert server.asked == []
+
+
+def test_a_full_table_takes_no_more(db: None, server: DocumentServer, settings: Settings) -> None:
+    settings.REGISTERED_CLIENTS = 1
+    documented_client(client_id=serve(server, "/1.json"), address="192.0.2.1")
+    with pytest.raises(DocumentUnusable, match="No more clients"):
+        documented_client(client_id=serve(server, "/2.json"), address="192.0.2.1")

@@ -1,0 +1,78 @@
+"""Two owners at once: whatever they do to each other, the organization keeps one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from django.db import connections
+
+from gateway.lib.errors import DomainError
+from orgs.models import Membership
+from orgs.roles import Role
+from orgs.services.members import change_role, remove_member
+from tests.factories.cast import Cast
+
+
+def at_once(*works: Callable[[], object]) -> list[str]:
+    """Run all together; the refusal codes, "" for what went through."""
+    barrier = threading.Barrier(len(works), timeout=30)
+    codes: list[str] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            barrier.wait()
+            work()
+            codes.append("")
+        except DomainError as refusal:
+            codes.append(refusal.code)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return sorted(codes)
+
+
+def second_owner(cast: Cast) -> None:
+    Membership.objects.create(organization=cast.org, user=cast.user("stranger"), role=Role.OWNER.value)
+
+
+def owners(cast: Cast) -> int:
+    return Membership.objects.filter(organization=cast.org, role=Role.OWNER.value).count()
+
+
+def test_two_owners_who_remove_each_other(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        lambda: remove_member(actor=one, organization=committed_cast.org, user_id=two.id),
+        lambda: remove_member(actor=two, organization=committed_cast.org, user_id=one.id),
+    )
+    assert codes == ["", "not_found"]
+    assert owners(committed_cast) == 1
+
+
+def test_two_owners_who_demote_each_other(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        lambda: change_role(actor=one, organization=committed_cast.org, user_id=two.id, role=Role.MEMBER),
+        lambda: change_role(actor=two, organization=committed_cast.org, user_id=one.id, role=Role.MEMBER),
+    )
+    assert codes == ["", "forbidden"]
+    assert owners(committed_cast) == 1
+
+
+def test_two_owners_who_leave(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        lambda: remove_member(actor=one, organization=committed_cast.org, user_id=one.id),
+        lambda: remove_member(actor=two, organization=committed_cast.org, user_id=two.id),
+    )
+    assert codes == ["", "last_owner"]
+    assert owners(committed_cast) == 1

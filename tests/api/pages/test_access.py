@@ -1,0 +1,173 @@
+"""Every page for everybody: who gets it, who is refused, who is asked to sign in."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.test import Client as Browser
+from django.urls import reverse
+
+from tests.api.pages.conftest import Site, key_prefix, text
+
+EVERYBODY = ("owner", "admin", "member", "other_owner", "stranger", "nobody")
+FOR_MEMBERS = {"owner": 200, "admin": 200, "member": 200, "other_owner": 404, "stranger": 404, "nobody": 302}
+FOR_ADMINS = FOR_MEMBERS | {"member": 403}
+FOR_PEOPLE = dict.fromkeys(EVERYBODY, 200) | {"nobody": 302}
+PAGES = {
+    "orgs:overview": ((), FOR_MEMBERS),
+    "proxy_pages:setup": ((), FOR_MEMBERS),
+    "proxy_pages:health": ((), FOR_MEMBERS),
+    "credentials:connections": ((), FOR_MEMBERS),
+    "credentials:connection": (("fake",), FOR_ADMINS),
+    "oauth_pages:service-accounts": ((), FOR_ADMINS),
+    "oauth_pages:agent-key": (("account",), FOR_ADMINS),
+    "oauth_pages:service-account-delete": (("account",), FOR_ADMINS),
+    "audit_pages:request-log": ((), FOR_ADMINS),
+}
+WRITES = (
+    "credentials:connection",
+    "oauth_pages:service-accounts",
+    "oauth_pages:agent-key",
+    "oauth_pages:service-account-delete",
+)
+
+
+def address(site: Site, name: str) -> str:
+    more = [site.tenant.client.client_id if part == "account" else part for part in PAGES[name][0]]
+    return site.path(name, *more)
+
+
+@pytest.mark.parametrize("who", EVERYBODY)
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_an_organization(site: Site, name: str, who: str) -> None:
+    path = address(site, name)
+    response = site.cast.client(who).get(path)
+    expected = PAGES[name][1][who]
+    assert response.status_code == expected
+    if expected == 302:
+        assert response["Location"] == f"/signin?next={path}"
+    else:
+        assert response["Cache-Control"] == "no-store"
+        assert "<h1>" in text(response)
+    if expected in {403, 404}:
+        assert site.cast.org.name not in text(response)
+        assert response["X-Request-Id"] in text(response)
+
+
+@pytest.mark.parametrize("who", ["member", "other_owner", "stranger", "nobody"])
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_are_refused_like_reads(site: Site, name: str, who: str) -> None:
+    response = site.cast.client(who).post(address(site, name), {"name": "intruder", "apiKey": "x", "action": "revoke"})
+    assert response.status_code == PAGES[name][1][who]
+    assert not site.asked
+    assert key_prefix(site.tenant.client) is not None
+
+
+@pytest.mark.parametrize("who", EVERYBODY)
+@pytest.mark.parametrize("path", ["/welcome", "/profile"])
+def test_pages_of_a_person(site: Site, path: str, who: str) -> None:
+    response = site.cast.client(who).get(path)
+    assert response.status_code == FOR_PEOPLE[who]
+    if who == "nobody":
+        assert response["Location"] == f"/signin?next={path}"
+
+
+@pytest.mark.parametrize(
+    "name", ["orgs:overview", "proxy_pages:setup", "proxy_pages:health", "audit_pages:request-log"]
+)
+def test_a_page_without_a_form_takes_no_post(site: Site, name: str) -> None:
+    assert site.owner().post(address(site, name)).status_code == 405
+
+
+def test_an_organization_that_does_not_exist_looks_like_a_foreign_one(site: Site) -> None:
+    browser = site.cast.client("stranger")
+    foreign = browser.get(site.path("orgs:overview"))
+    unknown = browser.get(reverse("orgs:overview", args=[uuid.uuid4()]))
+    assert foreign.status_code == unknown.status_code == 404
+    strip = [text(page).replace(page["X-Request-Id"], "") for page in (foreign, unknown)]
+    assert strip[0] == strip[1]
+
+
+@pytest.mark.parametrize("name", ["oauth_pages:agent-key", "oauth_pages:service-account-delete"])
+def test_an_account_of_another_organization_is_not_found(site: Site, name: str) -> None:
+    foreign = reverse(name, args=[site.cast.other_org.id, site.tenant.client.client_id])
+    browser = site.cast.client("other_owner")
+    assert browser.get(foreign).status_code == 404
+    assert browser.post(foreign, {"action": "revoke"}).status_code == 404
+    assert key_prefix(site.tenant.client) is not None
+
+
+def test_a_vendor_that_does_not_exist_is_not_found(site: Site) -> None:
+    assert site.owner().get(site.path("credentials:connection", "nothing")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("who", "links"),
+    [
+        (
+            "owner",
+            {"Overview", "My setup", "Connections", "Health", "Service accounts", "Connected apps", "Request log"},
+        ),
+        ("member", {"Overview", "My setup", "Connections", "Health", "Connected apps"}),
+    ],
+)
+def test_navigation_holds_what_the_role_may_open(site: Site, who: str, links: set[str]) -> None:
+    browser = site.cast.client(who)
+    page = browser.get(site.path("orgs:overview"))
+    items = [item for group in page.context["nav"] for item in group["items"]]
+    assert {item["label"] for item in items} == links
+    assert [item["label"] for item in items if item["active"]] == ["Overview"]
+    assert text(page).count('aria-current="page"') == 1
+    assert all(browser.get(item["url"]).status_code == 200 for item in items)
+
+
+def test_a_member_reads_connections_without_links_to_forms(site: Site) -> None:
+    page = text(site.cast.client("member").get(site.path("credentials:connections")))
+    assert site.path("credentials:connection", "fake") not in page
+    assert "Ask an admin: Owner, Admin" in page
+
+
+@pytest.mark.parametrize(
+    ("who", "target"), [("stranger", "/welcome"), ("owner", "overview"), ("nobody", None), ("other_owner", "other")]
+)
+def test_the_start_page_leads_to_work(site: Site, who: str, target: str | None) -> None:
+    response = site.cast.client(who).get("/")
+    places = {
+        "overview": site.path("orgs:overview"),
+        "other": reverse("orgs:overview", args=[site.cast.other_org.id]),
+        "/welcome": "/welcome",
+    }
+    if target is None:
+        assert response.status_code == 200
+        assert 'href="/signin"' in text(response)
+    else:
+        assert (response.status_code, response["Location"]) == (302, places[target])
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ("/profile", "%2Fprofile"),
+        ("https://evil.example/", "%2F"),
+        ("//evil.example/", "%2F"),
+        ("javascript:alert(1)", "%2F"),
+        ("", "%2F"),
+    ],
+)
+def test_sign_in_returns_to_this_site_only(site: Site, asked: str, kept: str) -> None:
+    page = Browser().get("/signin", {"next": asked})
+    assert page.status_code == 200
+    assert f'href="/oidc/authenticate/?next={kept}"' in text(page)
+    assert ("Sign in to open the page you asked for." in text(page)) is (kept != "%2F")
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [("unreachable", "cannot be reached"), ("denied", "You chose not to sign in."), ("1", "did not work")],
+)
+def test_a_failed_sign_in_says_why(site: Site, code: str, sentence: str) -> None:
+    page = text(Browser().get("/signin", {"failed": code}))
+    assert sentence in page
+    assert 'role="alert"' in page
+    assert 'role="alert"' not in text(Browser().get("/signin", {"failed": "<b>invented</b>"}))

@@ -1,0 +1,239 @@
+"""The frame, the error pages and what people type: inert, labelled, and nothing inline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.staticfiles import finders
+from django.http import HttpResponse
+from django.test import Client as Browser
+from django.test import RequestFactory
+from django.urls import reverse
+
+from gateway.site import errors
+from gateway.web.navigation import NAVIGATION
+from orgs.models import Organization
+from tests.api.audit.rows import add_row
+from tests.api.pages.conftest import INERT, SCRIPT, Site, text
+from tests.factories.tenant import connect, make_tenant
+
+
+class Strict(HTMLParser):
+    """Collects what a strict Content-Security-Policy would block, ids, labels and used icons."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self.ids: list[str] = []
+        self.label_targets: set[str] = set()
+        self.fields: list[dict[str, str]] = []
+        self.icons: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.inline += [f"{tag} {name}" for name in given if name == "style" or name.startswith("on")]
+        if tag == "style" or (tag == "script" and "src" not in given and given.get("type") != "application/json"):
+            self.inline.append(tag)
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag == "label":
+            self.label_targets.add(given.get("for", ""))
+        if tag in {"input", "select", "textarea"} and given.get("type") != "hidden":
+            self.fields.append(given)
+        if tag == "use":
+            self.icons.add(given["href"].partition("#")[2])
+
+
+def sprite_symbols() -> set[str]:
+    path = finders.find("vendor/tabler-icons-3.51.0/sprite.svg")
+    assert isinstance(path, str)
+    with open(path, encoding="utf-8") as file:
+        return set(re.findall(r'<symbol id="([^"]+)"', file.read()))
+
+
+def all_pages(site: Site) -> list[str]:
+    return [
+        "/welcome",
+        "/profile",
+        site.path("orgs:overview"),
+        site.path("proxy_pages:setup"),
+        site.path("proxy_pages:health"),
+        site.path("credentials:connections"),
+        site.path("credentials:connection", "fake"),
+        site.path("oauth_pages:service-accounts"),
+        site.account_path("agent-key"),
+        site.account_path("service-account-delete"),
+        site.path("audit_pages:request-log"),
+        f"{site.path('audit_pages:request-log')}?status=error&tool=x",
+        "/nothing-here",
+    ]
+
+
+@pytest.fixture
+def full(site: Site) -> Site:
+    """With a connected vendor and calls of every outcome."""
+    connect(site.cast.org, site.cast.user("owner"))
+    for status in ("success", "error", "denied"):
+        add_row(org_id=site.cast.org.id, status=status, request_id=f"r-{status}")
+    return site
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_pages_are_well_made(site: Site, is_full: bool, request: pytest.FixtureRequest) -> None:
+    if is_full:
+        request.getfixturevalue("full")
+    browser, symbols = site.owner(), sprite_symbols()
+    for path in all_pages(site):
+        response = browser.get(path)
+        page = Strict(text(response))
+        assert not page.inline, path
+        assert len(page.ids) == len(set(page.ids)), path
+        assert text(response).count("<h1>") == 1, path
+        assert text(response).count("<main") == 1, path
+        assert page.icons <= symbols, (path, page.icons - symbols)
+        for field in page.fields:
+            labelled = field.get("id") in page.label_targets or "data-filter" in field
+            assert labelled, (path, field)
+
+
+def test_navigation_icons_exist() -> None:
+    assert {item.icon for _, items in NAVIGATION for item in items} <= sprite_symbols()
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [("orgs:overview", "Overview - Acme - Gateway"), ("audit_pages:request-log", "Request log - Acme - Gateway")],
+)
+def test_the_title_names_page_and_organization(site: Site, path: str, title: str) -> None:
+    assert f"<title>{title}</title>" in text(site.owner().get(site.path(path)))
+
+
+def test_pages_send_the_strict_policy(site: Site) -> None:
+    policy = site.owner().get(site.path("orgs:overview"))["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "script-src 'self'" in policy
+
+
+def test_names_with_markup_are_inert(site: Site) -> None:
+    owner = site.cast.user("owner")
+    owner.display_name = SCRIPT
+    owner.save()
+    Organization.objects.update(name=SCRIPT)
+    evil = make_tenant(site.cast.org, owner, name=SCRIPT[:90])
+    for status in ("success", "error"):
+        add_row(
+            org_id=site.cast.org.id, user_label=SCRIPT, tool=SCRIPT, vendor=SCRIPT, status=status, error_code=SCRIPT
+        )
+    browser = site.owner()
+    paths = [
+        *all_pages(site),
+        site.path("oauth_pages:agent-key", evil.client.client_id),
+        site.path("oauth_pages:service-account-delete", evil.client.client_id),
+        f"{site.path('audit_pages:request-log')}?tool={SCRIPT}&start={SCRIPT}&request_id={SCRIPT}",
+    ]
+    for path in paths:
+        page = text(browser.get(path))
+        assert SCRIPT not in page, path
+        assert "<script>" not in page, path
+        assert path == "/nothing-here" or INERT in page, path
+
+
+def test_what_was_typed_comes_back_inert(site: Site) -> None:
+    typed = f'"><img src=x onerror=alert(1)>{"x" * 500}'
+    page = text(site.cast.client("stranger").post("/welcome", {"name": typed}))
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+ERRORS: dict[int, Callable[..., HttpResponse]] = {
+    400: lambda request: errors.bad_request(request, ValueError()),
+    403: lambda request: errors.permission_denied(request, PermissionError()),
+    404: lambda request: errors.not_found(request, LookupError()),
+    405: lambda request: errors.error_response(request, 405),
+    410: lambda request: errors.error_response(request, 410),
+    429: lambda request: errors.error_response(request, 429),
+    500: errors.server_error,
+    503: lambda request: errors.error_response(request, 503),
+}
+
+
+class Untouchable:
+    """Stands for what needs the database: any use of it fails the test."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise AssertionError(f"an error page asked for {name}")
+
+
+@pytest.mark.parametrize("status", ERRORS)
+def test_error_pages_need_neither_database_nor_person(status: int) -> None:
+    request = RequestFactory().get("/somewhere")
+    request.request_id = "r-42"  # type: ignore[attr-defined]
+    request.user = Untouchable()  # type: ignore[assignment]
+    response = ERRORS[status](request)
+    page = text(response)
+    assert response.status_code == status
+    assert "r-42" in page
+    assert f">{status}</p>" in page
+    assert "<h1>" in page
+    assert 'href="/"' in page
+    assert not Strict(page).inline
+
+
+@pytest.mark.parametrize(
+    ("status", "title"), [(409, "could not be read"), (422, "could not be read"), (502, "our side")]
+)
+def test_other_statuses_get_the_nearest_page(status: int, title: str) -> None:
+    request = RequestFactory().get("/somewhere")
+    request.user = AnonymousUser()
+    response = errors.error_response(request, status)
+    assert response.status_code == status
+    assert title in text(response)
+
+
+@pytest.mark.parametrize("path", ["/api/x", "/oauth/x", "/.well-known/x", "/v1/x"])
+def test_machines_get_json(path: str) -> None:
+    response = errors.error_response(RequestFactory().get(path), 429)
+    assert response["Content-Type"] == "application/json"
+    assert b'"error": "rate_limited"' in response.content
+
+
+def test_a_sentence_of_the_refusal_is_shown_once(site: Site) -> None:
+    page = text(site.cast.client("member").get(site.path("audit_pages:request-log")))
+    assert page.count("This needs the role admin.") == 1
+    missing = text(Browser().get("/nothing-here"))
+    assert missing.count("There is nothing here") == 2  # the title of the window, and the heading
+
+
+def test_the_log_shows_filters_and_takes_them_away(full: Site) -> None:
+    browser, path = full.owner(), full.path("audit_pages:request-log")
+    page = browser.get(path, {"status": "error"})
+    assert [row.status for row in page.context["entries"]] == ["error"]
+    assert 'class="pill" href="?"' in text(page)
+    assert "No call matches these filters" in text(browser.get(path, {"tool": "nothing"}))
+    refused = browser.get(path, {"start": "yesterday"})
+    assert refused.status_code == 400
+    assert 'role="alert"' in text(refused)
+
+
+def test_setup_names_the_address_and_no_key(full: Site) -> None:
+    page = text(full.owner().get(full.path("proxy_pages:setup")))
+    assert "http://testserver/v1/mcp" in page
+    assert "$GATEWAY_KEY" in page
+    assert full.tenant.agent_key not in page
+    assert page.count('role="region"') == page.count("data-copy hidden")
+
+
+def test_the_overview_counts_and_lists_errors_for_admins_only(full: Site) -> None:
+    add_row(org_id=full.cast.other_org.id, status="error", error_code="foreign_error")
+    link = reverse("audit_pages:request-log", args=[full.cast.org.id])
+    assert link in text(full.owner().get(full.path("orgs:overview")))
+    member = text(full.cast.client("member").get(full.path("orgs:overview")))
+    assert link not in member
+    assert "Last errors" not in member
+    assert "foreign_error" not in text(full.owner().get(full.path("orgs:overview")))

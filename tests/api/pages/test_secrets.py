@@ -1,0 +1,110 @@
+"""A secret is in one answer, once, and in no answer after it."""
+
+from __future__ import annotations
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client as Browser
+
+from oauth_ext.models import AgentKey, Client
+from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
+
+ONCE = "This is the only time the complete secret is shown."
+ALREADY = "That form was already sent. A secret is shown only once; create a new one if you lost it."
+
+
+def create(browser: Browser, site: Site, ticket: str | None = None, name: str = "night shift") -> HttpResponse:
+    path = site.path("oauth_pages:service-accounts")
+    once = hidden(browser.get(path), "once") if ticket is None else ticket
+    return browser.post(path, {"name": name, "expires_in_days": "30", "once": once})
+
+
+def shown(response: HttpResponse) -> dict[str, str]:
+    values = {env: value for _, env, value in response.context["secret"]["values"]}
+    assert all(value for value in values.values())
+    return values
+
+
+def pages(site: Site) -> list[str]:
+    return [
+        site.path("orgs:overview"),
+        site.path("oauth_pages:service-accounts"),
+        site.path("proxy_pages:setup"),
+        site.path("credentials:connections"),
+        site.path("audit_pages:request-log"),
+        site.account_path("agent-key"),
+        site.account_path("service-account-delete"),
+    ]
+
+
+def test_a_client_secret_is_shown_once(site: Site) -> None:
+    browser = site.owner()
+    response = create(browser, site)
+    assert (response.status_code, response["Cache-Control"]) == (201, "no-store")
+    values = shown(response)
+    secret = values["GATEWAY_CLIENT_SECRET"]
+    page = text(response)
+    assert page.count(secret) == 1
+    assert ONCE in page
+    assert 'data-download-env="gateway.env"' in page
+    assert values["GATEWAY_CLIENT_ID"] == Client.objects.get(name="night shift").client_id
+    assert not any(secret in text(browser.get(path)) for path in pages(site))
+    assert ONCE not in text(browser.get(site.path("oauth_pages:service-accounts")))
+
+
+@pytest.mark.parametrize("rotates", [False, True])
+def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
+    browser = site.owner()
+    if not rotates:
+        AgentKey.objects.all().delete()
+    path = site.account_path("agent-key")
+    form = browser.get(path)
+    assert ("stops working immediately" in text(form)) is rotates
+    response = browser.post(path, {"once": hidden(form, "once")})
+    assert (response.status_code, response["Cache-Control"]) == (201, "no-store")
+    key = shown(response)["GATEWAY_KEY"]
+    assert key.startswith("cak_")
+    assert key != site.tenant.agent_key
+    assert text(response).count(key) == 1
+    assert ("The previous key stopped working" in text(response)) is rotates
+    assert not any(key in text(browser.get(path)) for path in pages(site))
+    assert key.startswith(str(key_prefix(site.tenant.client)))
+
+
+def test_a_reload_creates_no_second_account(site: Site) -> None:
+    browser = site.owner()
+    ticket = hidden(browser.get(site.path("oauth_pages:service-accounts")), "once")
+    assert create(browser, site, ticket).status_code == 201
+    again = create(browser, site, ticket)
+    assert (again.status_code, again["Location"]) == (302, site.path("oauth_pages:service-accounts"))
+    assert notices(browser.get(again["Location"])) == [ALREADY]
+    assert Client.objects.filter(name="night shift").count() == 1
+
+
+def test_a_reload_rotates_no_second_time(site: Site) -> None:
+    browser, path = site.owner(), site.account_path("agent-key")
+    ticket = hidden(browser.get(path), "once")
+    assert browser.post(path, {"once": ticket}).status_code == 201
+    prefix = key_prefix(site.tenant.client)
+    again = browser.post(path, {"once": ticket}, follow=True)
+    assert notices(again) == [ALREADY]
+    assert key_prefix(site.tenant.client) == prefix
+
+
+def test_a_ticket_is_good_for_its_person_only(site: Site) -> None:
+    ticket = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-accounts")), "once")
+    for wrong in (ticket, "", "made-up", ticket[:-1]):
+        assert create(site.owner(), site, wrong).status_code == 302
+    assert not Client.objects.filter(name="night shift").exists()
+    assert create(site.cast.client("admin"), site, ticket).status_code == 201
+
+
+def test_a_stored_vendor_key_is_on_no_page(site: Site) -> None:
+    browser = site.owner()
+    path = site.path("credentials:connection", "fake")
+    response = browser.post(path, {"apiKey": "key-nobody-may-read"}, follow=True)
+    assert "key-nobody-may-read" not in text(response)
+    assert not any("key-nobody-may-read" in text(browser.get(each)) for each in [path, *pages(site)])
+    secret_field = text(browser.get(path))
+    assert 'type="password"' in secret_field
+    assert 'autocomplete="new-password"' in secret_field

@@ -1,0 +1,96 @@
+"""The hot path over ASGI, with a vendor on a real socket and two organizations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from django.test import Client as Browser
+
+from gateway.asgi import application
+from proxy import runtime
+from tests.factories.cast import Cast
+from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
+from tests.fakes.vendor import FakeVendor, running_vendor
+
+
+@pytest.fixture
+async def vendor() -> AsyncIterator[FakeVendor]:
+    """A vendor that answers properly until the test says otherwise."""
+    async with running_vendor() as running:
+        yield running
+
+
+@pytest.fixture
+def tenant(vendor: FakeVendor, committed_cast: Cast) -> Tenant:
+    """The first organization, connected to the vendor."""
+    load_vendor(vendor.url)
+    connect(committed_cast.org, committed_cast.user("owner"))
+    return make_tenant(committed_cast.org, committed_cast.user("owner"))
+
+
+@pytest.fixture
+def other_tenant(tenant: Tenant, committed_cast: Cast) -> Tenant:
+    """The second organization, connected to nothing."""
+    return make_tenant(committed_cast.other_org, committed_cast.user("other_owner"), name="other bot")
+
+
+@pytest.fixture
+def jwt(tenant: Tenant) -> str:
+    """An access token of the tenant's service account."""
+    return access_token(tenant)
+
+
+def access_token(tenant: Tenant, scope: str = "mcp:all") -> str:
+    """Ask the token endpoint as a script would."""
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": tenant.client.client_id,
+        "client_secret": tenant.client_secret,
+        "scope": scope,
+    }
+    answer = Browser().post("/oauth/token", urlencode(form), content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 200, answer.content
+    token: str = answer.json()["access_token"]
+    return token
+
+
+class Agent:
+    """An HTTP client of the hot path."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+
+    async def rpc(
+        self, bearer: str | None, method: str, params: dict[str, Any] | None = None, **more: Any
+    ) -> httpx.Response:
+        """One JSON-RPC request to the unified endpoint, or to `path`."""
+        body = {"jsonrpc": "2.0", "id": more.pop("id", 1), "method": method, "params": params or {}}
+        return await self.http.post(more.pop("path", "/v1/mcp"), json=body, headers=headers(bearer, more))
+
+    async def call(self, bearer: str, tool: str, **arguments: Any) -> httpx.Response:
+        """One tools/call."""
+        return await self.rpc(bearer, "tools/call", {"name": tool, "arguments": arguments})
+
+    async def cli(self, bearer: str | None, tool: Any, args: Any = None, vendor: str = "fake") -> httpx.Response:
+        """One CLI call."""
+        body = {"tool": tool} if args is None else {"tool": tool, "args": args}
+        return await self.http.post(f"/v1/{vendor}/cli", json=body, headers=headers(bearer, {}))
+
+
+def headers(bearer: str | None, more: dict[str, str]) -> dict[str, str]:
+    """The headers of a well-behaved MCP client."""
+    found = {"Accept": "application/json, text/event-stream", **more}
+    return found if bearer is None else {"Authorization": f"Bearer {bearer}", **found}
+
+
+@pytest.fixture
+async def agent(tenant: Tenant) -> AsyncIterator[Agent]:
+    """A client; the loop's runtime is closed after the test."""
+    transport = httpx.ASGITransport(app=application)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as http:
+        yield Agent(http)
+    await runtime.stop()

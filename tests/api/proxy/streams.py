@@ -1,0 +1,96 @@
+"""A client that reads an answer part by part, at its own pace, and may leave before the end: ASGI without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, MutableMapping
+from typing import Any
+
+from gateway.asgi import application
+from proxy.protocol.sse import SSEParser
+from tests.api.proxy.conftest import headers
+
+
+class Stream:
+    """One POST to the hot path. Call `read` for each message; without it the gateway finds nobody reading."""
+
+    def __init__(self, path: str, bearer: str, body: object) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.comments = 0
+        self.has_ended = False
+        self._scope = _scope(path, bearer)
+        self._body = json.dumps(body).encode()
+        self._sent: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue(1)
+        self._left = asyncio.Event()
+        self._parser = SSEParser()
+        self._events: list[bytes] = []
+        self.task = asyncio.ensure_future(application(self._scope, self._receive, self._sent.put))
+
+    async def begin(self) -> None:
+        """The head of the answer is there."""
+        start = await self._next()
+        self.status = start["status"]
+        self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
+
+    async def read(self) -> dict[str, Any] | None:
+        """The next message, or None at the end."""
+        while not self._events and not self.has_ended:
+            part = await self._next()
+            self._events += [event.data for event in self._parser.feed(part.get("body", b"")) if event.data]
+            self.comments = self._parser.comments
+            self.has_ended = not part.get("more_body", False)
+        return json.loads(self._events.pop(0)) if self._events else None
+
+    async def read_all(self) -> list[dict[str, Any]]:
+        """Every message that is left."""
+        found = []
+        while (message := await self.read()) is not None:
+            found.append(message)
+        return found
+
+    async def leave(self) -> None:
+        """As a client that closes its connection; back when the gateway is done with it."""
+        self._left.set()
+        await asyncio.wait_for(self.task, 1)
+
+    async def _next(self) -> MutableMapping[str, Any]:
+        return await asyncio.wait_for(self._sent.get(), 10)
+
+    async def _receive(self) -> MutableMapping[str, Any]:
+        if self._body:
+            body, self._body = self._body, b""
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+@contextlib.asynccontextmanager
+async def streaming(bearer: str, params: dict[str, Any], path: str = "/v1/mcp") -> AsyncIterator[Stream]:
+    """A tools/call whose answer has begun."""
+    stream = Stream(path, bearer, {"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": params})
+    try:
+        await stream.begin()
+        yield stream
+    finally:
+        stream.task.cancel()
+        await asyncio.wait([stream.task])
+
+
+def _scope(path: str, bearer: str) -> dict[str, Any]:
+    sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, {})}
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
+        "client": ("127.0.0.1", 5000),
+        "server": ("testserver", 80),
+    }

@@ -1,0 +1,108 @@
+"""explain_access: each step of a call with the failing one and who can fix it, and the same as an object."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import CommandError, call_command
+
+from audit.models import RequestAuditEntry
+from credentials.models import OrganizationDataKey
+from gateway.coordination.rules import Rule
+from gateway.lib import clock
+from oauth_ext.models import Client
+from orgs.models import Membership, ServerAccessGrant
+from proxy.explanation import STEPS, explain_access
+from tests.factories.cast import Cast
+from tests.factories.catalog import load_vendors
+from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
+
+TOOL = "acme_list"
+
+
+@pytest.fixture
+def tenant(cast: Cast) -> Tenant:
+    load_vendors("acme")
+    connect(cast.org, cast.user("owner"), "acme", apiKey="key")
+    return make_tenant(cast.org, cast.user("owner"))
+
+
+def failing(subject: str, tool: str = TOOL) -> str | None:
+    step = explain_access(subject, tool).failing
+    if step is not None:
+        assert step.remedy
+    return step.name if step else None
+
+
+def test_a_call_that_would_go_through(cast: Cast, tenant: Tenant) -> None:
+    for subject in (str(cast.user("owner").id), tenant.client.subject):
+        explanation = explain_access(subject, TOOL)
+        assert explanation.failing is None
+        assert tuple(step.name for step in explanation.steps) == STEPS
+
+
+def test_a_token_of_nobody(cast: Cast, tenant: Tenant) -> None:
+    for subject in ("nobody", str(cast.org.id), str(cast.user("stranger").id), f"svc:{cast.org.id}:svc_nobody"):
+        assert failing(subject) == "token"
+    assert failing(tenant.client.subject.replace(str(cast.org.id), str(cast.other_org.id))) == "token"
+    Client.objects.update(expires_at=clock.now())
+    assert failing(tenant.client.subject) == "token"
+
+
+def test_a_missing_grant(cast: Cast, tenant: Tenant) -> None:
+    member = cast.user("member")
+    assert failing(str(member.id)) == "grant"
+    row = Membership.objects.get(user=member)
+    ServerAccessGrant.objects.create(organization=cast.org, membership=row, vendor="acme")
+    assert failing(str(member.id)) is None
+    assert failing(str(member.id), "nowhere_list") == "grant"
+
+
+def test_a_missing_or_broken_credential(cast: Cast, tenant: Tenant) -> None:
+    load_vendors("globex")
+    assert failing(str(cast.user("owner").id), "globex_list") == "credential"
+    OrganizationDataKey.objects.update(wrapped_key=b"\x01" + bytes(60))
+    from credentials.sealing import DATA_KEYS
+
+    DATA_KEYS.forget(cast.org.id)
+    assert failing(str(cast.user("owner").id)) == "credential"
+
+
+def test_a_tool_that_is_not_listed(cast: Cast, tenant: Tenant) -> None:
+    restrict_tools(cast.org, "acme_other", vendor="acme")
+    assert failing(tenant.client.subject) == "allowlist"
+    assert failing(tenant.client.subject, "acme_other") is None
+    assert failing(str(cast.user("owner").id)) is None
+    restrict_tools(cast.org, "list", vendor="acme")  # a vendor that does not prefix its own names
+    assert failing(tenant.client.subject) is None
+
+
+def test_a_quota_that_is_used_up(cast: Cast, tenant: Tenant, settings: LazySettings) -> None:
+    settings.TOOL_CALLS = Rule("tools", limit=1, window_s=3600)
+    RequestAuditEntry.objects.create(
+        org_id=cast.org.id,
+        user_id=tenant.client.subject,
+        user_label="bot",
+        source="mcp",
+        status="success",
+        request_id="r",
+    )
+    assert failing(tenant.client.subject) == "quota"
+    assert failing(str(cast.user("owner").id)) is None
+
+
+def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenant) -> None:
+    out = StringIO()
+    with pytest.raises(CommandError, match=r"Refused at grant\. An admin of Acme can grant") as refused:
+        call_command("explain_access", str(cast.user("member").id), TOOL, stdout=out)
+    assert refused.value.returncode == 2
+    lines = out.getvalue().splitlines()
+    assert [line[:5] for line in lines] == ["ok   ", "DENY ", "ok   ", "ok   ", "ok   "]
+    assert lines[1] == "DENY grant: Member has no access to Acme."
+    out = StringIO()
+    call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", str(cast.org.id), stdout=out)
+    assert "DENY" not in out.getvalue()
+    with pytest.raises(CommandError, match="no organization's id"):
+        call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", "acme")

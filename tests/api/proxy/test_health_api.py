@@ -1,0 +1,81 @@
+"""GET /api/orgs/:orgId/vendor-health."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.coordination import registry
+from gateway.coordination.sqlite_store import SQLiteStore
+from gateway.lib import clock
+from proxy.health.states import HealthStatus
+from tests.factories.api import Api
+from tests.factories.health import connected_vendor, put_health
+
+PATH = "/orgs/{org}/vendor-health"
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
+    """A store of the test's own, which the service uses too."""
+    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    return store
+
+
+@pytest.mark.parametrize("who", ["owner", "admin", "member"])
+def test_every_member_reads_the_states_by_name(api: Api, shared: SQLiteStore, who: str) -> None:
+    for slug in ("zeta", "alpha", "hosted"):
+        connected_vendor(api.cast.org, slug, hosted=slug == "hosted")
+    health = put_health(shared, "zeta", HealthStatus.DOWN, error_detail="could not be reached, 3 failures in a row")
+    put_health(shared, "hosted", HealthStatus.HEALTHY)
+    assert health.last_checked is not None
+    unknown = {"status": "unknown", "lastChecked": None, "latencyMs": None, "version": "", "errorDetail": None}
+    assert api.get(who, PATH)["vendors"] == [
+        {"vendorSlug": "alpha", "displayName": "Alpha", **unknown},
+        {"vendorSlug": "hosted", "displayName": "Hosted", **unknown},
+        {
+            "vendorSlug": "zeta",
+            "displayName": "Zeta",
+            "status": "down",
+            "lastChecked": clock.rfc3339(health.last_checked),
+            "latencyMs": 12,
+            "version": "1.2",
+            "errorDetail": "could not be reached, 3 failures in a row",
+        },
+    ]
+
+
+@pytest.mark.parametrize("status", [HealthStatus.HEALTHY, HealthStatus.REACHABLE])
+def test_a_vendor_that_answers_has_no_error(api: Api, shared: SQLiteStore, status: HealthStatus) -> None:
+    connected_vendor(api.cast.org, "alpha")
+    put_health(shared, "alpha", status)
+    (entry,) = api.get("member", PATH)["vendors"]
+    assert (entry["status"], entry["errorDetail"]) == (status.value, None)
+
+
+def test_a_state_that_nobody_refreshed_is_unknown(api: Api, shared: SQLiteStore) -> None:
+    connected_vendor(api.cast.org, "alpha")
+    put_health(shared, "alpha", HealthStatus.DOWN, error_detail="gone", age_s=200)
+    (entry,) = api.get("member", PATH)["vendors"]
+    assert (entry["status"], entry["lastChecked"], entry["errorDetail"]) == ("unknown", None, None)
+
+
+def test_another_organizations_vendors_are_not_there(api: Api, shared: SQLiteStore) -> None:
+    connected_vendor(api.cast.other_org, "alpha")
+    assert api.get("owner", PATH) == {"vendors": []}
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "path", "refusal"),
+    [
+        ("nobody", "GET", PATH, (401, "unauthenticated")),
+        ("stranger", "GET", PATH, (404, "not_found")),
+        ("other_owner", "GET", PATH, (404, "not_found")),
+        ("owner", "GET", "/orgs/nothing/vendor-health", (404, "not_found")),
+        ("owner", "POST", PATH, (405, "method_not_allowed")),
+    ],
+)
+def test_refusals(api: Api, shared: SQLiteStore, who: str, method: str, path: str, refusal: tuple[int, str]) -> None:
+    assert api.refused(who, method, path) == refusal

@@ -1,0 +1,164 @@
+"""What a warm call costs: one vendor request and the audit's commit. No query, no thread, no hop off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from asgiref.sync import SyncToAsync, sync_to_async
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from gateway.coordination import epochs, redis_store
+from proxy import runtime
+from tests.api.proxy.conftest import Agent
+from tests.factories.tenant import Tenant
+from tests.fakes.vendor import FakeVendor
+
+WATCHED: tuple[tuple[str, Any, str], ...] = (
+    ("query", CursorWrapper, "execute"),
+    ("query", CursorWrapper, "executemany"),
+    ("connection", BaseDatabaseWrapper, "connect"),
+    ("connection", sqlite3, "connect"),
+    ("connection", psycopg.Connection, "connect"),
+    ("thread", threading.Thread, "start"),
+    ("hop", asyncio.BaseEventLoop, "run_in_executor"),
+    ("sync_to_async", SyncToAsync, "__call__"),
+)
+KINDS = {kind for kind, _, _ in WATCHED}
+
+
+@pytest.fixture(autouse=True)
+def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy with other things must not make the store look away: that changes what a call does."""
+    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)
+
+
+async def warmed(cold_call: Awaitable[httpx.Response]) -> None:
+    """The call has worked, and what it left to be done behind its back is done."""
+    assert (await cold_call).status_code == 200
+    await runtime.current().snapshots.noted()
+    await runtime.current().tool_watch.settled()
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Counter[str]]:
+    """How often each of WATCHED was called inside the block, in any thread."""
+    seen: Counter[str] = Counter()
+
+    def noting(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            seen[kind] += 1
+            return original(*args, **kwargs)
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, owner, name in WATCHED:
+            patch.setattr(owner, name, noting(kind, getattr(owner, name)))
+        yield seen
+
+
+Call = Callable[[Agent, Tenant, str], Awaitable[httpx.Response]]
+
+
+async def by_agent_key(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.call(tenant.agent_key, "fake_list", site="hq")
+
+
+async def by_jwt(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.call(jwt, "fake_list", site="hq")
+
+
+async def by_cli(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    """Never the same arguments: an answer that is kept costs no vendor request at all."""
+    return await agent.cli(jwt, "fake_list", {"site": uuid.uuid4().hex})
+
+
+async def by_vendor_endpoint(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.rpc(jwt, "tools/call", {"name": "fake_list", "arguments": {}}, path="/v1/fake/mcp")
+
+
+async def writing(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.call(tenant.agent_key, "fake_write")
+
+
+@pytest.mark.parametrize("reply", ["json", "sse"])
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [(by_agent_key, 1), (by_jwt, 1), (by_cli, 1), (by_vendor_endpoint, 1), (writing, 2)],
+    ids=["agent key", "JWT", "CLI", "vendor's own endpoint", "writing tool"],
+)
+async def test_a_warm_call(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, call: Call, rows: int, reply: str
+) -> None:
+    vendor.reply = reply
+    await warmed(call(agent, tenant, jwt))
+    audit = runtime.current().audit
+    before = audit.stats()
+    vendor.seen.clear()
+    with watched() as seen:
+        for _ in range(5):
+            assert (await call(agent, tenant, jwt)).status_code == 200
+    assert seen == Counter()
+    assert vendor.seen == {"tools/call": 5}
+    after = audit.stats()
+    assert after.rows - before.rows == 5 * rows, "one row, and before a writing call one more that says it began"
+    assert after.batches - before.batches == 5 * rows, "each is a commit of its own when nobody else waits"
+
+
+async def test_a_read_that_was_asked_before_costs_its_row_only(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
+) -> None:
+    await warmed(agent.cli(jwt, "fake_list", {"site": "hq"}))
+    audit = runtime.current().audit
+    before = audit.stats()
+    vendor.seen.clear()
+    with watched() as seen:
+        for _ in range(5):
+            assert (await agent.cli(jwt, "fake_list", {"site": "hq"})).headers["X-Cache"] == "HIT"
+    assert seen == Counter()
+    assert vendor.seen == {}
+    assert audit.stats().rows - before.rows == 5
+
+
+async def test_many_warm_calls_at_once_share_commits(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:
+    calls = 40
+    await warmed(agent.call(tenant.agent_key, "fake_list"))
+    audit = runtime.current().audit
+    before = audit.stats()
+    with watched() as seen:
+        answers = await asyncio.gather(*(agent.call(tenant.agent_key, "fake_list") for _ in range(calls)))
+    assert {answer.status_code for answer in answers} == {200}
+    # More connections to the vendor are opened, which is the transport's business; nothing else may happen.
+    assert seen == Counter()
+    after = audit.stats()
+    assert after.rows - before.rows == calls
+    assert after.batches - before.batches < calls
+
+
+async def test_the_watch_sees_what_a_cold_call_does(agent: Agent, tenant: Tenant) -> None:
+    with watched() as seen:
+        await warmed(agent.call(tenant.agent_key, "fake_list"))
+        await sync_to_async(int)()
+    assert set(seen) == KINDS
+
+
+async def test_a_changed_caller_is_cold_once(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:
+    await warmed(agent.call(tenant.agent_key, "fake_list"))
+    runtime.current().store.bump_epochs([epochs.subject(tenant.client.subject)])
+    with watched() as cold:
+        await warmed(agent.call(tenant.agent_key, "fake_list"))
+    with watched() as warm:
+        await agent.call(tenant.agent_key, "fake_list")
+    assert cold["query"] > 0
+    assert warm == Counter()

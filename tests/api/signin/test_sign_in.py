@@ -1,0 +1,214 @@
+"""Signing in against a real provider in a process of its own: the walk, and every way to bend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from django.test import Client as Browser
+
+from orgs.models import Identity, User
+from orgs.services.identities import person_for_identity
+from orgs.signin import backend, provider
+from tests.factories.cast import Cast
+from tests.vendors.servers import DemoIdentityProvider
+
+pytest_plugins = ("tests.vendors.fixtures",)
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture
+def idp(demo_identity_provider: DemoIdentityProvider, settings: Any) -> Iterator[DemoIdentityProvider]:
+    """The provider, configured as ours."""
+    settings.OIDC_OP_DISCOVERY_URL = demo_identity_provider.discovery_url
+    settings.OIDC_RP_CLIENT_ID = demo_identity_provider.client_id
+    settings.OIDC_RP_CLIENT_SECRET = demo_identity_provider.client_secret
+    provider.forget()
+    yield demo_identity_provider
+    provider.forget()
+
+
+def start(browser: Browser, target: str = "/profile") -> str:
+    """The provider's address that the browser is sent to."""
+    answer = browser.get("/oidc/authenticate/", {"next": target})
+    assert answer.status_code == 302
+    return str(answer["Location"])
+
+
+def log_in(address: str, email: str, **form: str) -> str:
+    """The callback that the provider sends the browser back to."""
+    answer = httpx.post(address, data={"sub": email, **form})
+    assert answer.status_code == 302
+    return answer.headers["Location"].removeprefix("http://testserver")
+
+
+def test_the_walk_makes_a_person_and_goes_where_it_was_asked_to(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    address = start(browser)
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+    assert asked["code_challenge_method"] == "S256"
+    assert {"state", "nonce", "code_challenge"} <= set(asked)
+    answer = browser.get(log_in(address, "Ana@Example.com", name="Ana"))
+    assert (answer.status_code, answer["Location"]) == (302, "/profile")
+    assert browser.get("/profile").status_code == 200
+    identity = Identity.objects.get(issuer=idp.issuer, sub="ana@example.com")
+    assert (identity.user.name, identity.user.email) == ("Ana", "ana@example.com")
+
+
+def test_a_session_ends_with_its_person(db: None) -> None:
+    person, browser = User.objects.create_user(email="ana@example.com"), Browser()
+    browser.force_login(person)
+    assert browser.get("/profile").status_code == 200
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    assert browser.get("/profile")["Location"].startswith("/signin")
+
+
+def test_a_second_sign_in_is_the_same_person(db: None, idp: DemoIdentityProvider) -> None:
+    for _ in range(2):
+        browser = Browser()
+        browser.get(log_in(start(browser), "bo@example.com"))
+    assert User.objects.filter(email="bo@example.com").count() == 1
+
+
+def test_the_session_changes_its_key(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    address = start(browser)
+    before = browser.session.session_key
+    browser.get(log_in(address, "ana@example.com"))
+    assert browser.session.session_key != before
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/x", "javascript:alert(1)"])
+def test_next_never_leaves_the_site(db: None, idp: DemoIdentityProvider, target: str) -> None:
+    browser = Browser()
+    answer = browser.get(log_in(start(browser, target), "ana@example.com"))
+    assert answer["Location"] == "/"
+    page = browser.get("/signin", {"next": target})
+    assert page["Location"] == "/"
+
+
+def test_a_callback_in_another_browser_is_refused(db: None, idp: DemoIdentityProvider) -> None:
+    callback = log_in(start(Browser()), "ana@example.com")
+    other = Browser()
+    start(other)
+    assert other.get(callback).status_code == 400
+    assert Browser().get(callback)["Location"].startswith("/signin?failed=")
+    assert not Identity.objects.exists()
+
+
+def test_a_callback_works_once(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    callback = log_in(start(browser), "ana@example.com")
+    assert browser.get(callback).status_code == 302
+    assert browser.get(callback).status_code == 400
+
+
+def test_a_forged_state_or_code_signs_nobody_in(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    callback = log_in(start(browser), "ana@example.com")
+    state = parse_qs(urlsplit(callback).query)["state"][0]
+    assert browser.get("/oidc/callback/", {"code": "x", "state": "forged"}).status_code == 400
+    assert browser.get("/oidc/callback/", {"code": "forged", "state": state})["Location"] == "/signin?failed=1"
+    assert not Identity.objects.exists()
+
+
+def test_saying_no_is_said_back(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    answer = browser.get(log_in(start(browser), "", action="deny"))
+    assert answer["Location"] == "/signin?failed=denied"
+    assert "You chose not to sign in" in browser.get("/signin?failed=denied").content.decode()
+
+
+def test_a_provider_that_is_away_is_said_without_a_loop(db: None, settings: Any) -> None:
+    settings.OIDC_OP_DISCOVERY_URL = "http://127.0.0.1:9/.well-known/openid-configuration"
+    provider.forget()
+    answer = Browser().get("/oidc/authenticate/")
+    assert answer["Location"] == "/signin?failed=unreachable"
+    assert Browser().get(answer["Location"]).status_code == 200
+
+
+def test_a_provider_that_speaks_for_another_issuer_is_not_believed(
+    db: None, idp: DemoIdentityProvider, settings: Any
+) -> None:
+    settings.OIDC_OP_DISCOVERY_URL = idp.discovery_url.replace("127.0.0.1", "localhost")
+    provider.forget()
+    with pytest.raises(provider.ProviderUnavailable, match="another issuer"):
+        provider.current()
+
+
+@pytest.fixture
+def token(idp: DemoIdentityProvider, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Good claims, and a key of ours in place of the provider's."""
+    monkeypatch.setattr(provider, "signing_key", lambda known, text: KEY.public_key())
+    now = 1_900_000_000
+    return {
+        "iss": idp.issuer,
+        "sub": "ana",
+        "aud": idp.client_id,
+        "iat": now - 10**9,
+        "exp": now + 10**9,
+        "nonce": "n-1",
+    }
+
+
+def verify(claims: dict[str, Any], *, nonce: str | None = "n-1", algorithm: str = "RS256") -> dict[str, Any]:
+    key: Any = KEY if algorithm == "RS256" else "x" * 32
+    return backend.IdentityBackend().verify_token(jwt.encode(claims, key, algorithm), nonce=nonce)
+
+
+def test_a_good_id_token_is_taken(token: dict[str, Any]) -> None:
+    assert verify(token)["sub"] == "ana"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aud": "another-client"},
+        {"iss": "https://other.example"},
+        {"exp": 1},
+        {"nonce": "other"},
+        {"nonce": None},
+        {"azp": "another-client"},
+        {"sub": None},
+        {"aud": ["x"]},
+    ],
+    ids=str,
+)
+def test_a_bent_id_token_is_refused(token: dict[str, Any], change: dict[str, Any]) -> None:
+    bent = {name: value for name, value in {**token, **change}.items() if value is not None}
+    with pytest.raises(Exception, match=r".") as refused:
+        verify(bent)
+    assert isinstance(refused.value, jwt.InvalidTokenError | backend.SuspiciousOperation)
+
+
+def test_a_session_without_a_nonce_takes_no_token(token: dict[str, Any]) -> None:
+    with pytest.raises(backend.SuspiciousOperation):
+        verify(token, nonce=None)
+
+
+def test_a_shared_secret_signs_nothing(token: dict[str, Any]) -> None:
+    with pytest.raises(jwt.InvalidAlgorithmError):
+        verify(token, algorithm="HS256")
+
+
+def person(sub: str, **claims: Any) -> User:
+    return person_for_identity(issuer="https://idp.example", sub=sub, claims={"sub": sub, **claims})
+
+
+def test_an_address_links_only_when_it_is_verified_and_free(cast: Cast) -> None:
+    made_by_an_operator = User.objects.create_user(email="new@example.com")
+    assert person("x-1", email="new@example.com", email_verified=False) != made_by_an_operator
+    assert person("x-2", email="new@example.com", email_verified="true") != made_by_an_operator
+    assert person("x-3", email="NEW@example.com", email_verified=True) == made_by_an_operator
+    # The owner has an identity already: another subject with the same address is another person.
+    assert person("x-4", email="owner@example.com", email_verified=True) != cast.user("owner")
+
+
+def test_names_that_break_our_rules_are_left_out(db: None) -> None:
+    user = person("x-5", email="a@example.com", given_name="A\u202eB", family_name="Ok")
+    assert (user.first_name, user.last_name) == ("", "Ok")

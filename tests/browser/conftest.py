@@ -1,0 +1,144 @@
+"""The whole service as `make run` starts it, and a Chromium whose pages must stay free of errors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+
+from tests.e2e.started import Started, started
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Runs before any script of the page: a blocked resource is an event, not always a console line.
+COLLECT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`CSP ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """The service with its demo vendor and its demo identity provider."""
+    with started(tmp_path_factory.mktemp("browser")) as start:
+        start.wait_ready()
+        yield start
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium."""
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    assert path is not None, "Chromium is needed: apt-get install chromium, or name it: CHROMIUM=..."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Watch:
+    """Everything that went wrong in a page. Refusals that a test asked for (a 422 answer) are no fault of the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.problems: list[str] = []
+        self._refused: set[str] = set()
+        page.on("response", self._note_answer)
+        page.on("console", self._note_line)
+        page.on("pageerror", lambda error: self.problems.append(f"{page.url}: {error}"))
+
+    def _note_answer(self, response: Response) -> None:
+        if response.status >= 400 and response.request.is_navigation_request():
+            self._refused.add(response.url)
+        elif response.status >= 400:
+            self.problems.append(f"{response.status} {response.url}")
+
+    def _note_line(self, line: ConsoleMessage) -> None:
+        is_refusal = line.text.startswith("Failed to load resource") and line.location["url"] in self._refused
+        if line.type in {"error", "warning"} and not is_refusal:
+            self.problems.append(f"{line.location['url']}: {line.text}")
+
+
+class Visitor:
+    """A person with a browser of their own; `page` is where they are."""
+
+    def __init__(self, page: Page, watch: Watch, service: Started) -> None:
+        self.page = page
+        self.watch = watch
+        self.ready = service.ready()
+        self.base: str = self.ready["base_url"]
+
+    def open(self, path: str) -> Page:
+        """The page at a path of the service."""
+        self.page.goto(f"{self.base}{path}")
+        return self.page
+
+    def sign_in(self, email: str = "", name: str = "Nina Novak") -> Page:
+        """Signed in as a person that nobody has seen, or as `email`."""
+        self.open("/signin")
+        self.page.get_by_role("link", name="Continue with").click()
+        self.page.get_by_label("E-mail address").fill(email or f"{uuid.uuid4().hex[:10]}@demo.example")
+        self.page.get_by_label("Name").fill(name)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(f"{self.base}/**")
+        return self.page
+
+    def sign_in_owner(self) -> str:
+        """Signed in as the demo's owner; the path of the demo organization."""
+        self.sign_in(self.ready["owner_email"], "Demo Owner")
+        return f"/orgs/{self.ready['org_id']}"
+
+    def found_organization(self, name: str = "Nordwind") -> str:
+        """A new person with a new organization; its path."""
+        self.sign_in()
+        self.page.get_by_label("Organization name").fill(name)
+        self.page.get_by_role("button", name="Create organization").click()
+        self.page.wait_for_url(f"{self.base}/orgs/*")
+        return self.page.url.removeprefix(self.base)
+
+    def connect_acme(self, org: str, key: str = "demo-browser-tests-0001") -> None:
+        """The demo vendor's form, sent with `key`."""
+        self.open(f"{org}/connections/acme")
+        self.page.get_by_label("API key").fill(key)
+        self.page.get_by_role("button", name="Connect").click()
+        self.page.wait_for_load_state()
+
+    def create_account(self, org: str, name: str) -> None:
+        """The form for a service account, sent."""
+        self.open(f"{org}/service-accounts")
+        self.page.get_by_label("Name").fill(name)
+        self.page.get_by_role("button", name="Create service account").click()
+        self.page.wait_for_load_state()
+
+    def call_tool(self, key: str, tool: str = "acme_whoami") -> httpx.Response:
+        """One call with an agent key, from outside the browser."""
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+        body["params"] = {"name": tool, "arguments": {}}
+        headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
+        return httpx.post(self.ready["mcp_url"], json=body, headers=headers, timeout=20)
+
+
+@pytest.fixture
+def visitor(service: Started, chromium: Browser, tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
+    """Makes visitors. When the test ends, none of their pages may have reported a fault."""
+    made: list[Visitor] = []
+
+    def make(**options: Any) -> Visitor:
+        given: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "accept_downloads": True, **options}
+        context = chromium.new_context(**given)
+        context.add_init_script(COLLECT_VIOLATIONS)
+        context.set_default_timeout(15_000)
+        page = context.new_page()
+        made.append(Visitor(page, Watch(page), service))
+        return made[-1]
+
+    yield make
+    problems = [problem for each in made for problem in each.watch.problems]
+    for each in made:
+        each.page.context.close()
+    assert not problems, problems

@@ -1,0 +1,355 @@
+"""The pages as people use them: by mouse, by keyboard, without scripts, in both themes and on a small screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import Visitor
+
+NewVisitor = Callable[..., Visitor]
+ONCE = "This is the only time the complete secret is shown."
+SERIOUS = {"serious", "critical"}
+
+
+def faults(page: Page) -> list[str]:
+    """What axe calls serious or critical on the page as it is."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{page.url} {each['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for each in found
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
+
+
+def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
+    someone = visitor()
+    page = someone.open("/")
+    page.get_by_role("main").get_by_role("link", name="Sign in").click()
+    org = someone.found_organization("Nordwind")
+    expect(page.get_by_role("status").filter(has_text="Nordwind is ready")).to_be_visible()
+    expect(page.get_by_role("heading", name="Get started 0 of 3 done")).to_be_visible()
+
+    someone.connect_acme(org, "a-wrong-key")
+    expect(page.get_by_role("alert")).to_contain_text("The vendor rejected these credentials. Nothing was stored.")
+    expect(page.get_by_label("API key")).to_have_value("")
+    someone.open(f"{org}/connections")
+    expect(page.get_by_role("heading", name="Choose a vendor to connect")).to_be_visible()
+
+    someone.connect_acme(org)
+    expect(page.get_by_role("status").filter(has_text="It accepted the credentials.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Connected 1")).to_be_visible()
+
+    someone.create_account(org, "Triage bot")
+    page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Create key for Triage bot").click()
+    page.get_by_role("button", name="Create key").click()
+    key = page.get_by_label("Agent key", exact=True).input_value()
+    assert someone.call_tool(key).status_code == 200
+
+    someone.open(f"{org}/audit")
+    row = page.get_by_role("row").filter(has_text="acme_whoami")
+    expect(row).to_contain_text("Triage bot")
+    expect(row).to_contain_text("success")
+    row.locator("summary").click()
+    expect(row.get_by_text("Request ID")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(row.get_by_text("Request ID")).to_be_hidden()
+    someone.open(org)
+    expect(page.get_by_role("heading", name="Get started")).to_have_count(0)
+    expect(page.get_by_role("img", name="Calls per day: 1 in 14 days.")).to_be_visible()
+
+
+def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
+    someone = visitor(permissions=["clipboard-read", "clipboard-write"])
+    org = someone.found_organization()
+    page = someone.page
+    someone.create_account(org, "Night shift")
+    dialog = page.get_by_role("dialog", name="Client secret of Night shift")
+    expect(dialog).to_contain_text(ONCE)
+    secret = dialog.get_by_label("Client secret", exact=True).input_value()
+    client_id = dialog.get_by_label("Client ID", exact=True).input_value()
+    assert f"-d client_secret={secret}" in dialog.locator("[data-fill]").inner_text()
+
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    page.mouse.click(5, 5)
+    expect(dialog).to_be_visible()
+    assert page.evaluate("document.querySelector('dialog').matches(':modal')")
+
+    dialog.get_by_role("button", name="Copy Client secret").click()
+    expect(dialog.get_by_role("button", name="Copied Client secret")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download .env").click()
+    download.value.save_as(tmp_path / "saved.env")
+    lines = [f"GATEWAY_CLIENT_ID={client_id}", f"GATEWAY_CLIENT_SECRET={secret}"]
+    assert (tmp_path / "saved.env").read_text().splitlines() == lines
+    assert secret not in page.url
+    assert secret not in str(page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)"))
+
+    page.reload()  # sends the same form again
+    expect(page.get_by_role("status").filter(has_text="That form was already sent.")).to_be_visible()
+    expect(page.get_by_role("heading", name="1 account")).to_be_visible()
+    assert secret not in page.content()
+    page.go_back()
+    assert secret not in page.content()
+
+
+def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
+    someone = visitor()
+    org = someone.found_organization()
+    someone.connect_acme(org)
+    someone.create_account(org, "Patch report")
+    page = someone.page
+    page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Create key for Patch report").click()
+    page.get_by_role("button", name="Create key").click()
+    old = page.get_by_label("Agent key", exact=True).input_value()
+    assert someone.call_tool(old).status_code == 200
+    page.get_by_role("link", name="I have saved it").click()
+
+    page.get_by_role("link", name="Rotate key of Patch report").click()
+    expect(page.get_by_text("stops working immediately")).to_be_visible()
+    rotate = page.get_by_role("button", name="Rotate key")
+    name = page.get_by_label("Used within the last day.")
+    expect(name).to_be_visible()
+    expect(rotate).to_be_disabled()
+    name.fill("patch report")
+    expect(rotate).to_be_disabled()
+    name.fill("Patch report")
+    rotate.click()
+    expect(page.get_by_role("dialog")).to_contain_text("The previous key stopped working just now.")
+    new = page.get_by_label("Agent key", exact=True).input_value()
+    assert new != old
+    assert someone.call_tool(old).status_code == 401
+    assert someone.call_tool(new).status_code == 200
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
+    someone = visitor(color_scheme=scheme)
+    page, found = someone.page, []
+    for path in ("/", "/signin?next=/profile&failed=unreachable", "/nothing-here"):
+        found += faults(someone.open(path))
+    assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
+    empty = someone.found_organization()
+    found += faults(page)
+    for path in ("/service-accounts", "/audit", "/connections", "/setup"):
+        found += faults(someone.open(f"{empty}{path}"))
+    someone.connect_acme(empty, "a-wrong-key")
+    found += faults(page)
+    someone.open("/welcome").get_by_role("button", name="Create organization").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    found += faults(page)
+    page.get_by_role("navigation").or_(page.locator(".switcher > summary")).first.click()
+    found += faults(page)
+
+    someone.connect_acme(empty)
+    found += faults(page)
+    someone.create_account(empty, "Night shift")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    found += faults(page)
+    page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Create key").click()
+    found += faults(page)
+    page.get_by_role("button", name="Create key").click()
+    found += faults(page)
+    key = page.get_by_label("Agent key", exact=True).input_value()
+    for tool in ("acme_whoami", "acme_fail", "acme_unknown"):
+        someone.call_tool(key, tool)
+    page.get_by_role("link", name="I have saved it").click()
+    for label in ("Rotate key of", "Revoke key of", "Delete"):
+        page.get_by_role("link", name=label).click()
+        found += faults(page)
+        page.get_by_role("link", name="All service accounts").click()
+    for path in ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit"):
+        found += faults(someone.open(f"{empty}{path}"))
+    page.locator(".row-details > summary").first.click()
+    found += faults(page)
+    found += faults(someone.open(f"{empty}/audit?status=error&tool=nothing"))
+    found += faults(someone.open("/profile"))
+    assert not found, "\n".join(found)
+
+
+def tab_to(page: Page, name: str) -> None:
+    """The focus is on the link, button or field of that name, reached by the Tab key alone, and one can see it."""
+    named = """(name) => {
+      const it = document.activeElement;
+      const label = it.labels?.length ? it.labels[0].innerText : it.textContent;
+      return label.trim().startsWith(name) ? getComputedStyle(it).outlineStyle : "";
+    }"""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if outline := page.evaluate(named, name):
+            assert outline != "none", name
+            return
+    raise AssertionError(f"no way to {name!r} by keyboard")
+
+
+def test_by_keyboard_alone(visitor: NewVisitor) -> None:
+    someone = visitor()
+    page = someone.sign_in()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    tab_to(page, "Organization name")
+    page.keyboard.type("Keyboard")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/orgs/*")
+    tab_to(page, "Create a service account")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/service-accounts")
+    tab_to(page, "Name")
+    page.keyboard.type("Typed bot")
+    tab_to(page, "Create service account")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Client secret of Typed bot")
+    expect(dialog).to_be_visible()
+    assert page.evaluate("document.querySelector('dialog').contains(document.activeElement)")
+    tab_to(page, "I have saved it")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row").filter(has_text="Typed bot")).to_be_visible()
+
+    tab_to(page, "My setup")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/setup")
+    tab_to(page, "Claude Code")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Claude Code (agent key)")).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.get_by_role("tabpanel")).to_contain_text("grant_type=client_credentials")
+    page.reload()
+    expect(page.get_by_role("tab", selected=True)).to_have_text("curl (plain JSON)")
+
+    page.keyboard.press("Tab")
+    tab_to(page, "Keyboard")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="New organization")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="New organization")).to_be_hidden()
+    assert page.evaluate("document.activeElement.matches('.switcher > summary')")
+
+
+def test_without_scripts(visitor: NewVisitor) -> None:
+    someone = visitor(java_script_enabled=False)
+    page = someone.page
+    org = someone.found_organization("Scriptless")
+    expect(page.get_by_role("row", name="Day Calls")).to_have_count(0)
+    page.get_by_text("View as table").click()
+    expect(page.get_by_role("row", name="Day Calls")).to_be_visible()
+    someone.connect_acme(org, "a-wrong-key")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was stored.")
+    someone.connect_acme(org)
+    expect(page.get_by_text("It accepted the credentials.")).to_be_visible()
+    someone.create_account(org, "Plain bot")
+    expect(page.get_by_text(ONCE)).to_be_visible()
+    assert page.get_by_label("Client secret", exact=True).input_value()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+    expect(page.get_by_role("button", name="Download .env")).to_have_count(0)
+    page.get_by_role("link", name="I have saved it").click()
+    expect(page.get_by_text(ONCE)).to_have_count(0)
+    page.get_by_role("link", name="Delete Plain bot").click()
+    page.get_by_role("button", name="Delete service account").click()
+    expect(page.get_by_text("Plain bot is deleted.")).to_be_visible()
+    someone.open(f"{org}/setup")
+    page.locator("summary", has_text="Codex").click()
+    expect(page.get_by_text("codex mcp add gateway")).to_be_visible()
+    expect(page.get_by_text("claude mcp add --transport http").first).to_be_hidden()
+    page.locator(".menu-right > summary").click()
+    page.get_by_role("button", name="Sign out").click()
+    someone.open("/profile")
+    expect(page.get_by_role("heading", name="Sign in to Gateway")).to_be_visible()
+
+
+def test_a_form_is_sent_once_and_says_what_it_waits_for(visitor: NewVisitor) -> None:
+    someone = visitor()
+    org = someone.found_organization()
+    page, sent = someone.page, []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "POST":
+            sent.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/connections/acme", hold)
+    someone.open(f"{org}/connections/acme")
+    page.get_by_label("API key").fill("demo-browser-tests-0001")
+    pressed_twice = """() => {
+      const button = document.querySelector("main form[data-busy] [type=submit]");
+      button.click();
+      const state = [button.getAttribute("aria-busy"), button.textContent];
+      button.click();
+      return state;
+    }"""
+    assert page.evaluate(pressed_twice) == ["true", "Validating with Acme RMM…"]
+    page.wait_for_timeout(300)
+    assert len(sent) == 1
+    sent[0].continue_()
+    expect(page.get_by_role("heading", name="Connected 1")).to_be_visible()
+
+
+def test_the_catalog_is_searched_while_typing(visitor: NewVisitor) -> None:
+    someone = visitor()
+    page = someone.open(f"{someone.found_organization()}/connections")
+    search = page.get_by_label("Search the catalog")
+    search.fill("acme")
+    expect(page.locator("#catalog-list li:visible")).to_have_count(1)
+    search.fill("nothing like it")
+    expect(page.get_by_text("No vendor matches.")).to_be_visible()
+    search.fill("")
+    expect(page.get_by_text("No vendor matches.")).to_be_hidden()
+
+
+def test_the_theme_is_chosen_and_kept(visitor: NewVisitor) -> None:
+    someone = visitor(color_scheme="light")
+    page = someone.open("/")
+    page.get_by_role("button", name="Switch between light and dark").click()
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.bsTheme") == "dark"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground == "rgb(13, 18, 20)"
+
+
+def test_the_health_table_renews_itself_while_people_look(visitor: NewVisitor) -> None:
+    someone = visitor()
+    someone.page.clock.install()
+    org = someone.sign_in_owner()
+    page = someone.open(f"{org}/health")
+    expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
+    for _ in range(2):
+        with page.expect_response(lambda answer: "/health?seen=" in answer.url) as renewed:
+            page.clock.run_for(31_000)
+        assert renewed.value.status == 200
+        expect(page.locator("#vendor-health")).to_have_count(1)
+    expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
+    page.context.clear_cookies()
+    page.clock.run_for(31_000)
+    page.wait_for_url("**/signin?next=**")
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -> None:
+    someone = visitor(viewport={"width": width, "height": 760})
+    for tool in ("acme_whoami", "acme_fail"):
+        someone.call_tool(someone.ready["agent_key"], tool)
+    someone.open("/")
+    wide = []
+    paths = ["/", "/signin", "/nothing-here"]
+    org = someone.sign_in_owner()
+    paths += ["/welcome", "/profile"]
+    paths += [
+        f"{org}{rest}"
+        for rest in ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit")
+    ]
+    for path in paths:
+        page = someone.open(path)
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(path)
+    assert not wide

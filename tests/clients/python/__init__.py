@@ -1,0 +1,1 @@
+"""Programs with one Python client each; those for another virtual environment are run with its interpreter."""

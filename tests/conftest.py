@@ -1,0 +1,60 @@
+"""Fixtures of the whole suite: two organizations with their people, and which back ends this run uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from oauth_ext.jwt import keys
+from tests.factories.cast import Cast, make_cast
+
+_IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def pytest_report_header() -> str:
+    """Say which database and store this run uses."""
+    return f"gateway back ends: {settings.TEST_BACKENDS}"
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Tests have the same names in every process, also where a case holds an identifier made a moment ago."""
+    if isinstance(val, str) and _IDENTIFIER.search(val):
+        return _IDENTIFIER.sub("some-id", val)
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _fresh_signing_keys() -> Iterator[None]:
+    """Signing keys are kept by the process for a while, and rows of one test are gone in the next."""
+    keys.forget()
+    yield
+    keys.forget()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The test database, which nobody holds on to at the end: a thread of a server may keep its session a moment."""
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    """Two organizations and their people, inside a transaction that is rolled back."""
+    return make_cast()
+
+
+@pytest.fixture
+def committed_cast(transactional_db: None) -> Cast:
+    """The same, committed: for code that reads from other threads or connections."""
+    return make_cast()

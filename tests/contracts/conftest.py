@@ -1,0 +1,3 @@
+"""The API's fixtures, for contracts about the API."""
+
+from tests.api.conftest import api, lapsed  # noqa: F401

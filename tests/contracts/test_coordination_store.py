@@ -1,0 +1,108 @@
+"""One contract for every coordination store: the file of one host, and Redis where the run has one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from gateway.coordination import redis_store
+from gateway.coordination.redis_store import RedisStore
+from gateway.coordination.rules import Rule
+from gateway.coordination.sqlite_store import SQLiteStore
+from gateway.coordination.store import CoordinationStore
+
+EXACT = Rule("exact", limit=5, window_s=900)
+LARGE = Rule("large", limit=500, window_s=3600)
+STORES = ["file", *(["redis"] if settings.REDIS_URL else [])]
+
+
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationStore]:
+    """Each store under test, empty."""
+    made: CoordinationStore
+    if request.param == "redis":
+        made = RedisStore(settings.REDIS_URL, lambda: uuid.uuid4().hex, prefix=f"contract-{uuid.uuid4().hex}:")
+    else:
+        made = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex)
+    yield made
+    await made.aclose()
+
+
+@pytest.mark.parametrize("rule", [EXACT, LARGE])
+async def test_admits_exactly_the_limit_and_says_when_to_come_back(store: CoordinationStore, rule: Rule) -> None:
+    answers = [await store.admit(rule, "anna", ()) for _ in range(rule.limit + 3)]
+    assert [answer.allowed for answer in answers] == [True] * rule.limit + [False] * 3
+    assert [answer.remaining for answer in answers[: rule.limit]] == list(range(rule.limit - 1, -1, -1))
+    assert all(0 < answer.retry_after_s <= rule.window_s * 61 // 60 + 1 for answer in answers[rule.limit :])
+    assert (await store.admit(rule, "bo", ())).allowed  # another key has a window of its own
+
+
+@pytest.mark.parametrize("rule", [EXACT, LARGE])
+async def test_parallel_hits_from_threads_and_tasks_share_one_window(store: CoordinationStore, rule: Rule) -> None:
+    admitted = itertools.count()
+    passed = []
+
+    def hammer() -> None:
+        for _ in range(rule.limit // 4 + 10):
+            if store.hit(rule, "anna").allowed:
+                passed.append(next(admitted))
+
+    threads = [threading.Thread(target=hammer) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    more = await asyncio.gather(*(store.admit(rule, "anna", ()) for _ in range(20)), return_exceptions=True)
+    await asyncio.to_thread(lambda: [thread.join() for thread in threads])
+    in_loop = sum(1 for answer in more if not isinstance(answer, BaseException) and answer.allowed)
+    assert len(passed) + in_loop == rule.limit
+
+
+async def test_epochs_come_with_the_admission_and_change_when_bumped(store: CoordinationStore) -> None:
+    names = ("subject:a", "org:1", "catalog")
+    assert (await store.admit(EXACT, "anna", names)).epochs == ("", "", "")
+    store.bump_epochs(["org:1"])
+    first = (await store.admit(EXACT, "anna", names)).epochs
+    assert first is not None
+    assert (first[0], first[2]) == ("", "")
+    assert first[1]
+    store.bump_epochs(["org:1", "catalog"])
+    second = await store.read_epochs(names)
+    assert second is not None
+    assert second[1] not in {"", first[1]}
+    assert second[2]
+
+
+async def test_epochs_are_read_even_when_the_window_is_full(store: CoordinationStore) -> None:
+    rule = Rule("one", limit=1, window_s=60)
+    await store.admit(rule, "anna", ())
+    store.bump_epochs(["subject:a"])
+    refused = await store.admit(rule, "anna", ("subject:a",))
+    assert not refused.allowed
+    assert refused.epochs is not None
+    assert refused.epochs[0]
+
+
+async def test_health_is_kept_until_it_is_too_old(store: CoordinationStore) -> None:
+    store.put_health("acme", b"state", ttl_s=60)
+    store.put_health("globex", b"old", ttl_s=1)
+    await asyncio.sleep(1.1)
+    assert dict(store.health(["acme", "globex", "never"])) == {"acme": b"state"}
+
+
+async def test_ping_answers(store: CoordinationStore) -> None:
+    store.ping()
+
+
+async def test_a_burst_waits_its_turn_and_is_no_outage(
+    store: CoordinationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)  # on a busy machine a single command may be late
+    rule = Rule("burst", limit=10_000, window_s=3600)
+    answers = await asyncio.gather(*(store.admit(rule, "anna", ("subject:a",)) for _ in range(500)))
+    assert sorted(answer.remaining for answer in answers) == list(range(9_500, 10_000))

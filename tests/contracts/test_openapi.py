@@ -1,0 +1,101 @@
+"""The OpenAPI document says what the routes are, and the routes answer as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client as Browser
+
+from gateway.site.api_docs import document
+from tests.contracts.test_routes import TABLE, World, cases, undone, world  # noqa: F401
+from tests.factories.cast import Cast
+
+
+def operations() -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (method.upper(), path): operation
+        for path, item in document()["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+
+
+def test_it_is_openapi_3_1_and_names_exactly_the_routes() -> None:
+    assert document()["openapi"] == "3.1.0"
+    assert set(operations()) == set(TABLE)
+
+
+def test_every_operation_has_its_own_name_and_says_what_it_needs() -> None:
+    found = operations()
+    names = [operation["operationId"] for operation in found.values()]
+    assert len(set(names)) == len(names)
+    for (method, path), operation in found.items():
+        assert operation["summary"]
+        assert operation["security"] == [{"session": []}]
+        assert {"401", "429"} <= set(operation["responses"])
+        assert str(TABLE[(method, path)].role or "Any signed-in person") in operation["description"]
+        in_path = set(re.findall(r"{(\w+)}", path))
+        assert {each["name"] for each in operation.get("parameters", [])} == in_path
+
+
+def test_nothing_in_it_is_for_us() -> None:
+    text = json.dumps(document())
+    assert "Spec:" not in text
+    assert "x-spec" not in text
+    assert not re.search(r"\bD\d+\b", text)
+
+
+def test_secrets_are_written_and_never_read() -> None:
+    schemas = document()["components"]["schemas"]
+    holders = {
+        name
+        for name, schema in schemas.items()
+        for member in schema.get("properties", {})
+        if "secret" in member.lower()
+    }
+    assert holders == {"CreatedOut", "FieldOut"}
+    assert "fields" not in schemas["KeyOut"]["properties"]
+
+
+@pytest.mark.parametrize(("method", "path", "row"), cases())
+def test_the_answer_has_the_documented_members(
+    world: World,  # noqa: F811
+    method: str,
+    path: str,
+    row: Any,
+) -> None:
+    answer = undone(lambda: world.send("owner", method, path, row.body))
+    documented = operations()[(method, path)]["responses"]
+    assert str(answer.status_code) in documented
+    if answer.status_code == 204:
+        assert answer.content == b""
+        return
+    schema = documented[str(answer.status_code)]["content"]["application/json"]["schema"]
+    assert_shape(json.loads(answer.content), schema)
+
+
+def assert_shape(found: Any, schema: dict[str, Any]) -> None:
+    """Members, no more and no less; arrays by their first element."""
+    if "$ref" in schema:
+        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if schema.get("type") == "array":
+        assert isinstance(found, list)
+        for each in found[:1]:
+            assert_shape(each, schema["items"])
+    elif "properties" in schema:
+        assert set(schema.get("required", ())) <= set(found) <= set(schema["properties"])
+
+
+def test_it_is_served_with_a_page_of_our_own(cast: Cast) -> None:
+    served = Browser().get("/api/schema")
+    assert (served.status_code, served["Content-Type"]) == (200, "application/json")
+    assert served.json() == json.loads(json.dumps(document()))
+    assert Browser().post("/api/schema").status_code == 405
+    page = cast.client("nobody").get("/docs/api")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "POST /api/orgs/{org_id}/invitations" in text
+    assert set(re.findall(r'(?:src|href)="(https?:)?//', text)) == set()

@@ -1,0 +1,261 @@
+"""Who may do what: every route and method of the API, tried by nine kinds of callers.
+
+The table is the specification's; the routes come from the URL configuration. One that is missing here fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client as Browser
+
+from credentials.scopes import CredentialScope
+from gateway.lib import clock
+from oauth_ext.models import AccessToken
+from orgs.models import Membership
+from orgs.services.invitations import create_invitation
+from tests.contracts.test_gates import NOT_GATED
+from tests.contracts.url_walk import api_addresses
+from tests.factories.cast import Cast
+from tests.factories.catalog import load_vendors
+from tests.factories.credentials import make_setting
+from tests.factories.tenant import Tenant, connect, make_tenant
+
+
+@dataclass(frozen=True)
+class Row:
+    """The least role (None: anybody signed in), what success answers, and a body that succeeds."""
+
+    role: str | None
+    success: int
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+ORG = "/api/orgs/{org_id}"
+MEMBER, TEAM, CLIENT = f"{ORG}/members/{{user_id}}", f"{ORG}/teams/{{team_id}}", f"{ORG}/service-clients/{{client_id}}"
+KEYS = f"{ORG}/credentials/{{vendor}}/keys"
+TOOLS = f"{ORG}/tool-access/{{vendor}}"
+FIELDS = {"apiKey": "some-key"}
+TABLE: dict[tuple[str, str], Row] = {
+    ("GET", "/api/vendors"): Row(None, 200),
+    ("GET", "/api/profile"): Row(None, 200),
+    ("PATCH", "/api/profile"): Row(None, 200, {"firstName": "Ana"}),
+    ("GET", "/api/orgs"): Row(None, 200),
+    ("POST", "/api/orgs"): Row(None, 201, {"name": "Initech"}),
+    ("GET", ORG): Row("member", 200),
+    ("PATCH", ORG): Row("owner", 200, {"name": "Acme 2"}),
+    ("DELETE", ORG): Row("owner", 204),
+    ("POST", f"{ORG}/redeem-code"): Row("owner", 422, {"code": "x"}),
+    ("PATCH", f"{ORG}/settings"): Row("owner", 200, {"defaultServerAccess": "all"}),
+    ("GET", f"{ORG}/members"): Row("member", 200),
+    ("DELETE", MEMBER): Row("admin", 204),
+    ("PATCH", f"{MEMBER}/role"): Row("owner", 200, {"role": "admin"}),
+    ("GET", f"{ORG}/invitations"): Row("admin", 200),
+    ("POST", f"{ORG}/invitations"): Row("admin", 201),
+    ("DELETE", f"{ORG}/invitations/{{invitation_id}}"): Row("admin", 204),
+    ("GET", f"{ORG}/server-access"): Row("admin", 200),
+    ("GET", f"{MEMBER}/server-access"): Row("member", 200),
+    ("PUT", f"{MEMBER}/server-access"): Row("admin", 200, {"vendors": ["acme"]}),
+    ("PUT", f"{MEMBER}/server-access/{{vendor}}"): Row("admin", 200),
+    ("DELETE", f"{MEMBER}/server-access/{{vendor}}"): Row("admin", 204),
+    ("PUT", f"{TEAM}/server-access/{{vendor}}"): Row("admin", 200),
+    ("DELETE", f"{TEAM}/server-access/{{vendor}}"): Row("admin", 204),
+    ("GET", f"{ORG}/credentials"): Row("member", 200),
+    ("POST", f"{ORG}/credentials/{{vendor}}"): Row("admin", 201, FIELDS),
+    ("DELETE", f"{ORG}/credentials/{{vendor}}"): Row("admin", 204),
+    ("GET", KEYS): Row("admin", 200),
+    ("POST", KEYS): Row("admin", 201, {"name": "New", "fields": FIELDS}),
+    ("PUT", f"{KEYS}/{{key_id}}"): Row("admin", 200, {"name": "Newer", "teamId": None}),
+    ("DELETE", f"{KEYS}/{{key_id}}"): Row("admin", 204),
+    ("GET", f"{TEAM}/credentials"): Row("admin", 200),
+    ("POST", f"{TEAM}/credentials/{{vendor}}"): Row("admin", 201, FIELDS),
+    ("DELETE", f"{TEAM}/credentials/{{vendor}}"): Row("admin", 204),
+    ("GET", f"{CLIENT}/credentials"): Row("admin", 200),
+    ("POST", f"{CLIENT}/credentials/{{vendor}}"): Row("admin", 201, FIELDS),
+    ("DELETE", f"{CLIENT}/credentials/{{vendor}}"): Row("admin", 204),
+    ("POST", f"{ORG}/teams"): Row("admin", 201, {"name": "New"}),
+    ("GET", f"{ORG}/teams"): Row("admin", 200),
+    ("PATCH", TEAM): Row("admin", 200, {"name": "Newer"}),
+    ("DELETE", TEAM): Row("owner", 204),
+    ("PUT", f"{TEAM}/members/{{user_id}}"): Row("admin", 200),
+    ("DELETE", f"{TEAM}/members/{{user_id}}"): Row("admin", 204),
+    ("POST", f"{ORG}/service-clients"): Row("admin", 201, {"name": "Robot"}),
+    ("GET", f"{ORG}/service-clients"): Row("admin", 200),
+    ("DELETE", CLIENT): Row("admin", 204),
+    ("POST", f"{CLIENT}/agent-key"): Row("admin", 201),
+    ("DELETE", f"{CLIENT}/agent-key"): Row("admin", 204),
+    ("GET", TOOLS): Row("admin", 200),
+    ("PUT", f"{TOOLS}/{{role}}"): Row("owner", 200, {"tools": ["a"]}),
+    ("DELETE", f"{TOOLS}/{{role}}"): Row("owner", 204),
+    ("GET", f"{TOOLS}/discover"): Row("admin", 502),
+    ("GET", f"{ORG}/vendor-health"): Row("member", 200),
+}
+RANK = {"member": 0, "admin": 1, "owner": 2}
+# The specification's "requires active subscription", and the entitlement of §4.8. Everything else works when lapsed.
+NEEDS_PLAN = {
+    ("POST", f"{ORG}/invitations"),
+    ("POST", f"{ORG}/credentials/{{vendor}}"),
+    ("POST", KEYS),
+    ("POST", f"{ORG}/teams"),
+    ("POST", f"{CLIENT}/agent-key"),
+}
+_addresses = itertools.count(1)
+
+
+def routes() -> set[tuple[str, str]]:
+    return {
+        (method, address.template)
+        for address in api_addresses()
+        if address.route not in NOT_GATED
+        for method in address.view.gates
+    }
+
+
+def test_the_table_names_every_route_and_no_other() -> None:
+    assert set(TABLE) == routes()
+
+
+@dataclass
+class World:
+    """Both organizations with one of everything that a path can name."""
+
+    cast: Cast
+    tenant: Tenant
+    ids: dict[str, str]
+    jwt: str
+
+    def send(self, who: str, method: str, path: str, body: dict[str, Any]) -> HttpResponse:
+        """As one of the nine."""
+        headers = {}
+        browser = Browser()
+        if who in {"service JWT", "expired JWT"}:
+            headers["Authorization"] = f"Bearer {self.jwt}"
+        elif who == "agent key":
+            headers["Authorization"] = f"Bearer {self.tenant.agent_key}"
+        elif who != "anonymous":
+            browser = self.cast.client(who)
+        if who == "expired JWT":
+            AccessToken.objects.update(expires=clock.now())
+        data = json.dumps(body) if body else ""
+        # The anonymous share one window per address, and this file alone would fill it.
+        address = f"10.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250}"
+        return browser.generic(  # type: ignore[return-value]
+            method, path.format(**self.ids), data, content_type="application/json", headers=headers, REMOTE_ADDR=address
+        )
+
+
+@pytest.fixture
+def world(cast: Cast) -> World:
+    load_vendors("acme")
+    setting = make_setting(cast)
+    owner = cast.user("owner")
+    tenant = make_tenant(cast.org, owner)
+    removed = Membership.objects.create(organization=cast.org, user=cast.user("stranger"), role="admin")
+    cast.people["removed member"] = cast.user("stranger")
+    removed.delete()
+    connect(cast.org, owner, "acme", apiKey="key")
+    key = setting.store(CredentialScope.NAMED_KEY)
+    setting.store(CredentialScope.TEAM)
+    setting.store(CredentialScope.SERVICE_CLIENT, service_client=tenant.client)
+    invitation = create_invitation(actor=owner, organization=cast.org)
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": tenant.client.client_id,
+        "client_secret": tenant.client_secret,
+        "scope": "mcp:all",
+    }
+    token = Browser().post("/oauth/token", urlencode(form), content_type="application/x-www-form-urlencoded")
+    ids = {
+        "org_id": str(cast.org.id),
+        "user_id": str(cast.user("member").id),
+        "team_id": str(setting.team.id),
+        "client_id": tenant.client.client_id,
+        "invitation_id": str(invitation.id),
+        "key_id": str(key.id),
+        "vendor": "acme",
+        "role": "member",
+    }
+    return World(cast, tenant, ids, token.json()["access_token"])
+
+
+def expected(row: Row, who: str) -> int:
+    """The status that the caller gets."""
+    if who in {"anonymous", "service JWT", "agent key", "expired JWT"}:
+        return 401
+    if row.role is None:
+        return row.success
+    if who in {"other_owner", "removed member"}:
+        return 404
+    return row.success if RANK[who] >= RANK[row.role] else 403
+
+
+def undone(work: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer to `work`, whose effects are rolled back."""
+    point = transaction.savepoint()
+    try:
+        return work()
+    finally:
+        transaction.savepoint_rollback(point)
+
+
+CALLERS = (
+    "anonymous",
+    "member",
+    "admin",
+    "owner",
+    "other_owner",
+    "removed member",
+    "service JWT",
+    "agent key",
+    "expired JWT",
+)
+
+
+def cases(*, naming: tuple[str, ...] = ()) -> list[Any]:
+    """Rows as parameters; `naming` keeps those whose path names one of these."""
+    return [
+        pytest.param(method, path, row, id=f"{method} {path.removeprefix('/api')}")
+        for (method, path), row in TABLE.items()
+        if not naming or any(f"{{{name}}}" in path for name in naming)
+    ]
+
+
+@pytest.mark.parametrize(("method", "path", "row"), cases())
+def test_every_caller_of_every_route(world: World, method: str, path: str, row: Row) -> None:
+    found = {who: undone(lambda who=who: world.send(who, method, path, row.body)) for who in CALLERS}  # type: ignore[misc]
+    assert {who: answer.status_code for who, answer in found.items()} == {who: expected(row, who) for who in CALLERS}
+    for who in CALLERS:
+        answer = found[who]
+        assert answer["Cache-Control"] == "no-store"
+        assert ("RateLimit" in answer) == (answer.status_code not in {401, 403, 404})
+        if answer.status_code == 401:
+            assert json.loads(answer.content)["error"] == "unauthenticated"
+
+
+@pytest.mark.parametrize(("method", "path", "row"), cases())
+@pytest.mark.usefixtures("lapsed")
+def test_what_a_lapsed_plan_stops(world: World, method: str, path: str, row: Row) -> None:
+    answer = undone(lambda: world.send("owner", method, path, row.body))
+    if (method, path) in NEEDS_PLAN:
+        assert (answer.status_code, json.loads(answer.content)["error"]) == (402, "subscription_required")
+    else:
+        assert answer.status_code == row.success
+
+
+OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id")
+
+
+@pytest.mark.parametrize(("method", "path", "row"), cases(naming=OWN_IDS))
+def test_ids_of_another_organization_lead_nowhere(world: World, method: str, path: str, row: Row) -> None:
+    """The other organization's owner puts our ids under their own organization."""
+    world.ids["org_id"] = str(world.cast.other_org.id)
+    answer = undone(lambda: world.send("other_owner", method, path, row.body))
+    assert (answer.status_code, json.loads(answer.content)["error"]) == (404, "not_found")

@@ -1,0 +1,179 @@
+"""The data of one deployment, all its own: a database made from a migrated template, and its keys in the store.
+
+The back ends are those of this run: SQLite and a file, or what DATABASE_URL and REDIS_URL name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+
+from tests.vendors.processes import PASSED_ON, ROOT
+
+PREPARATION_DEADLINE_S = 90.0
+_SQLITE = "sqlite:///"
+# Only the template is made with these: a deployment has secrets of its own.
+_THROW_AWAY = {
+    "GATEWAY_MODE": "embedded",
+    "DJANGO_SETTINGS_MODULE": "gateway.settings",
+    "SECRET_KEY": "for a template without a row: 0123456789abcdef",
+    "CREDENTIAL_KEYS": "template:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+}
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database that belongs to one test; `url` is what the service gets as DATABASE_URL."""
+
+    url: str
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file."""
+        return self.url.startswith(_SQLITE)
+
+    @property
+    def path(self) -> Path:
+        """The file of a SQLite database."""
+        return Path(self.url.removeprefix(_SQLITE))
+
+    @property
+    def name(self) -> str:
+        """The name of a PostgreSQL database."""
+        return urlsplit(self.url).path.lstrip("/")
+
+    def select(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of one query, read by a connection of our own."""
+        if self.is_sqlite:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=20)) as file:
+                return file.execute(sql).fetchall()
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(sql.encode()).fetchall()
+
+    def tables(self) -> list[str]:
+        """The name of every table."""
+        if self.is_sqlite:
+            rows = self.select("SELECT name FROM sqlite_master WHERE type = 'table'")
+        else:
+            rows = self.select("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        return sorted(str(name) for (name,) in rows)
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table."""
+        return {table: self.select(f'SELECT * FROM "{table}"') for table in self.tables()}
+
+    @contextlib.contextmanager
+    def out_of_reach(self) -> Iterator[None]:
+        """Nobody can write: a SQLite file is held by another writer, PostgreSQL ends its sessions and takes no more."""
+        if self.is_sqlite:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=20, isolation_level=None)) as holder:
+                holder.execute("BEGIN EXCLUSIVE")
+                yield
+                holder.execute("ROLLBACK")
+            return
+        with psycopg.connect(_server(self.url), autocommit=True) as server:
+            server.execute(f'ALTER DATABASE "{self.name}" WITH ALLOW_CONNECTIONS false'.encode())
+            try:
+                server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [self.name])
+                yield
+            finally:
+                server.execute(f'ALTER DATABASE "{self.name}" WITH ALLOW_CONNECTIONS true'.encode())
+
+
+class Template:
+    """An empty database with every table, from which others are copied."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._server_url = os.environ.get("DATABASE_URL", "")
+        if self._server_url and not self._server_url.startswith(_SQLITE):
+            self.database = Database(self._create())
+        else:
+            self.database = Database(f"{_SQLITE}{folder / 'template.sqlite3'}")
+        try:
+            self._migrate()
+        except BaseException:
+            self.remove()
+            raise
+
+    @contextlib.contextmanager
+    def copied(self, folder: Path) -> Iterator[Database]:
+        """A database of its own; PostgreSQL's is dropped at the end, SQLite's stays with its folder."""
+        if self.database.is_sqlite:
+            copy = Database(f"{_SQLITE}{folder / 'gateway.sqlite3'}")
+            shutil.copyfile(self.database.path, copy.path)
+            yield copy
+            return
+        copy = Database(self._create(self.database.name))
+        try:
+            yield copy
+        finally:
+            self._drop(copy)
+
+    def remove(self) -> None:
+        """The template is gone."""
+        if not self.database.is_sqlite:
+            self._drop(self.database)
+
+    def _migrate(self) -> None:
+        """By the program that prepares a start, so that this way is walked too."""
+        machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        subprocess.run(
+            [sys.executable, "-m", "gateway.supervisor.preparation"],
+            cwd=ROOT,
+            env={**machine, **_THROW_AWAY, "VAR": str(self._folder), "DATABASE_URL": self.database.url},
+            check=True,
+            capture_output=True,
+            timeout=PREPARATION_DEADLINE_S,
+        )
+        if self.database.is_sqlite:  # what is still in the log beside the file would not be copied with it
+            with contextlib.closing(sqlite3.connect(self.database.path)) as file:
+                file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _create(self, template: str = "") -> str:
+        name = f"gateway_e2e_{uuid.uuid4().hex[:12]}"
+        of = f' TEMPLATE "{template}"' if template else ""
+        with psycopg.connect(_server(self._server_url), autocommit=True) as server:
+            server.execute(f'CREATE DATABASE "{name}"{of}'.encode())
+        return urlsplit(self._server_url)._replace(path=f"/{name}").geturl()
+
+    @staticmethod
+    def _drop(database: Database) -> None:
+        with psycopg.connect(_server(database.url), autocommit=True) as server:
+            server.execute(f'DROP DATABASE IF EXISTS "{database.name}" WITH (FORCE)'.encode())
+
+
+def _server(url: str) -> str:
+    """The address of a database that every server has."""
+    return urlsplit(url)._replace(path="/postgres").geturl()
+
+
+@contextlib.contextmanager
+def store_variables() -> Iterator[Mapping[str, str]]:
+    """What points a deployment at the store of this run, under keys of its own that are gone at the end.
+
+    Without Redis there is nothing to say: the store is a file in the deployment's folder.
+    """
+    address = os.environ.get("REDIS_URL")
+    if not address:
+        yield {}
+        return
+    prefix = f"gateway-e2e-{uuid.uuid4().hex[:12]}:"
+    settings = "tests.e2e.deployment_settings"
+    yield {"REDIS_URL": address, "DJANGO_SETTINGS_MODULE": settings, "DEPLOYMENT_PREFIX": prefix}
+    with contextlib.closing(redis.Redis.from_url(address)) as client:
+        for key in client.scan_iter(f"{prefix}*"):
+            client.delete(key)

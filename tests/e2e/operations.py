@@ -1,0 +1,192 @@
+"""What an operator, or a page, does to a deployment: a program that runs services of the product by name.
+
+`python -m tests.e2e.operations` in the deployment's environment. Each line of standard input is
+`{"name", "arguments"}`, each line of standard output its `{"result"}` or `{"error"}`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.db import transaction  # noqa: E402
+
+from credentials.models import Credential  # noqa: E402
+from credentials.scopes import CredentialScope  # noqa: E402
+from credentials.selectors import connections, credential  # noqa: E402
+from credentials.services.connections import delete_credential, store_credential  # noqa: E402
+from gateway.catalog import registry, services  # noqa: E402
+from gateway.coordination import epochs  # noqa: E402
+from gateway.coordination import registry as coordination  # noqa: E402
+from oauth_ext.models import Client, ServiceClientGrant  # noqa: E402
+from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
+from oauth_ext.services import agent_keys, service_clients  # noqa: E402
+from orgs.models import Membership, Organization, ToolAllowlist, User  # noqa: E402
+from orgs.roles import Role  # noqa: E402
+from orgs.services import members, server_access  # noqa: E402
+from orgs.services.organizations import create_organization as create  # noqa: E402
+
+
+def load_catalog(text: str) -> None:
+    """The vendors of a catalog text are there."""
+    services.load_catalog(text, "the test's catalog")
+
+
+def create_organization(name: str) -> str:
+    """The id of a new organization with an owner of its own."""
+    owner = User.objects.create_user(email=f"{name.lower()}@example.com", display_name=f"Owner of {name}")
+    return str(create(actor=owner, name=name).id)
+
+
+def connect_vendor(org_id: str, vendor: str, fields: dict[str, str]) -> None:
+    """The organization has a credential for the vendor, which was not asked about it."""
+    known = registry.vendor_or_none(vendor)
+    assert known is not None, vendor
+    store_credential(
+        actor=_owner(org_id),
+        organization=_organization(org_id),
+        vendor=known,
+        scope=CredentialScope.ORGANIZATION,
+        fields=fields,
+    )
+
+
+def disconnect_vendor(org_id: str, vendor: str) -> None:
+    """The organization has no credential for the vendor."""
+    organization = _organization(org_id)
+    for row in connections(organization, vendor=vendor):
+        delete_credential(actor=_owner(org_id), credential=credential(organization, row.id))
+
+
+def create_service_account(org_id: str, name: str) -> dict[str, str]:
+    """A service account with an agent key: its `client_id`, `client_secret`, `agent_key` and `subject`."""
+    actor = _owner(org_id)
+    created = service_clients.create_service_client(actor=actor, organization=_organization(org_id), name=name)
+    minted = agent_keys.mint_agent_key(actor=actor, client=created.client)
+    return {
+        "client_id": created.client.client_id,
+        "client_secret": created.client_secret,
+        "agent_key": minted.agent_key,
+        "subject": created.client.subject,
+    }
+
+
+def rotate_agent_key(client_id: str) -> str:
+    """The new key."""
+    client = _client(client_id)
+    return agent_keys.mint_agent_key(actor=_owner(str(client.organization_id)), client=client).agent_key
+
+
+def revoke_agent_key(client_id: str) -> None:
+    """The service account has no key."""
+    client = _client(client_id)
+    agent_keys.revoke_agent_key(actor=_owner(str(client.organization_id)), client=client)
+
+
+def delete_service_client(client_id: str) -> None:
+    """The service account is gone."""
+    client = _client(client_id)
+    service_clients.delete_service_client(actor=_owner(str(client.organization_id)), client=client)
+
+
+@transaction.atomic
+def grant_vendors(client_id: str, vendors: list[str]) -> None:
+    """The service account may use exactly these vendors."""
+    client = _client(client_id)
+    ServiceClientGrant.objects.filter(client=client).delete()
+    ServiceClientGrant.objects.bulk_create(ServiceClientGrant(client=client, vendor=vendor) for vendor in vendors)
+    epochs.bump_on_commit(epochs.subject(client.subject))
+
+
+def add_member(org_id: str, email: str, vendors: list[str]) -> str:
+    """The id of a new person who is a member and may use these vendors."""
+    organization, owner = _organization(org_id), _owner(org_id)
+    user = User.objects.create_user(email=email, display_name=email)
+    members.add_member(actor=owner.as_actor(), organization=organization, user=user, role=Role.MEMBER)
+    server_access.replace_member_grants(actor=owner, organization=organization, user_id=user.pk, vendors=vendors)
+    return str(user.pk)
+
+
+@transaction.atomic
+def allow_tools(org_id: str, vendor: str, tools: list[str]) -> None:
+    """Members, and with them service accounts, may call exactly these tools of the vendor."""
+    ToolAllowlist.objects.update_or_create(
+        organization=_organization(org_id), vendor=vendor, role="member", defaults={"tools": tools}
+    )
+    epochs.bump_on_commit(epochs.organization(org_id))
+
+
+def bump_epoch(name: str) -> None:
+    """Every cache entry that depends on `name` is dead."""
+    coordination.current().bump_epochs([name])
+
+
+def sealed_credential() -> str:
+    """A piece of a stored credential as it lies in the database."""
+    return bytes(Credential.objects.latest("updated_at").sealed).hex()[:64]
+
+
+def session_with(value: str) -> str:
+    """The value, which some session holds now."""
+    session = import_module(settings.SESSION_ENGINE).SessionStore()
+    session["planted"] = value
+    session.save()
+    return value
+
+
+def _organization(org_id: str) -> Organization:
+    return Organization.objects.get(pk=org_id)
+
+
+def _owner(org_id: str) -> User:
+    return Membership.objects.select_related("user").get(organization_id=org_id, role="owner").user
+
+
+def _client(client_id: str) -> Client:
+    return service_client_of_any_organization(client_id)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    operation.__name__: operation
+    for operation in (
+        load_catalog,
+        create_organization,
+        connect_vendor,
+        disconnect_vendor,
+        create_service_account,
+        rotate_agent_key,
+        revoke_agent_key,
+        delete_service_client,
+        grant_vendors,
+        add_member,
+        allow_tools,
+        bump_epoch,
+        sealed_credential,
+        session_with,
+    )
+}
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer = {"result": OPERATIONS[asked["name"]](**asked["arguments"])}
+        except Exception as fault:
+            traceback.print_exc()
+            answer = {"error": f"{type(fault).__name__}: {fault}"}
+        print(json.dumps(answer), flush=True)  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Two web servers on the same data: what one process changes, the other refuses on its very next call.
+
+The changes are made by an operator's process. Both servers have answered the caller before, so both hold it in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from tests.e2e import agent
+from tests.e2e.agent import Account
+from tests.e2e.shared_gateway import Gateway
+from tests.vendors.processes import free_port
+
+pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
+
+
+@pytest.fixture(scope="module")
+def clients(gateway: Gateway) -> Iterator[list[httpx.Client]]:
+    """A client of the shared web server, and one of a second server beside it."""
+    with contextlib.ExitStack() as stack:
+        second = stack.enter_context(gateway.deployment.web(port=free_port()))
+        yield [stack.enter_context(web.client()) for web in (gateway.web, second)]
+
+
+class Caller:
+    """A service account that both servers know: `key` and `token` worked at both a moment ago."""
+
+    def __init__(self, clients: list[httpx.Client], account: Account) -> None:
+        self.clients, self.account = clients, account
+        self.key = account.agent_key
+        self.token = agent.access_token(clients[0], account)
+        for client in clients:
+            agent.result(agent.call(client, self.key, "acme_whoami"))
+            assert agent.cli(client, self.token, "acme", "whoami").status_code == 200
+
+    def mcp(self, tool: str, key: str | None = None) -> list[httpx.Response]:
+        """One call with the agent key at each server, the second server first."""
+        return [agent.call(client, key or self.key, tool) for client in reversed(self.clients)]
+
+    def cli(self, vendor: str, tool: str) -> list[httpx.Response]:
+        """One CLI call with the JWT at each server, the second server first."""
+        return [agent.cli(client, self.token, vendor, tool) for client in reversed(self.clients)]
+
+
+@pytest.fixture
+def new_caller(gateway: Gateway, clients: list[httpx.Client]) -> Callable[[], Caller]:
+    """Makes callers."""
+    return lambda: Caller(clients, gateway.new_account())
+
+
+def test_a_rotated_agent_key(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller = new_caller()
+    new_key = gateway.operator.run("rotate_agent_key", client_id=caller.account.client_id)
+    assert [answer.status_code for answer in caller.mcp("acme_whoami")] == [401, 401]
+    for answer in caller.mcp("acme_whoami", new_key):
+        agent.result(answer)
+    assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [200, 200], "tokens are no keys"
+
+
+def test_an_agent_key_revoked_on_the_command_line(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller, bystander = new_caller(), new_caller()
+    said = gateway.deployment.manage("revoke_agent_key", caller.account.client_id)
+    assert "no longer works" in said
+    for answer in caller.mcp("acme_whoami"):
+        assert answer.status_code == 401
+        assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+    for answer in bystander.mcp("acme_whoami"):
+        agent.result(answer)
+
+
+def test_a_deleted_service_account(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller = new_caller()
+    gateway.operator.run("delete_service_client", client_id=caller.account.client_id)
+    assert [answer.status_code for answer in caller.mcp("acme_whoami")] == [401, 401]
+    assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [401, 401]
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": caller.account.client_id,
+        "client_secret": caller.account.client_secret,
+    }
+    for client in caller.clients:
+        answer = client.post("/oauth/token", data=form)
+        assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+def test_a_grant_that_was_taken_away(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller = new_caller()
+    client_id = caller.account.client_id
+    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["acme", "time"])
+    for answer in caller.mcp("acme_whoami"):
+        agent.result(answer)
+    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["time"])
+    for answer in caller.mcp("acme_whoami"):
+        assert answer.json()["result"]["isError"] is True
+        assert "has no access to Acme RMM" in answer.json()["result"]["content"][0]["text"]
+    assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [403, 403]
+    assert [answer.status_code for answer in caller.cli("time", "get-current-time")] == [422, 422], "it wants a zone"
+    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["acme"])
+    for answer in caller.mcp("acme_whoami"):
+        agent.result(answer)
+
+
+def test_a_shorter_allowlist(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller, bystander = new_caller(), new_caller()
+    org_id = caller.account.org_id
+    gateway.operator.run("allow_tools", org_id=org_id, vendor="acme", tools=["acme_whoami", "acme_list_devices"])
+    for answer in caller.mcp("acme_list_devices"):
+        agent.result(answer)
+    gateway.operator.run("allow_tools", org_id=org_id, vendor="acme", tools=["acme_whoami"])
+    for answer in caller.mcp("acme_list_devices"):
+        assert answer.json()["result"]["isError"] is True
+        assert "allowlist" in answer.json()["result"]["content"][0]["text"]
+    assert [answer.status_code for answer in caller.cli("acme", "list-devices")] == [403, 403]
+    for answer in (*caller.mcp("acme_whoami"), *bystander.mcp("acme_list_devices")):
+        agent.result(answer)
+
+
+def test_a_vendor_that_was_disconnected(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller = new_caller()
+    gateway.operator.run("disconnect_vendor", org_id=caller.account.org_id, vendor="acme")
+    for answer in caller.mcp("acme_whoami"):
+        assert answer.json()["result"]["isError"] is True
+        assert "not connected" in answer.json()["result"]["content"][0]["text"]
+    assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [403, 403]
+
+
+def test_a_credential_that_was_replaced(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+    caller = new_caller()
+    before = {agent.result(answer)["structuredContent"]["key_fingerprint"] for answer in caller.mcp("acme_whoami")}
+    fields = {"apiKey": "demo-the-other-tenant-0001"}
+    gateway.operator.run("connect_vendor", org_id=caller.account.org_id, vendor="acme", fields=fields)
+    after = {agent.result(answer)["structuredContent"]["key_fingerprint"] for answer in caller.mcp("acme_whoami")}
+    assert len(before) == len(after) == 1
+    assert before != after
+
+
+async def test_a_small_hourly_limit_is_exact_over_both_servers(gateway: Gateway) -> None:
+    """Up to a hundred calls are kept as a log of moments; these servers have a limit of their own."""
+    hourly = {"TOOL_CALLS_PER_HOUR": "50", "WEB_PROCESSES": "2"}
+    with gateway.deployment.two_webs(**hourly) as webs:
+        await check_limit(gateway, [web.origin for web in webs], limit=50, calls=80)
+
+
+async def test_the_hourly_limit_is_exact_over_both_servers(gateway: Gateway, clients: list[httpx.Client]) -> None:
+    """Larger limits are counted per slice of the window: that of the shared servers is such a one."""
+    limit = int(gateway.deployment.environment["TOOL_CALLS_PER_HOUR"])
+    await check_limit(gateway, [str(client.base_url) for client in clients], limit=limit, calls=limit + 40)
+
+
+async def check_limit(gateway: Gateway, origins: list[str], *, limit: int, calls: int) -> None:
+    """Of so many calls at once over all servers exactly `limit` pass; the rest are refused, and noted sparingly."""
+    account, other = gateway.new_account(), gateway.new_account()
+    answers = await _calls_at_once(origins, account.agent_key, calls)
+    assert Counter(answer.status_code for answer in answers) == {200: limit, 429: calls - limit}
+    for answer in answers:
+        if answer.status_code == 429:
+            assert 1 <= int(answer.headers["Retry-After"]) <= 3600 + 60, "the window, and a slice of a larger limit"
+            assert answer.json()["error"] == "rate_limited"
+        else:
+            agent.result(answer)
+    for answer in await _calls_at_once(origins, other.agent_key, len(origins)):
+        agent.result(answer)
+    rows = gateway.deployment.database.select(
+        f"SELECT status, error_code FROM audit_requestauditentry WHERE user_id = '{account.subject}'"
+    )
+    assert Counter(rows)["success", ""] == limit
+    noted = Counter(rows)["denied", "rate_limited"]
+    assert 1 <= noted <= 2 * len(origins), "a refusal is noted once a minute by each server, not for each call"
+    assert len(rows) == limit + noted
+
+
+async def _calls_at_once(origins: list[str], key: str, calls: int) -> list[httpx.Response]:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "acme_whoami", "arguments": {}}}
+    bounds = httpx.Limits(max_connections=40)
+    async with httpx.AsyncClient(trust_env=False, timeout=30.0, limits=bounds, headers=agent.bearer(key)) as client:
+        addresses = [f"{origins[number % len(origins)]}/v1/mcp" for number in range(calls)]
+        return await asyncio.gather(*(client.post(address, json=body) for address in addresses))

@@ -1,0 +1,81 @@
+"""An organization with a connected vendor and a service account, as the hot path needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.services.connections import store_credential
+from gateway.catalog import registry
+from gateway.catalog.services import load_catalog
+from gateway.coordination import epochs
+from gateway.coordination import registry as registry_of_epochs
+from oauth_ext.models import Client
+from oauth_ext.services.agent_keys import mint_agent_key
+from oauth_ext.services.service_clients import create_service_client
+from orgs.models import Organization, ToolAllowlist, User
+
+CATALOG = """
+[[vendor]]
+slug = "{slug}"
+name = "{name}"
+url = "{url}"
+tool_prefix = "{prefix}"
+docs_url = "https://vendor.example/docs"
+timeout_seconds = {timeout_s}
+[[vendor.headers]]
+name = "X-Api-Key"
+value = "{{apiKey}}"
+[[vendor.fields]]
+name = "apiKey"
+label = "API key"
+secret = true
+required = true
+"""
+
+
+@dataclass
+class Tenant:
+    """`agent_key` and `client_secret` are the plain values."""
+
+    organization: Organization
+    owner: User
+    client: Client
+    client_secret: str
+    agent_key: str
+
+
+def load_vendor(url: str, *, slug: str = "fake", prefix: str | None = None, timeout_s: int = 5) -> None:
+    """Put a vendor into the catalog."""
+    text = CATALOG.format(slug=slug, name=slug.title(), url=url, prefix=prefix or slug, timeout_s=timeout_s)
+    load_catalog(text, "test catalog")
+
+
+def connect(organization: Organization, owner: User, slug: str = "fake", **fields: Any) -> Credential:
+    """Store an organization credential; by default the key that the fake vendor accepts."""
+    vendor = registry.vendor_or_none(slug)
+    assert vendor is not None
+    return store_credential(
+        actor=owner,
+        organization=organization,
+        vendor=vendor,
+        scope=CredentialScope.ORGANIZATION,
+        fields=fields or {"apiKey": "right-key"},
+    )
+
+
+def make_tenant(organization: Organization, owner: User, name: str = "build bot") -> Tenant:
+    """A service account with an agent key."""
+    created = create_service_client(actor=owner, organization=organization, name=name)
+    minted = mint_agent_key(actor=owner, client=created.client)
+    return Tenant(organization, owner, created.client, created.client_secret, minted.agent_key)
+
+
+def restrict_tools(organization: Organization, *tools: str, vendor: str = "fake", role: str = "member") -> None:
+    """Set an allowlist, seen by the next call in every process."""
+    ToolAllowlist.objects.update_or_create(
+        organization=organization, vendor=vendor, role=role, defaults={"tools": list(tools)}
+    )
+    registry_of_epochs.current().bump_epochs([epochs.organization(organization.id)])

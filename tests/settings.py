@@ -1,0 +1,48 @@
+"""The suite's settings: the same parts, with throw-away keys. `make test` chooses the back ends by environment."""
+
+import base64
+import os
+import tempfile
+
+_run = os.environ.setdefault("GATEWAY_TEST_VAR", tempfile.mkdtemp(prefix="gateway-test-"))
+os.environ.update(
+    GATEWAY_MODE="embedded",
+    SECRET_KEY="for the suite only: 0123456789abcdefghijklmnopqrstuvwxyz",
+    CREDENTIAL_KEYS="test-2:"
+    + base64.b64encode(bytes(range(32))).decode()
+    + ",test-1:"
+    + base64.b64encode(bytes(range(1, 33))).decode(),
+    BASE_URL="http://testserver",
+    VAR=_run,
+    OIDC_OP_DISCOVERY_URL="http://127.0.0.1:9/.well-known/openid-configuration",
+    OIDC_RP_CLIENT_ID="gateway",
+    OIDC_RP_CLIENT_SECRET="for-the-suite-only",
+    LOG_LEVEL=os.environ.get("LOG_LEVEL", "WARNING"),
+)
+for _name in (
+    "TOKEN_SIGNING_KEYS",
+    "VENDOR_CATALOG",
+    "VENDOR_TOOL_CONFIG",
+    "TRUSTED_PROXIES",
+    "ALLOWED_ORIGINS",
+    "ALLOWED_HOSTS",
+):
+    os.environ.pop(_name, None)
+
+from gateway.settings import *  # noqa: E402, F403
+from gateway.settings import DATABASES, REDIS_URL  # noqa: E402
+
+# Databases and stores of a machine are shared by all that run: ours carry the name of this run.
+_name = os.environ.setdefault("GATEWAY_TEST_RUN", str(os.getpid()))
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+_database = DATABASES["default"]
+_database["OPTIONS"].pop("pool", None)
+if _database["ENGINE"].endswith("sqlite3"):
+    _database["NAME"] = f"{_run}/unused.sqlite3"
+    _database["TEST"] = {"NAME": f"{_run}/test.sqlite3"}
+    _database["OPTIONS"]["init_command"] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA foreign_keys=ON;"
+else:
+    _database["TEST"] = {"NAME": f"gateway_test_{_name}"}
+COORDINATION_PREFIX = f"gateway-test-{_name}-{_worker}:"
+_store = "Redis" if REDIS_URL else "the in-process store"
+TEST_BACKENDS = f"{_database['ENGINE'].rsplit('.', 1)[1]} and {_store}"

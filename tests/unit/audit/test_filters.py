@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from audit.filters import Cursor, RequestFilters
+from gateway.lib.errors import Invalid
+
+
+def at(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+def refused_fields(query: dict[str, str]) -> set[str]:
+    with pytest.raises(Invalid) as refusal:
+        RequestFilters.parse(query)
+    return set(refusal.value.fields)
+
+
+def test_nothing_asked_means_everything() -> None:
+    assert RequestFilters.parse({}) == RequestFilters()
+    assert RequestFilters.parse({"vendor": "", "start": " ", "page": "9", "org_id": "x"}) == RequestFilters()
+
+
+def test_every_filter_is_read() -> None:
+    query = {
+        "user_id": "svc:o:c",
+        "vendor": "acme",
+        "tool": "acme_list",
+        "source": "cli",
+        "status": "denied",
+        "request_id": "r-1",
+        "start": "2026-01-01",
+        "end": "2026-01-31",
+    }
+    assert RequestFilters.parse(query) == RequestFilters(
+        user_id="svc:o:c",
+        vendor="acme",
+        tool="acme_list",
+        source="cli",
+        status="denied",
+        request_id="r-1",
+        start_at=at(2026, 1, 1),
+        end_before=at(2026, 2, 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "start_at", "end_before"),
+    [
+        ("2026-01-31", at(2026, 1, 31), at(2026, 2, 1)),
+        ("2026-01-31T08:00", at(2026, 1, 31, 8), at(2026, 1, 31, 8, 0, 0, 1000)),
+        ("2026-01-31T08:00:00Z", at(2026, 1, 31, 8), at(2026, 1, 31, 8, 0, 0, 1000)),
+        ("2026-01-31 10:00:00+02:00", at(2026, 1, 31, 8), at(2026, 1, 31, 8, 0, 0, 1000)),
+        ("2026-01-31T08:00:00.123Z", at(2026, 1, 31, 8, 0, 0, 123000), at(2026, 1, 31, 8, 0, 0, 124000)),
+        ("2026-01-31T08:00:00.123456Z", at(2026, 1, 31, 8, 0, 0, 123456), at(2026, 1, 31, 8, 0, 0, 124000)),
+    ],
+)
+def test_bounds_include_what_they_name(raw: str, start_at: datetime, end_before: datetime) -> None:
+    assert RequestFilters.parse({"start": raw}).start_at == start_at
+    assert RequestFilters.parse({"end": raw}).end_before == end_before
+    assert RequestFilters.parse({"start": raw, "end": raw}).start_at == start_at
+
+
+def test_the_last_day_of_the_calendar_is_a_day() -> None:
+    assert RequestFilters.parse({"end": "9999-12-31"}).end_before == datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "yesterday",
+        "2026-02-30",
+        "2026-1-1",
+        "20260101",
+        "2026-W01-1",
+        "1700000000",
+        "2026-01-01T25:00:00Z",
+        "2026-01-01T00:00:00 02:00",
+        "2026-01-01T00:00:00+99:00",
+        "0001-01-01T00:00:00+05:00",
+        "２０２６-01-01",
+        "-1",
+        "2026-01-01\n2026",
+        "2026-01-01T00:00:00Z; DROP TABLE",
+    ],
+)
+def test_bad_times_are_refused(raw: str) -> None:
+    assert refused_fields({"start": raw}) == {"start"}
+    assert refused_fields({"end": raw}) == {"end"}
+
+
+def test_a_start_after_the_end_is_refused() -> None:
+    assert refused_fields({"start": "2026-02-01", "end": "2026-01-31"}) == {"start"}
+
+
+@pytest.mark.parametrize("name", ["user_id", "vendor", "tool", "request_id"])
+@pytest.mark.parametrize("raw", ["a\x00b", "a\x1bb", "a\nb", "\ud800", "x" * 256])
+def test_texts_that_no_row_holds_are_refused(name: str, raw: str) -> None:
+    assert refused_fields({name: raw}) == {name}
+
+
+def test_all_wrong_fields_are_named_at_once() -> None:
+    assert refused_fields({"source": "web", "status": "fine", "start": "x", "tool": "\x00"}) == {
+        "source",
+        "status",
+        "start",
+        "tool",
+    }
+
+
+def test_a_cursor_comes_back_exactly() -> None:
+    cursor = Cursor(at(2026, 1, 31, 8, 0, 0, 123457), uuid.uuid4())
+    assert Cursor.parse(cursor.encode()) == cursor
+    assert Cursor.parse(Cursor(at(1970, 1, 1) + timedelta(microseconds=1), cursor.id).encode()).id == cursor.id
+
+
+@pytest.mark.parametrize(
+    "word", ["", "x", "1-2", f"-1-{'0' * 32}", f"{'9' * 17}-{'0' * 32}", f"1-{'G' * 32}", f"1-{'0' * 32}\n"]
+)
+def test_other_words_are_no_cursor(word: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        Cursor.parse(word)
+    assert set(refusal.value.fields) == {"before"}

@@ -1,0 +1,75 @@
+"""What a command line asks for, in which order it is measured, and how long that takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import targets
+from bench.plan import CONNECTIONS, DELAYED_CONNECTIONS, Plan, read_plan
+from bench.results import Place
+
+
+def plan(*arguments: str, **environ: str) -> Plan:
+    return read_plan(arguments, environ)
+
+
+def test_the_default_stays_under_four_minutes() -> None:
+    found = plan()
+    assert found.rounds == 3
+    assert found.estimated_s() < 240
+
+
+def test_the_default_measures_everything_that_was_asked_for() -> None:
+    found = plan()
+    assert {place.connections for place in found.places() if not place.delay_ms} == {1, 16, 64}
+    assert {targets.DIRECT, targets.PASS_THROUGH, targets.MCP_KEY, targets.MCP_JWT, targets.CLI} == set(found.targets)
+    assert targets.MCP_JWT not in found.targets_at(Place(50, 1))
+    assert {targets.DIRECT, targets.PASS_THROUGH, targets.MCP_KEY, targets.CLI} == set(found.targets_at(Place(50, 16)))
+
+
+def test_quick_is_quick() -> None:
+    assert plan("--quick").estimated_s() < 60
+    assert plan("--quick", "--rounds", "2").rounds == 2
+
+
+def test_rounds_are_interleaved_and_begin_with_another_target() -> None:
+    cells = list(plan("--targets", "direct,passthrough,cli", "--rounds", "3", "--no-delay").cells())
+    assert len(cells) == 3 * len(CONNECTIONS) * 3
+    first = [[name for number, place, name in cells if number == wanted and place == Place(0, 16)] for wanted in (0, 1)]
+    assert first[0] == [targets.DIRECT, targets.PASS_THROUGH, targets.CLI]
+    assert first[1] == [targets.PASS_THROUGH, targets.CLI, targets.DIRECT]
+    places = [place.connections for number, place, _ in cells if number == 0]
+    assert places == [count for count in CONNECTIONS for _ in range(3)]
+
+
+def test_targets_that_are_not_delayed_leave_an_empty_place() -> None:
+    cells = list(plan("--targets", "mcp-write", "--rounds", "1").cells())
+    assert [place for _, place, _ in cells] == [Place(0, count) for count in CONNECTIONS]
+    assert Place(50, DELAYED_CONNECTIONS[0]) in plan("--targets", "mcp-write").places()
+
+
+def test_make_bench_gives_options_by_environment() -> None:
+    found = plan("--rounds", "1", BENCH_OPTIONS="--targets 'direct, cli' --rounds 5 --form sse")
+    assert found.targets == (targets.DIRECT, targets.CLI)
+    assert (found.rounds, found.form) == (1, "sse")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--targets", "nginx"),
+        ("--targets", ""),
+        ("--rounds", "21"),
+        ("--rounds", "-1"),
+        ("--seconds", "31"),
+        ("--seconds", "0.01"),
+        ("--profile", "31"),
+        ("--form", "xml"),
+        ("--unknown",),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        plan(*arguments)
+    assert refusal.value.code == 2
+    assert "error:" in capsys.readouterr().err

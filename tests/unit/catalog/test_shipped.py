@@ -1,0 +1,131 @@
+"""The shipped catalog: every vendor is complete, unique and usable with sample values."""
+
+import base64
+from collections import Counter
+
+import pytest
+
+from gateway.catalog.fields import check_fields
+from gateway.catalog.parsing import decode_catalog, parse_catalog
+from gateway.catalog.registry import Catalog
+from gateway.catalog.shipped import shipped_files
+from gateway.catalog.templates import vendor_headers, vendor_url
+from gateway.catalog.vendor import Vendor
+
+VENDORS = [
+    vendor
+    for path in shipped_files()
+    for vendor in parse_catalog(decode_catalog(path.read_bytes(), path.name), path.name)
+]
+_HEADER_VENDORS = """
+    github linear stripe sentry atlassian pagerduty supabase neon cloudflare intercom monday airtable make zapier
+    render close telnyx apify tavily firecrawl exa ref context7
+"""
+HEADER_VENDORS = _HEADER_VENDORS.split()
+OPEN_VENDORS = ["microsoft-learn", "deepwiki", "aws-knowledge"]
+MSP_VENDORS = ["autotask", "datto-rmm", "itglue", "huntress", "pax8", "pandadoc"]
+
+
+def sample(vendor: Vendor) -> dict[str, str]:
+    """A value for every field of the vendor."""
+    values = {each.name: each.options[-1] if each.options else f"sample-{each.name}" for each in vendor.fields}
+    if "baseUrl" in values:
+        values["baseUrl"] = "https://tools.example.com"
+    return values
+
+
+@pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.slug)
+def vendor(request: pytest.FixtureRequest) -> Vendor:
+    shipped: Vendor = request.param
+    return shipped
+
+
+def test_the_vendors_we_promise_are_there() -> None:
+    assert {each.slug for each in VENDORS} == {*HEADER_VENDORS, *OPEN_VENDORS, *MSP_VENDORS, "intercom-eu"}
+
+
+def test_slugs_prefixes_and_names_are_unique_over_all_files() -> None:
+    for key in ("slug", "tool_prefix", "name"):
+        assert [value for value, times in Counter(getattr(each, key) for each in VENDORS).items() if times > 1] == []
+
+
+def test_every_vendor_is_routed_by_its_own_prefix(vendor: Vendor) -> None:
+    assert next(Catalog(VENDORS).prefixed(f"{vendor.tool_prefix}_tool")) == vendor
+
+
+def test_every_vendor_is_described(vendor: Vendor) -> None:
+    assert vendor.docs_url.startswith("https://")
+    assert vendor.category != "Other"
+    assert len(vendor.tool_prefix) <= 16  # names of 64 characters have to hold prefix and tool
+    assert not vendor.verified
+    for each in vendor.fields:
+        assert each.label != each.name
+        assert len(each.help) >= 20
+        assert each.help.endswith((".", "…"))
+        assert each.placeholder or each.options
+
+
+def test_every_vendor_takes_sample_fields_and_sends_every_value(vendor: Vendor) -> None:
+    fields = check_fields(vendor, sample(vendor))
+    headers = vendor_headers(vendor, fields)
+    url = vendor_url(vendor, fields)
+    assert len(headers) == len(vendor.headers)
+    sent = url + "".join(headers.values())
+    if authorization := headers.get("Authorization", "").removeprefix("Basic "):
+        sent += base64.b64decode(authorization).decode() if "{b64:" in vendor.headers[0].value else ""
+    assert [name for name, value in fields.items() if value not in sent] == []
+    assert "{" not in sent
+
+
+def test_secrets_stay_out_of_addresses(vendor: Vendor) -> None:
+    fields = sample(vendor)
+    url = vendor_url(vendor, fields)
+    assert url.startswith("https://")
+    assert [name for name in vendor.secret_fields if fields[name] in url] == []
+
+
+@pytest.mark.parametrize("slug", HEADER_VENDORS + MSP_VENDORS)
+def test_vendors_with_keys_hide_them(slug: str) -> None:
+    shipped = Catalog(VENDORS).by_slug[slug]
+    assert shipped.secret_fields
+    assert any(field.required for field in shipped.fields) == (slug != "context7")
+
+
+@pytest.mark.parametrize("slug", OPEN_VENDORS)
+def test_open_vendors_need_nothing(slug: str) -> None:
+    shipped = Catalog(VENDORS).by_slug[slug]
+    assert not shipped.fields
+    assert vendor_headers(shipped, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("slug", "fields", "header", "value"),
+    [
+        ("sentry", {"token": "t"}, "Authorization", "Sentry-Bearer t"),
+        ("pagerduty", {"token": "t"}, "Authorization", "Token token=t"),
+        ("atlassian", {"email": "a@b.c", "apiToken": "t"}, "Authorization", "Basic YUBiLmM6dA=="),
+        ("exa", {"apiKey": "k"}, "x-api-key", "k"),
+        ("ref", {"apiKey": "k"}, "x-ref-api-key", "k"),
+        ("close", {"apiKey": "k"}, "Close-Scope", "mcp.read"),
+        ("pandadoc", {"apiKey": "k"}, "Authorization", "API-Key k"),
+    ],
+)
+def test_headers_that_differ_from_bearer(slug: str, fields: dict[str, str], header: str, value: str) -> None:
+    assert vendor_headers(Catalog(VENDORS).by_slug[slug], fields)[header] == value
+
+
+@pytest.mark.parametrize(
+    ("slug", "fields", "url"),
+    [
+        ("make", {"token": "t", "zone": "eu2"}, "https://eu2.make.com/mcp"),
+        ("supabase", {"token": "t"}, "https://mcp.supabase.com/mcp?read_only=true"),
+        (
+            "supabase",
+            {"token": "t", "projectRef": "abc", "readOnly": "false"},
+            "https://mcp.supabase.com/mcp?project_ref=abc&read_only=false",
+        ),
+        ("context7", {}, "https://mcp.context7.com/mcp"),
+    ],
+)
+def test_addresses_that_depend_on_fields(slug: str, fields: dict[str, str], url: str) -> None:
+    assert vendor_url(Catalog(VENDORS).by_slug[slug], fields) == url

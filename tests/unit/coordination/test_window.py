@@ -1,0 +1,65 @@
+"""The window arithmetic, against a slow and obvious model."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.coordination.rules import Rule
+from gateway.coordination.window import LogState, RingState, take_from_log, take_from_ring
+
+SMALL = Rule("small", limit=3, window_s=60)
+LARGE = Rule("large", limit=150, window_s=60)
+gaps = st.lists(st.integers(min_value=0, max_value=40_000), max_size=60)
+
+
+def test_log_refuses_the_next_one_until_the_oldest_leaves() -> None:
+    state = LogState()
+    assert [take_from_log(state, SMALL, moment).allowed for moment in (0, 10, 20, 30)] == [True, True, True, False]
+    refused = take_from_log(state, SMALL, 59_999)
+    assert (refused.allowed, refused.retry_after_ms) == (False, 1)
+    assert take_from_log(state, SMALL, 60_000).allowed
+
+
+@given(gaps)
+def test_log_admits_whenever_fewer_than_the_limit_lie_in_the_window(steps: list[int]) -> None:
+    state, admitted, now = LogState(), [], 0
+    for step in steps:
+        now += step
+        inside = [moment for moment in admitted if moment > now - 60_000]
+        taken = take_from_log(state, SMALL, now)
+        assert taken.allowed == (len(inside) < SMALL.limit)
+        if taken.allowed:
+            admitted.append(now)
+
+
+@given(gaps, st.integers(min_value=1, max_value=40))
+def test_ring_never_admits_more_than_the_limit_in_any_window(steps: list[int], burst: int) -> None:
+    state, admitted, now = RingState(), [], 0
+    for step in steps:
+        now += step
+        for _ in range(burst):
+            if take_from_ring(state, LARGE, now).allowed:
+                admitted.append(now)
+    for start in admitted:
+        assert sum(1 for moment in admitted if start <= moment < start + 60_000) <= LARGE.limit
+
+
+@given(gaps)
+def test_ring_lets_a_client_in_that_waits_as_told(steps: list[int]) -> None:
+    state, now = RingState(), 0
+    for step in steps:
+        now += step
+        taken = take_from_ring(state, LARGE, now)
+        while taken.allowed:
+            taken = take_from_ring(state, LARGE, now)
+        assert 0 < taken.retry_after_ms <= 61_000
+        now += taken.retry_after_ms
+        assert take_from_ring(state, LARGE, now).allowed
+
+
+def test_ring_holds_when_the_clock_steps_back() -> None:
+    state = RingState()
+    while take_from_ring(state, LARGE, 600_000).allowed:
+        pass
+    assert not take_from_ring(state, LARGE, 590_000).allowed

@@ -1,0 +1,59 @@
+"""Identifiers: random outside, time-ordered in logs, one spelling only."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pytest
+
+from gateway.lib import ids
+
+
+def test_what_an_outsider_sees_is_random() -> None:
+    minted = {ids.new_id() for _ in range(1_000)}
+    assert len(minted) == 1_000
+    assert {each.version for each in minted} == {4}
+
+
+def test_log_ids_are_version_7_and_carry_the_time() -> None:
+    before = time.time_ns() // 1_000_000
+    minted = ids.new_log_id()
+    after = time.time_ns() // 1_000_000
+    assert (minted.version, minted.variant) == (7, uuid.RFC_4122)
+    assert before <= minted.int >> 80 <= after
+
+
+def test_log_ids_of_one_millisecond_differ_and_later_ones_sort_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [1_700_000_000_000_000_000] * 1_000
+    monkeypatch.setattr(ids.time, "time_ns", lambda: moments.pop())
+    together = {ids.new_log_id() for _ in range(1_000)}
+    assert len(together) == 1_000
+    monkeypatch.setattr(ids.time, "time_ns", lambda: 1_700_000_000_001_000_000)
+    assert ids.new_log_id() > max(together)
+
+
+def test_the_one_spelling_is_read() -> None:
+    value = ids.new_id()
+    assert ids.parse_id(str(value)) == value
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda value: str(value).upper(),
+        lambda value: value.hex,
+        lambda value: "{" + str(value) + "}",
+        lambda value: value.urn,
+        lambda value: f" {value}",
+        lambda value: str(value)[:-1],
+        lambda value: str(value)[:-1] + "٣",  # a digit to int(), not to anybody else
+        lambda value: value.int,
+        lambda value: [str(value)],
+        lambda value: None,
+        lambda value: "",
+    ],
+)
+def test_other_spellings_and_types_name_nothing(spell: object) -> None:
+    assert callable(spell)
+    assert ids.parse_id(spell(uuid.UUID("abcdefab-cdef-4bcd-8fab-cdefabcdef03"))) is None

@@ -1,0 +1,190 @@
+"""Kept results: who gets one, who never does, and how much memory they may take."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from proxy.cache.keys import CacheKey
+from proxy.cache.result_cache import ENTRY_BYTES, RESULT_BYTES, Answer, ResultCache
+from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError, VendorFault
+
+HIT, MISS = CacheStatus.HIT, CacheStatus.MISS
+
+
+def key(name: str = "a") -> CacheKey:
+    return CacheKey("org:1", "acme", "t", name.encode(), uuid.UUID(int=1), 1, "there")
+
+
+def result(text: str = "x") -> Delivered:
+    return Delivered(b'{"content":[{"type":"text","text":"%b"}]}' % text.encode(), is_error=False)
+
+
+class Vendor:
+    """Answers with a new result each time, or with what it is given; holds answers back while `gate` is closed."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self.calls = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._answer = answer
+
+    async def __call__(self) -> Answer:
+        self.calls += 1
+        number = self.calls
+        await self.gate.wait()
+        return self._answer or result(str(number))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_result_is_used_again_until_its_time_is_over() -> None:
+    clock = Clock()
+    cache, vendor = ResultCache(monotonic=clock), Vendor()
+    assert await cache.read(key(), "e", 60, vendor) == (result("1"), MISS)
+    clock.now += 59.9
+    assert await cache.read(key(), "e", 60, vendor) == (result("1"), HIT)
+    clock.now += 0.1
+    assert await cache.read(key(), "e", 60, vendor) == (result("2"), MISS)
+    assert vendor.calls == 2
+
+
+async def test_another_key_or_another_epoch_is_another_call() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    await cache.read(key(), "e", 60, vendor)
+    assert await cache.read(key("b"), "e", 60, vendor) == (result("2"), MISS)
+    assert await cache.read(key(), "f", 60, vendor) == (result("3"), MISS)
+    assert await cache.read(key(), "e", 60, vendor) == (result("4"), MISS), "an old epoch does not come back"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Delivered(result().raw_result, is_error=True),
+        VendorError(b'{"code":1,"message":"no"}', "no"),
+        Failed("acme", VendorFault.TIMEOUT, "late"),
+        Delivered(b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * RESULT_BYTES), is_error=False),
+        Delivered(b'{"content":"not a list"}', is_error=False),
+    ],
+    ids=["tool error", "vendor error", "failure", "too large", "broken"],
+)
+async def test_what_is_no_usable_success_is_not_kept(answer: Answer) -> None:
+    cache, vendor = ResultCache(), Vendor(answer)
+    for calls in (1, 2):
+        assert await cache.read(key(), "e", 60, vendor) == (answer, MISS)
+        assert vendor.calls == calls
+    assert (len(cache), cache.size_bytes) == (0, 0)
+
+
+async def ask_at_once(cache: ResultCache, vendor: Callable[[], Awaitable[Answer]], callers: int) -> list[asyncio.Task]:  # type: ignore[type-arg]
+    tasks = [asyncio.ensure_future(cache.read(key(), "e", 60, vendor)) for _ in range(callers)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_all_that_ask_at_once_share_one_call() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    vendor.gate.clear()
+    tasks = await ask_at_once(cache, vendor, 100)
+    vendor.gate.set()
+    answers = await asyncio.gather(*tasks)
+    assert [answer for answer, _ in answers] == [result("1")] * 100
+    assert [how for _, how in answers].count(MISS) == 1
+    assert vendor.calls == 1
+
+
+async def test_the_first_may_leave() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    vendor.gate.clear()
+    first, second = await ask_at_once(cache, vendor, 2)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    vendor.gate.set()
+    assert await second == (result("1"), HIT)
+    assert await cache.read(key(), "e", 60, vendor) == (result("1"), HIT)
+    assert vendor.calls == 1
+
+
+async def test_an_error_goes_to_all_that_wait_and_to_nobody_after() -> None:
+    failed = Failed("acme", VendorFault.UNAVAILABLE, "gone")
+    cache, vendor = ResultCache(), Vendor(failed)
+    vendor.gate.clear()
+    tasks = await ask_at_once(cache, vendor, 3)
+    vendor.gate.set()
+    assert await asyncio.gather(*tasks) == [(failed, MISS)] * 3
+    assert await cache.read(key(), "e", 60, Vendor()) == (result("1"), MISS)
+
+
+async def test_who_saw_a_newer_epoch_does_not_join_an_older_call() -> None:
+    cache, slow, quick = ResultCache(), Vendor(result("old")), Vendor(result("new"))
+    slow.gate.clear()
+    (older,) = await ask_at_once(cache, slow, 1)
+    assert await cache.read(key(), "f", 60, quick) == (result("new"), MISS)
+    slow.gate.set()
+    assert await older == (result("old"), MISS)
+    again = Vendor(result("newest"))
+    assert (await cache.read(key(), "f", 60, again))[0] in (result("new"), result("newest")), "never the old one"
+
+
+async def test_memory_is_bounded_and_the_one_not_used_for_longest_goes_first() -> None:
+    size = len(result("1").raw_result) + ENTRY_BYTES
+    cache, vendor = ResultCache(capacity_bytes=3 * size), Vendor(result("1"))
+    for name in ("a", "b", "c"):
+        await cache.read(key(name), "e", 60, vendor)
+    assert cache.size_bytes == 3 * size
+    await cache.read(key("a"), "e", 60, vendor)
+    await cache.read(key("d"), "e", 60, vendor)
+    assert (len(cache), cache.size_bytes) == (3, 3 * size)
+    vendor.calls = 0
+    assert [(await cache.read(key(name), "e", 60, vendor))[1] for name in ("a", "c", "d", "b")] == [HIT, HIT, HIT, MISS]
+
+
+async def test_a_result_under_another_key_is_not_served() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    await cache.read(key("a"), "e", 60, vendor)
+    cache._entries[key("b")] = cache._entries[key("a")]
+    assert await cache.read(key("b"), "e", 60, vendor) == (result("2"), MISS)
+
+
+async def test_a_flight_with_another_key_is_not_served() -> None:
+    cache = ResultCache()
+
+    async def stranger() -> tuple[CacheKey, Answer]:
+        return key("b"), result("of somebody else")
+
+    landing = asyncio.ensure_future(cache._flights.run((key("a"), "e"), stranger))
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="another call"):
+        await cache.read(key("a"), "e", 60, Vendor())
+    await landing
+
+
+async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_result() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    vendor.gate.clear()
+    shared = asyncio.ensure_future(cache.read(key(), "e", 60, vendor))
+    alone = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, shares=False))
+    left = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, shares=False))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.sleep(0)
+    vendor.gate.set()
+    answers = [await shared, await alone]
+    assert [status for _, status in answers] == [MISS, MISS]
+    assert answers[0] != answers[1]
+    assert left.cancelled()
+    kept, status = await cache.read(key(), "e", 60, vendor, shares=False)
+    assert status is HIT
+    assert (kept, MISS) in answers
+    assert vendor.calls == 3

@@ -1,0 +1,60 @@
+"""Sharing one attempt among many callers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from proxy.single_flight import SingleFlight
+
+
+async def test_callers_of_one_key_share_one_attempt() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    started, release = [], asyncio.Event()
+
+    async def attempt() -> int:
+        started.append(1)
+        await release.wait()
+        return 7
+
+    waiting = [asyncio.ensure_future(flight.run("a", attempt)) for _ in range(50)]
+    other = asyncio.ensure_future(flight.run("b", attempt))
+    await asyncio.sleep(0)
+    release.set()
+    assert await asyncio.gather(*waiting, other) == [7] * 51
+    assert len(started) == 2
+
+
+async def test_a_caller_that_gives_up_does_not_take_the_attempt_away() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    release = asyncio.Event()
+
+    async def attempt() -> int:
+        await release.wait()
+        return 7
+
+    leader = asyncio.ensure_future(flight.run("a", attempt))
+    follower = asyncio.ensure_future(flight.run("a", attempt))
+    await asyncio.sleep(0)
+    leader.cancel()
+    release.set()
+    assert await follower == 7
+    with pytest.raises(asyncio.CancelledError):
+        await leader
+
+
+async def test_a_failure_reaches_all_and_is_not_kept() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    outcomes = iter([ValueError("first"), None])
+
+    async def attempt() -> int:
+        await asyncio.sleep(0)
+        fault = next(outcomes)
+        if fault:
+            raise fault
+        return 7
+
+    failed = await asyncio.gather(*(flight.run("a", attempt) for _ in range(3)), return_exceptions=True)
+    assert [type(one) for one in failed] == [ValueError] * 3
+    assert await flight.run("a", attempt) == 7

@@ -1,0 +1,90 @@
+"""What a connection may send before a request is whole: so much, for so long, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from gateway import http_protocol
+
+START = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+async def answers(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.sleep(0.1)  # longer than the deadline of the tests below
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """A server with the protocol, as the command line names it."""
+    config = uvicorn.Config(
+        answers, port=0, http="gateway.http_protocol:BoundedHttpProtocol", lifespan="off", log_config=None
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.ensure_future(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    await serving
+
+
+async def said(port: int, *parts: bytes, pause_s: float = 0.02) -> bytes:
+    """All that the server says to a client that sends `parts` and never closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause_s)
+        async with asyncio.timeout(5):
+            return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_requests_are_answered_on_one_connection(port: int) -> None:
+    whole = START + b"X-A: " + b"a" * 60_000 + b"\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for request in (whole, whole[:20], whole[20:]):
+        writer.write(request)
+        await asyncio.sleep(0.02)
+    writer.write(START + b"Connection: close\r\n\r\n")
+    async with asyncio.timeout(5):
+        assert (await reader.read()).count(b"200 OK") == 3
+    writer.close()
+
+
+@pytest.mark.parametrize("part", [b"a" * 16_384, b"b\r\nX-B: " * 2_000], ids=["one long header", "many headers"])
+async def test_headers_without_end_are_431(port: int, part: bytes) -> None:
+    answer = await said(port, START + b"X-A: ", *[part] * 8)
+    assert answer in (
+        b"",
+        b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [((), b""), ((START,), b"408"), ((START, b"X-A: "), b"408"), ((START + b"\r\n" + START,), b"200 OK")],
+    ids=["nothing", "a part", "a part and more", "a request and a part"],
+)
+async def test_a_head_that_is_never_whole_is_given_up(
+    port: int, parts: tuple[bytes, ...], status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.05)
+    answer = await said(port, *parts)
+    assert status in answer
+
+
+async def test_a_slow_answer_is_no_slow_head(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.05)
+    assert b"200 OK" in await said(port, START + b"Connection: close\r\n\r\n")

@@ -1,0 +1,157 @@
+"""The servers that tests talk to, each as a context manager: two third-party vendors and the two demo parts.
+
+`with time_server() as server: server.mcp_url`. Session-wide fixtures over these are in tests/vendors/fixtures.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.vendors.processes import ROOT, RunningServer, ServerStartError, running_server
+
+HERE = Path(__file__).resolve().parent
+VENDOR_PROGRAMS = ROOT / ".venv-vendors" / "bin"
+EVERYTHING_ENTRY = HERE / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+INSTALL_HINT = "is not installed; run: sh scripts/install_test_vendors.sh"
+# What BASE_URL is in the suite's settings.
+SUITE_ORIGIN = "http://testserver"
+MCP_ACCEPT = "application/json, text/event-stream"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "gateway-tests", "version": "1"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class DemoVendor:
+    """A running demo vendor server."""
+
+    server: RunningServer
+
+    @property
+    def mcp_url(self) -> str:
+        """Where it takes its calls; it wants an X-Api-Key."""
+        return self.server.mcp_url
+
+    @staticmethod
+    def new_api_key() -> str:
+        """A key that no other test uses, and with it devices and tickets that no other test sees."""
+        return f"demo-{secrets.token_hex(8)}"
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the start: {"methods": {name: n}, "tools": {name: n}, "unauthorized": n, "tenants": n}."""
+        answer = httpx.get(f"{self.server.origin}/_stats", trust_env=False, timeout=5.0)
+        answer.raise_for_status()
+        counts: dict[str, Any] = answer.json()
+        return counts
+
+
+@dataclass(frozen=True)
+class DemoIdentityProvider:
+    """A running demo identity provider and what its one client needs to know."""
+
+    server: RunningServer
+    client_id: str
+    client_secret: str
+
+    @property
+    def issuer(self) -> str:
+        """The issuer; every endpoint is below it."""
+        return self.server.origin
+
+    @property
+    def discovery_url(self) -> str:
+        """The OpenID Connect configuration."""
+        return f"{self.issuer}/.well-known/openid-configuration"
+
+
+def has_node() -> bool:
+    """Whether this machine can run the Node server at all."""
+    return shutil.which("node") is not None
+
+
+@contextlib.contextmanager
+def everything_server() -> Iterator[RunningServer]:
+    """server-everything of the MCP project: event streams, sessions, 13 tools. Raises: ServerStartError."""
+    if not EVERYTHING_ENTRY.exists():
+        raise ServerStartError(f"server-everything {INSTALL_HINT}")
+    node = shutil.which("node") or "node"
+
+    # The port goes by the environment, hence `env`: the command is all that knows it.
+    def command_for(port: int) -> Sequence[str]:
+        program = (node, "--require", str(HERE / "loopback.cjs"), str(EVERYTHING_ENTRY), "streamableHttp")
+        return ("env", f"PORT={port}", *program)
+
+    with running_server("everything", command_for, _initializes) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def time_server() -> Iterator[RunningServer]:
+    """mcp-server-time behind mcp-proxy: answers as JSON, with sessions, 2 tools. Raises: ServerStartError."""
+    proxy, server_program = VENDOR_PROGRAMS / "mcp-proxy", VENDOR_PROGRAMS / "mcp-server-time"
+    if not (proxy.exists() and server_program.exists()):
+        raise ServerStartError(f"mcp-server-time {INSTALL_HINT}")
+
+    def command_for(port: int) -> Sequence[str]:
+        listen = ("--port", str(port), "--host", "127.0.0.1")
+        return (str(proxy), *listen, "--", str(server_program), "--local-timezone", "UTC")
+
+    with running_server("time", command_for, _initializes) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def demo_vendor_server() -> Iterator[DemoVendor]:
+    """The demo vendor with an empty folder of its own. Raises: ServerStartError."""
+    with tempfile.TemporaryDirectory(prefix="demo-vendor-") as data:
+
+        def command_for(port: int) -> Sequence[str]:
+            return (sys.executable, "-m", "demo.vendor_server", "--port", str(port), "--data", data)
+
+        with running_server("demo-vendor", command_for, _is_healthy) as server:
+            yield DemoVendor(server)
+
+
+@contextlib.contextmanager
+def demo_identity_provider(redirect_origins: Sequence[str]) -> Iterator[DemoIdentityProvider]:
+    """The demo identity provider for a client at `redirect_origins`. Raises: ServerStartError."""
+    client_id, client_secret = "gateway", secrets.token_urlsafe(32)
+    with tempfile.TemporaryDirectory(prefix="demo-identity-") as keys:
+
+        def command_for(port: int) -> Sequence[str]:
+            origins = [part for origin in redirect_origins for part in ("--redirect-origin", origin)]
+            program = (sys.executable, "-m", "demo.identity_provider", "--port", str(port), "--keys", keys)
+            return (*program, "--client-id", client_id, *origins)
+
+        environment = {"DEMO_IDP_CLIENT_SECRET": client_secret}
+        with running_server("demo-identity", command_for, _is_healthy, environment) as server:
+            yield DemoIdentityProvider(server, client_id, client_secret)
+
+
+def _is_healthy(client: httpx.Client, origin: str) -> bool:
+    return client.get(f"{origin}/healthz").status_code == 200
+
+
+def _initializes(client: httpx.Client, origin: str) -> bool:
+    answer = client.post(f"{origin}/mcp", json=INITIALIZE, headers={"Accept": MCP_ACCEPT})
+    session = answer.headers.get("mcp-session-id")
+    if session is not None:
+        client.delete(f"{origin}/mcp", headers={"Mcp-Session-Id": session})
+    return answer.status_code == 200
