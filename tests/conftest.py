@@ -41,6 +41,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     """The test database, which nobody holds on to at the end: a thread of a server may keep its session a moment."""
     yield
     if connection.vendor == "postgresql":
+        connection.close()
+        connection.close_pool()
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
