@@ -11,20 +11,18 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Protocol, cast
 
 import httptools
 
 from proxy.vendors import errors
+from proxy.vendors.answer import Until, VendorAnswer
 from proxy.vendors.content_coding import BadCoding, Gunzip, TooLarge
 
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes without any body among them: endless headers, trailers, chunk extensions and interim answers all end here.
 MAX_IDLE_TALK_BYTES = 64 * 1024
-UNREAD_BYTES = 256 * 1024  # of an event stream; the vendor waits until its reader is done with them
 DRAIN_S = 1.0
 
 
@@ -45,104 +43,6 @@ class Owner(Protocol):
 
     def drained(self, connection: Connection) -> None:
         """The rest of an answer that nobody reads has come."""
-
-
-class _Until(IntEnum):
-    """What a reader waits for."""
-
-    HEAD = 0
-    MORE = 1
-    END = 2
-
-
-class VendorAnswer:
-    """Status and headers of an answer; the body is read once, whole or in chunks."""
-
-    __slots__ = (
-        *("status", "is_event_stream", "_headers", "_pieces", "_bytes", "_fault"),
-        *("_has_head", "_is_complete", "_waiter", "_until", "_loop", "_taken_bytes", "_held_back"),
-    )
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.status = 0
-        self.is_event_stream = False
-        self._loop = loop
-        self._headers: dict[bytes, bytes] = {}
-        self._pieces: list[bytes] = []
-        self._bytes = self._taken_bytes = 0
-        self._held_back: asyncio.Transport | None = None
-        self._fault: errors.VendorProblem | None = None
-        self._has_head = self._is_complete = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._until = _Until.HEAD
-
-    def header(self, name: str) -> str | None:
-        """One header; of several with this name the first."""
-        value = self._headers.get(name.lower().encode("latin-1"))
-        return None if value is None else value.decode("latin-1")
-
-    async def body(self) -> bytes:
-        """The whole body, decoded.
-
-        Raises: VendorProblem past a deadline or a cap, or when it breaks off.
-        """
-        if not self._is_complete and self._fault is None:
-            await self._wait(_Until.END)
-        if self._fault is not None:
-            raise self._fault
-        pieces, self._pieces = self._pieces, []
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The decoded body as it comes.
-
-        Raises: as `body`.
-        """
-        while True:
-            if self._pieces:
-                pieces, self._pieces = self._pieces, []
-                self._taken_bytes = self._bytes
-                self._go_on()
-                yield b"".join(pieces)
-            elif self._fault is not None:
-                raise self._fault
-            elif self._is_complete:
-                return
-            else:
-                await self._wait(_Until.MORE)
-
-    def _hold_back(self, transport: asyncio.Transport) -> None:
-        """Read no more for now, if the reader of an event stream is far behind."""
-        if self._bytes - self._taken_bytes > UNREAD_BYTES and self.is_event_stream:
-            self._held_back = transport
-            transport.pause_reading()
-
-    def _go_on(self) -> None:
-        if self._held_back is not None:
-            self._held_back.resume_reading()
-            self._held_back = None
-
-    async def _wait(self, until: _Until) -> None:
-        self._until = until
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        """Let the reader go on, if what it waits for is there: once a packet at most, and not for every piece."""
-        waiter = self._waiter
-        if waiter is None or waiter.done():
-            return
-        until = self._until
-        if (
-            self._is_complete
-            or self._fault is not None
-            or (until is _Until.HEAD and self._has_head)
-            or (until is _Until.MORE and self._pieces)
-        ):
-            waiter.set_result(None)
 
 
 class Connection(asyncio.Protocol):
@@ -200,9 +100,9 @@ class Connection(asyncio.Protocol):
         self._deadline = self._quiet_until = deadline
         self._timer = self._loop.call_at(deadline, self._look)
         self._transport.write(request)
-        await answer._wait(_Until.HEAD)
-        if answer._fault is not None and not answer._has_head:
-            raise answer._fault
+        await answer.wait(Until.HEAD)
+        if answer.fault is not None and not answer.has_head:
+            raise answer.fault
         return answer
 
     def finish(self, *, may_drain: bool) -> bool:
@@ -212,7 +112,7 @@ class Connection(asyncio.Protocol):
         """
         answer = self._answer
         if answer is not None:
-            answer._go_on()
+            answer.go_on()
         if may_drain and answer is not None and self._has_more_to_come(answer):
             self._is_draining = True
             self._deadline = self._quiet_until = min(self._deadline, self._loop.time() + DRAIN_S)
@@ -220,7 +120,7 @@ class Connection(asyncio.Protocol):
             return False
         self._stop_timer()
         self._answer = None
-        if answer is not None and not (answer._is_complete and self._keeps_alive and self._is_all_sent()):
+        if answer is not None and not (answer.is_complete and self._keeps_alive and self._is_all_sent()):
             self.abort()
         return self._is_usable
 
@@ -241,7 +141,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         answer = self._answer
-        if answer is None or answer._is_complete or answer._fault is not None:
+        if answer is None or answer.is_complete or answer.fault is not None:
             self.abort()  # nobody asked: it must not become the next one's answer
             return
         self._idle_talk_bytes += len(data)
@@ -249,19 +149,19 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError:  # all its errors; callbacks raise none
             self._keeps_alive = False
-            if not answer._is_complete:
+            if not answer.is_complete:
                 self._fail(errors.bad_response("it broke off or is not HTTP"))
-        if self._idle_talk_bytes > MAX_IDLE_TALK_BYTES and not answer._is_complete:
+        if self._idle_talk_bytes > MAX_IDLE_TALK_BYTES and not answer.is_complete:
             self._fail(errors.bad_response("it is too large"))
-        if answer._has_head and not answer._is_complete and not answer.is_event_stream and not self._is_draining:
+        if answer.has_head and not answer.is_complete and not answer.is_event_stream and not self._is_draining:
             # An event stream may be silent while a tool works; anything else that has begun has no reason to be.
             first, self._quiet_until = self._quiet_until, self._loop.time() + self._limits.chunk_s
             if first == self._deadline:
                 self._arm()
-        answer._wake()
+        answer.wake()
         if self._transport is not None and not self._is_draining:
-            answer._hold_back(self._transport)
-        if self._is_draining and (answer._is_complete or answer._fault is not None):
+            answer.hold_back(self._transport)
+        if self._is_draining and (answer.is_complete or answer.fault is not None):
             self._is_draining = False
             if self.owner is not None:
                 self.owner.drained(self)
@@ -274,13 +174,13 @@ class Connection(asyncio.Protocol):
         """See asyncio.Protocol."""
         self._is_usable = False
         answer = self._answer
-        if answer is not None and not answer._is_complete:
-            if answer._has_head and self._to_eof and exc is None:
+        if answer is not None and not answer.is_complete:
+            if answer.has_head and self._to_eof and exc is None:
                 self.on_message_complete()
             else:
-                gone = errors.bad_response("it broke off or is not HTTP") if answer._has_head else errors.unavailable()
+                gone = errors.bad_response("it broke off or is not HTTP") if answer.has_head else errors.unavailable()
                 self._fail(gone)
-            answer._wake()
+            answer.wake()
         self._stop_timer()
         self._transport = None
         if self.owner is not None:
@@ -291,31 +191,31 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Another message behind the answer: it stands, and the connection is not trusted any more."""
         answer = self._answer
-        if answer is not None and answer._is_complete:
+        if answer is not None and answer.is_complete:
             self._keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header, or one trailer, which is ignored."""
         answer = self._answer
-        if answer is None or answer._has_head:
+        if answer is None or answer.has_head:
             return
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > MAX_HEAD_BYTES:
             self._fail(errors.bad_response("its headers are too large"))
         else:
-            known = answer._headers.setdefault(name.lower(), value)
+            known = answer.headers.setdefault(name.lower(), value)
             if known is not value and name.lower() == b"content-encoding":
                 self._fail(errors.bad_response("its headers contradict each other"))
 
     def on_headers_complete(self) -> None:
         """The head of an answer, or of an interim one."""
         answer = self._answer
-        if answer is None or answer._is_complete:
+        if answer is None or answer.is_complete:
             return
         status: int = self._parser.get_status_code()
         if 100 <= status < 200:
             self._is_interim = True
-            answer._headers.clear()
+            answer.headers.clear()
             if status == 101:
                 self._fail(errors.bad_response("it changes the protocol"))
             return
@@ -323,10 +223,10 @@ class Connection(asyncio.Protocol):
         fault = self._judge_head(answer, status)
         if fault is not None:
             self._fail(errors.bad_response(fault))
-        answer._has_head = answer._fault is None
+        answer.has_head = answer.fault is None
 
     def _judge_head(self, answer: VendorAnswer, status: int) -> str | None:
-        headers, version = answer._headers, self._parser.get_http_version()
+        headers, version = answer.headers, self._parser.get_http_version()
         transfer, length = headers.get(b"transfer-encoding"), headers.get(b"content-length")
         if version not in ("1.1", "1.0") or not 200 <= status < 600:
             return "it is not HTTP/1.1"
@@ -350,10 +250,10 @@ class Connection(asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         """A piece of the body. The cap counts decoded bytes, so a compressed bomb ends there too."""
         answer = self._answer
-        if answer is None or answer._is_complete or answer._fault is not None:
+        if answer is None or answer.is_complete or answer.fault is not None:
             return
         self._idle_talk_bytes = 0
-        room = self._limits.body_bytes - answer._bytes
+        room = self._limits.body_bytes - answer.size
         if self._gunzip is not None:
             try:
                 data = self._gunzip.feed(data, room)
@@ -366,13 +266,13 @@ class Connection(asyncio.Protocol):
         if len(data) > room:
             self._fail(errors.bad_response("it is too large"))
         elif data and not self._is_draining:
-            answer._pieces.append(data)
-        answer._bytes += len(data)
+            answer.pieces.append(data)
+        answer.size += len(data)
 
     def on_message_complete(self) -> None:
         """The end of the answer, unless it was an interim one."""
         answer = self._answer
-        if answer is None or answer._fault is not None:
+        if answer is None or answer.fault is not None:
             return
         if self._is_interim:
             self._is_interim = False
@@ -380,7 +280,7 @@ class Connection(asyncio.Protocol):
         if self._gunzip is not None and not self._gunzip.is_complete:
             self._fail(errors.bad_response("it is not encoded as it says"))
             return
-        answer._is_complete = True
+        answer.is_complete = True
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -388,13 +288,13 @@ class Connection(asyncio.Protocol):
         """The one timer of an exchange: too late, or moved on meanwhile."""
         self._timer = None
         answer = self._answer
-        if answer is None or answer._is_complete:
+        if answer is None or answer.is_complete:
             return
         if self._loop.time() < min(self._deadline, self._quiet_until):
             self._arm()
             return
         self._fail(errors.timeout())
-        answer._wake()
+        answer.wake()
 
     def _arm(self) -> None:
         self._stop_timer()
@@ -407,12 +307,12 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, fault: errors.VendorProblem) -> None:
         answer = self._answer
-        if answer is not None and answer._fault is None:
-            answer._fault = fault
+        if answer is not None and answer.fault is None:
+            answer.fault = fault
         self.abort()
 
     def _has_more_to_come(self, answer: VendorAnswer) -> bool:
-        return answer.is_event_stream and self._is_usable and not answer._is_complete and answer._fault is None
+        return answer.is_event_stream and self._is_usable and not answer.is_complete and answer.fault is None
 
     def _is_all_sent(self) -> bool:
         return self._transport is not None and self._transport.get_write_buffer_size() == 0

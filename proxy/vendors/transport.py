@@ -18,8 +18,9 @@ from urllib.parse import quote, urlsplit
 
 from gateway.lib.outbound import AddressRefused, check_url
 from proxy.vendors import errors
+from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.connections import Connections, Origin, verifying_tls
-from proxy.vendors.http1 import Connection, Limits, VendorAnswer
+from proxy.vendors.http1 import Connection, Limits
 
 __all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
 

@@ -20,7 +20,7 @@ from proxy import runtime
 from proxy.calls import record
 from proxy.progress_relay import MOST_WAITING
 from proxy.protocol.sse import SSEParser
-from proxy.vendors.http1 import UNREAD_BYTES
+from proxy.vendors.answer import UNREAD_BYTES
 from proxy.views import progress_answer
 from tests.api.proxy.conftest import Agent, access_token, headers
 from tests.api.proxy.streams import Stream, streaming
@@ -313,7 +313,7 @@ def held_bytes() -> int:
     answers = [
         connection._answer for one in runtime.current().transport._by_origin.values() for connection in one._busy
     ]
-    return sum(len(piece) for answer in answers if answer is not None for piece in answer._pieces)
+    return sum(len(piece) for answer in answers if answer is not None for piece in answer.pieces)
 
 
 async def test_a_silent_stream_is_kept_awake(
