@@ -15,6 +15,10 @@ class Actor:
     id: str
     label: str
 
+    def as_actor(self) -> Actor:
+        """Itself: services take people and actors alike."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

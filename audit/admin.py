@@ -27,10 +27,8 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]
 class LogAdmin(ReadOnlyAdmin):
     """Newest first, a page at a time. Rows go when their time is over."""
 
-    list_per_page = 50
     ordering = ("-id",)  # ids are time-ordered, and the only index over all organizations is theirs
     paginator = CappedPaginator
-    show_full_result_count = False
 
 
 @admin.register(RequestAuditEntry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from billing.models import Subscription
-from gateway.web.read_only_admin import ReadOnlyAdmin
+from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 
 @admin.register(Subscription)

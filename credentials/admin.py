@@ -27,7 +27,6 @@ class CredentialAdmin(ReadOnlyAdmin):
         "service_client__name",
     )
     ordering = ("-updated_at",)
-    show_full_result_count = False
     # Named one by one: a column added to the model later does not appear here by itself.
     fields = (
         "id",

@@ -5,16 +5,15 @@ Staff look, and may end what people allowed; the organization's log names who di
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 # Imported first, so that its registrations are there to be taken back: they can edit clients and show secrets.
 import oauth2_provider.admin  # noqa: F401
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from gateway.lib.errors import NotFound
+from gateway.lib.read_only_admin import ReadOnlyAdmin
+from gateway.web.acting_admin import ActingAdmin, staff_actor
 from oauth_ext.models import (
     AccessToken,
     AgentKey,
@@ -26,54 +25,13 @@ from oauth_ext.models import (
     SigningKey,
     TokenFamily,
 )
+from oauth_ext.services.agent_keys import revoke_agent_key
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
 from oauth_ext.services.token_families import revoke_family_as_staff
-from orgs.models import User
-
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-else:
-    ModelAdmin = admin.ModelAdmin  # generic for the type checker only
 
 for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
     admin.site.unregister(model)
-
-
-class ReadOnlyAdmin(ModelAdmin):
-    """A list and a page for each row; nobody adds, changes or deletes here: services do, and write it down."""
-
-    actions = None
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
-        return False
-
-
-class ActingAdmin(ReadOnlyAdmin):
-    """The same, with actions for staff who hold the permission to delete such rows."""
-
-    actions: Any = ()
-
-    def has_staff_delete_permission(self, request: HttpRequest) -> bool:
-        """What the actions ask for; the delete button itself stays away."""
-        options = self.opts
-        return bool(request.user.has_perm(f"{options.app_label}.delete_{options.model_name}"))
-
-    def say(self, request: HttpRequest, done: int, gone: int) -> None:
-        """What became of the chosen rows."""
-        if done:
-            messages.success(request, f"{done} ended. Their tokens no longer work.")
-        if gone:
-            messages.warning(request, f"{gone} had ended already.")
 
 
 @admin.register(Client)
@@ -107,13 +65,13 @@ class ClientAdmin(ActingAdmin):
         for client in chosen:
             try:
                 if client.is_service_client:
-                    delete_service_client(actor=_staff(request), client=client)
+                    delete_service_client(actor=staff_actor(request), client=client)
                 else:
-                    delete_registered_client(actor=_staff(request), client_pk=client.pk)
+                    delete_registered_client(actor=staff_actor(request), client_pk=client.pk)
                 done += 1
             except NotFound:
                 gone += 1
-        self.say(request, done, gone)
+        self.say(request, done, gone, "ended. Their tokens no longer work.")
 
 
 @admin.register(TokenFamily)
@@ -144,11 +102,11 @@ class TokenFamilyAdmin(ActingAdmin):
         done = gone = 0
         for family_id in chosen.values_list("pk", flat=True):
             try:
-                revoke_family_as_staff(actor=_staff(request), family_id=family_id)
+                revoke_family_as_staff(actor=staff_actor(request), family_id=family_id)
                 done += 1
             except NotFound:
                 gone += 1
-        self.say(request, done, gone)
+        self.say(request, done, gone, "ended. Their tokens no longer work.")
 
 
 @admin.register(Grant)
@@ -187,13 +145,26 @@ class DeviceGrantAdmin(ReadOnlyAdmin):
 
 
 @admin.register(AgentKey)
-class AgentKeyAdmin(ReadOnlyAdmin):
+class AgentKeyAdmin(ActingAdmin):
     """Agent keys by their public half."""
 
+    actions = ("revoke_keys",)
     fields = ("prefix", "client", "created_by", "created_at", "last_used_at")
     list_display = ("prefix", "client", "created_at", "last_used_at")
     list_select_related = ("client",)
     search_fields = ("prefix", "client__name", "client__client_id", "client__organization__name")
+
+    @admin.action(description="Revoke the agent key; the service account stays", permissions=["staff_delete"])
+    def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
+        """One after the other, each with its row in the organization's log."""
+        done = gone = 0
+        for key in chosen.select_related("client"):
+            try:
+                revoke_agent_key(actor=staff_actor(request), client=key.client)
+                done += 1
+            except NotFound:
+                gone += 1
+        self.say(request, done, gone, "revoked. They no longer work.")
 
 
 @admin.register(AccessToken)
@@ -223,10 +194,3 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     fields = ("kid", "public_jwk", "key_id", "created_at", "signs_from", "retires_at")
     list_display = ("kid", "key_id", "created_at", "signs_from", "retires_at")
     search_fields = ("kid",)
-
-
-def _staff(request: HttpRequest) -> User:
-    """The member of the support staff who acts; the admin lets nobody else in."""
-    if not isinstance(request.user, User) or not request.user.is_staff:
-        raise PermissionDenied
-    return request.user

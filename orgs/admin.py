@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from gateway.web.read_only_admin import ReadOnlyAdmin
+from gateway.lib.read_only_admin import ReadOnlyAdmin
 from orgs.models import (
     Identity,
     Invitation,

@@ -17,6 +17,8 @@ class ReadOnlyAdmin(ModelAdmin):
     """A list and a page for each row; no add, change, delete or action. Viewing has a permission of its own."""
 
     actions = None
+    list_per_page = 50
+    show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Never."""

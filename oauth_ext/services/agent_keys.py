@@ -81,7 +81,7 @@ def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Cl
     record_admin(
         event,
         org_id=org_id,
-        actor=actor if isinstance(actor, Actor) else actor.as_actor(),
+        actor=actor.as_actor(),
         target=client.as_target(),
         metadata={"client_id": client.client_id, "prefix": prefix},
     )

@@ -116,12 +116,14 @@ def decided_device(*, actor: User, typed: str) -> DeviceGrant | None:
 def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bool:
     """The device gets tokens at its next poll, or is told that it was denied. Of two decisions the first counts.
 
-    Returns whether this one did.   Spec: §3, §5 (9) · D127, D129
+    Returns whether this one did; it does not when the person lost the right to decide since they looked.
+    Spec: §3, §5 (9) · D127, D129
     """
     client = device.client
-    if client.organization_id is None or not lock_order.hold(
+    held = client.organization_id is not None and lock_order.hold(
         org_id=client.organization_id, user_id=actor.pk, client_pk=client.pk
-    ):
+    )
+    if not held or client.organization_id is None or not _may_decide(actor, device):
         return False
     now = clock.now()
     waiting = DeviceGrant.objects.filter(pk=device.pk, decision="", expires_at__gt=now)

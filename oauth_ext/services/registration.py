@@ -7,6 +7,7 @@ import uuid
 from django.conf import settings
 from django.db import transaction
 
+from audit.actor import Actor
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
@@ -17,7 +18,6 @@ from oauth_ext.models.client import REGISTERED_CLIENT_ID_PREFIX
 from oauth_ext.registration import Registration
 from oauth_ext.services.client_reaping import is_room_for_another
 from oauth_ext.services.token_families import lock_families_of
-from orgs.models import User
 
 CLIENT_ID_CHARACTERS = 24
 
@@ -47,7 +47,7 @@ def register_client(registration: Registration) -> Client:
 
 
 @transaction.atomic
-def delete_registered_client(*, actor: User, client_pk: uuid.UUID) -> None:
+def delete_registered_client(*, actor: Actor, client_pk: uuid.UUID) -> None:
     """Support staff removed a public client: it is unknown, and its tokens are refused on their next use.
 
     The log of every organization that had let it in names the staff member.
@@ -62,7 +62,7 @@ def delete_registered_client(*, actor: User, client_pk: uuid.UUID) -> None:
         record_admin(
             EventType.OAUTH_APP_REVOKED,
             org_id=org_id,
-            actor=actor.as_actor(),
+            actor=actor,
             target=found.as_target(),
             metadata={"client_id": found.client_id, "by": "support staff", "client_deleted": True},
         )

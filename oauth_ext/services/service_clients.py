@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 
+from audit.actor import Actor
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
@@ -63,7 +64,7 @@ def create_service_client(
 
 
 @transaction.atomic
-def delete_service_client(*, actor: User, client: Client) -> None:
+def delete_service_client(*, actor: User | Actor, client: Client) -> None:
     """The client, its tokens, its agent key and its credentials are gone; whatever it still holds is refused.
 
     Raises: NotFound when somebody deleted it first.   Spec: §4.8 · D9, D74

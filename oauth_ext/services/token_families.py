@@ -103,7 +103,7 @@ def revoke_app(*, actor: User, family_id: uuid.UUID, org_id: uuid.UUID, only_of:
 
 
 @transaction.atomic
-def revoke_family_as_staff(*, actor: User, family_id: uuid.UUID) -> None:
+def revoke_family_as_staff(*, actor: Actor, family_id: uuid.UUID) -> None:
     """Support staff ended a family of whatever organization; its log names the staff member.
 
     Raises: NotFound when it has ended.
@@ -111,7 +111,7 @@ def revoke_family_as_staff(*, actor: User, family_id: uuid.UUID) -> None:
     family = locked_family(family_id)
     if family is None:
         raise NotFound
-    _revoke(family, actor=actor.as_actor(), facts={"by": "support staff"})
+    _revoke(family, actor=actor, facts={"by": "support staff"})
 
 
 def _revoke(family: TokenFamily, *, actor: Actor, facts: Mapping[str, object]) -> None:

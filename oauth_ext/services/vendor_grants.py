@@ -12,7 +12,7 @@ from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
 from oauth_ext.models import Client, ServiceClientGrant
 from orgs.errors import LastClientGrant
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
 from orgs.services.server_access import require_vendor, require_vendors
@@ -73,8 +73,7 @@ def replace_client_grants(
 
 
 def _begin(organization: Organization, actor: User, client: Client) -> None:
-    lock_organization(organization)
-    current_membership(organization, actor, role=Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     if not Client.objects.filter(pk=client.pk, organization=organization).exists():
         raise NotFound
 

@@ -28,6 +28,7 @@ from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.factories.cast import Cast
+from tests.factories.credentials import make_service_client
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_staff_end_a_family(cast: Cast, staff: Browser) -> None:
     assert (entry.org_id, entry.actor_id, entry.actor_label) == (
         cast.org.id,
         str(cast.user("stranger").id),
-        "Stranger",
+        "Stranger (support staff)",
     )
     assert entry.metadata["by"] == "support staff"
     assert entry.metadata["user_id"] == str(cast.user("member").id)
@@ -146,7 +147,7 @@ def test_staff_delete_a_public_client(cast: Cast, staff: Browser) -> None:
     assert flow.refresh(tokens["refresh_token"]).status_code == 401
     entries = AdminAuditEntry.objects.filter(event_type="oauth.app_revoked")
     assert {entry.org_id for entry in entries} == {cast.org.id, cast.other_org.id}
-    assert {entry.actor_label for entry in entries} == {"Stranger"}
+    assert {entry.actor_label for entry in entries} == {"Stranger (support staff)"}
     assert all(entry.metadata["client_deleted"] for entry in entries)
 
 
@@ -155,26 +156,43 @@ def test_staff_delete_a_service_client(cast: Cast, service: Service, staff: Brow
     assert act(staff, "client", "delete_clients", service.client.pk).status_code == 302
     assert is_refused(token)
     entry = AdminAuditEntry.objects.get(event_type="service_client.deleted")
-    assert (entry.org_id, entry.actor_label) == (cast.org.id, "Stranger")
+    assert (entry.org_id, entry.actor_label) == (cast.org.id, "Stranger (support staff)")
+
+
+def test_staff_revoke_an_agent_key(cast: Cast, service: Service, staff: Browser) -> None:
+    minted = mint_agent_key(actor=cast.user("owner"), client=service.client)
+    kept = mint_agent_key(actor=cast.user("other_owner"), client=make_service_client(cast.other_org))
+    key = AgentKey.objects.get(prefix=minted.prefix)
+    assert act(staff, "agentkey", "revoke_keys", key.pk).status_code == 302
+    assert is_refused(minted.agent_key)
+    load_identity(kept.agent_key)
+    entry = AdminAuditEntry.objects.get(event_type="agent_key.revoked")
+    assert (entry.org_id, entry.actor_id) == (cast.org.id, str(cast.user("stranger").id))
+    assert entry.actor_label == "Stranger (support staff)"
+    assert minted.agent_key not in str(entry.metadata)
 
 
 def test_staff_who_may_only_look(cast: Cast, service: Service, staff: Browser) -> None:
     person = cast.user("stranger")
     person.is_superuser = False
     person.save()
-    names = ["view_client", "view_tokenfamily"]
+    names = ["view_client", "view_tokenfamily", "view_agentkey"]
     person.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="oauth_ext"))
     make_flow(cast).tokens()
     family = TokenFamily.objects.get()
+    mint_agent_key(actor=cast.user("owner"), client=service.client)
+    agent_key = AgentKey.objects.get()
     for model, action, key in (
         ("tokenfamily", "revoke_families", family.pk),
         ("client", "delete_clients", service.client.pk),
         ("client", "delete_selected", service.client.pk),
+        ("agentkey", "revoke_keys", agent_key.pk),
     ):
         assert staff.get(f"/admin/oauth_ext/{model}/").status_code == 200
         act(staff, model, action, key)
     family.refresh_from_db()
     service.client.refresh_from_db()
+    agent_key.refresh_from_db()
     assert not AdminAuditEntry.objects.filter(event_type="oauth.app_revoked").exists()
 
 
