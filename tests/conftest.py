@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test import TransactionTestCase
 
 from oauth_ext.jwt import keys
+from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
 
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -34,6 +36,14 @@ def _fresh_signing_keys() -> Iterator[None]:
     keys.forget()
     yield
     keys.forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_emptying() -> Iterator[None]:
+    """Tests that commit clean up by DELETE. Transactions of other tests are rolled back, which costs nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_databases)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,25 @@
+"""How committed rows of a test are removed: by DELETE, which costs milliseconds where TRUNCATE of 40 files costs 150."""
+
+from __future__ import annotations
+
+from django.db import connections, transaction
+from django.test import TransactionTestCase
+
+# Made once by the migrations' signal, the same for every test; deleted, they would have to be made again each time.
+KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
+
+
+def delete_all_rows(alias: str) -> None:
+    """Empty every table of the project but those of KEPT. Foreign keys are checked when the transaction ends."""
+    connection = connections[alias]
+    quote = connection.ops.quote_name
+    tables = set(connection.introspection.django_table_names(only_existing=True)) - KEPT
+    with transaction.atomic(using=alias), connection.cursor() as cursor:
+        for table in sorted(tables):
+            cursor.execute(f"DELETE FROM {quote(table)}")  # noqa: S608 - the project's own table names
+
+
+def empty_databases(case: TransactionTestCase) -> None:
+    """The end of a test that commits, instead of Django's flush."""
+    for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
+        delete_all_rows(alias)
