@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
-from oauth_ext.models import Client, ServiceClientGrant, TokenFamily
+from oauth_ext.models import AccessToken, Client, ServiceClientGrant, TokenFamily
 from orgs.models import Organization, User
 
 _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
@@ -58,6 +58,11 @@ def connected_apps(organization: Organization, *, of: User | None = None) -> Que
     if of is not None:
         rows = rows.filter(user=of)
     return rows.select_related("client", "user", "approved_by").order_by("-last_used_at", "id")
+
+
+def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[AccessToken]:
+    """A person's access tokens of the organization that have not expired."""
+    return AccessToken.objects.filter(organization=organization, user=of, expires__gt=clock.now())
 
 
 def service_client_of_any_organization(client_id: str) -> Client:

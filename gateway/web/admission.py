@@ -27,20 +27,36 @@ class Passed:
 def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Passed:
     """Who passed, or the first refusal in the order of the specification.
 
-    Somebody who is refused for their role still uses up the backstop, so that ids cannot be tried without end.
     Raises: NotFound, Forbidden, RateLimited, SubscriptionRequired.   Spec: D4-D6, D22
     """
-    membership = None
-    if gate.role is not None:
-        try:
-            membership = access.membership(user, org_id or "", role=gate.role)
-        except DomainError:
-            rate.count(request, settings.BACKSTOP)
-            raise
+    membership = pass_role(request, user, gate, org_id)
+    return Passed(membership, pass_limit_and_plan(request, gate, membership))
+
+
+def pass_role(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Membership | None:
+    """The membership that the gate asks for, None where it names no role.
+
+    Somebody who is refused for their role still uses up the backstop, so that ids cannot be tried without end.
+    Raises: NotFound, Forbidden.
+    """
+    if gate.role is None:
+        return None
+    try:
+        return access.membership(user, org_id or "", role=gate.role)
+    except DomainError:
+        rate.count(request, settings.BACKSTOP)
+        raise
+
+
+def pass_limit_and_plan(request: HttpRequest, gate: Gate, membership: Membership | None) -> Admission:
+    """What the limiter says to somebody whose role is high enough.
+
+    Raises: RateLimited, SubscriptionRequired.
+    """
     admission = rate.count(request, gate.limit or settings.BACKSTOP)
     if membership is not None:
         if gate.active_plan:
             entitlements.require_active(membership.organization)
         if gate.entitlement is not None:
             entitlements.require(membership.organization, gate.entitlement)
-    return Passed(membership, admission)
+    return admission

@@ -13,9 +13,11 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views import View
 
-from gateway.web.admission import pass_gate
+from billing.errors import SubscriptionRequired
+from gateway.web.admission import pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
 from gateway.web.navigation import navigation
+from gateway.web.rate import RateLimited
 from orgs import selectors
 from orgs.models import Membership, Organization, User
 
@@ -41,11 +43,26 @@ class OrgPage(LoginRequiredMixin, View):
         gate = self._gate(request)
         if gate is None:
             return self.http_method_not_allowed(request)
-        membership = pass_gate(request, request.user, gate, str(org_id)).membership
+        membership = pass_role(request, request.user, gate, str(org_id))
         if membership is None:
             raise ImproperlyConfigured(f"a gate of {type(self).__name__} names no role")
         self.membership = membership
+        try:
+            pass_limit_and_plan(request, gate, membership)
+        except (RateLimited, SubscriptionRequired) as refusal:
+            answer = self.refused(refusal)
+            for name, value in refusal.headers.items():
+                answer[name] = value
+            return answer
         return super(LoginRequiredMixin, self).dispatch(request, *args, **kwargs)
+
+    def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
+        """The answer to somebody who came too often or without a plan: the error page.
+
+        A page with a form may show the refusal above it instead, so that nothing typed is lost.
+        Raises: the refusal.
+        """
+        raise refusal
 
     def _gate(self, request: HttpRequest) -> Gate | None:
         if request.method == "POST":

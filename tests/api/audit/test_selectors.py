@@ -173,6 +173,18 @@ def test_known_users_have_the_label_of_their_latest_call() -> None:
     ]
 
 
+def test_last_calls_are_of_the_asked_and_of_the_organization() -> None:
+    for hours in (5, 1, 3):
+        add_row(user_id="user-1", timestamp=NOON - timedelta(hours=hours))
+    add_row(user_id="user-2", timestamp=NOON - timedelta(days=400), status="denied")
+    add_row(user_id="user-3")
+    add_row(org_id=OTHER_ORG, user_id="user-2", timestamp=NOON)
+    asked = ["user-1", "user-2", "foreign", "nobody"]
+    found = {"user-1": NOON - timedelta(hours=1), "user-2": NOON - timedelta(days=400)}
+    assert selectors.last_calls(ORG, asked) == found
+    assert selectors.last_calls(ORG, []) == {}
+
+
 def plan_of(select: Callable[[], object]) -> str:
     """How the database would run the last query of `select`, in a log of 4,000 rows of 5 organizations."""
     orgs = [ORG, OTHER_ORG, *(uuid.UUID(int=number) for number in range(3))]
@@ -238,6 +250,7 @@ def test_a_later_page_begins_in_the_index() -> None:
     [
         (selectors.known_vendors, "request_audit_by_vendor"),
         (selectors.known_users, "request_audit_by_user"),
+        (lambda org_id: selectors.last_calls(org_id, ["user-1", "user-2"]), "request_audit_by_user"),
         (selectors.recent_errors, "request_audit_by_status"),
         (selectors.calls_today, "request_audit_by_org"),
         (lambda org_id: selectors.calls_per_day(org_id, days=1), "request_audit_by_org"),
