@@ -51,6 +51,15 @@ class DegradingStore:
                 self._note(fault)
         return self._local.hit(rule.shared_among(self._processes), key)
 
+    def peek(self, rule: Rule, key: str) -> Admission:
+        """See CoordinationStore."""
+        if self._monotonic() >= self._away_until:
+            try:
+                return self._store.peek(rule, key)
+            except CoordinationUnavailable as fault:
+                self._note(fault)
+        return self._local.peek(rule.shared_among(self._processes), key)
+
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """See CoordinationStore; None while the store is away."""
         if self._monotonic() >= self._away_until:

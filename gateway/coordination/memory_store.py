@@ -29,3 +29,9 @@ class MemoryLimiter:
             if len(self._states) > MAX_KEYS:
                 self._states.popitem(last=False)
             return Admission.of(rule, window.take(state, rule, self._now_ms()), epochs=None)
+
+    def peek(self, rule: Rule, key: str) -> Admission:
+        """What the next `hit` would meet; nothing is counted or remembered."""
+        with self._lock:
+            state = self._states.get((rule.name, key)) or window.new_state(rule)
+            return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)

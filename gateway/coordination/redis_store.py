@@ -81,6 +81,37 @@ for i = 2, #KEYS do answer[i + 2] = redis.call('GET', KEYS[i]) or '' end
 return answer
 """
 
+# `window.look`: reads only.
+_PEEK = """
+local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local used, retry = 0, 0
+if ARGV[3] == 'log' then
+  local edge = now - window_ms
+  local inside = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. edge, '+inf', 'WITHSCORES')
+  used = #inside / 2
+  if used >= limit then retry = math.max(1, tonumber(inside[2]) - edge) end
+else
+  local slices = 60
+  local slots = slices + 1
+  local width = math.floor(window_ms / slices)
+  local index = math.floor(now / width)
+  local last = tonumber(redis.call('HGET', KEYS[1], 'last')) or index
+  local oldest = nil
+  for slot = math.max(index, last) - slices, last do
+    local count = tonumber(redis.call('HGET', KEYS[1], slot % slots))
+    if count then
+      used = used + count
+      oldest = oldest or slot
+    end
+  end
+  if used >= limit then retry = math.max(1, ((oldest or index) + slots) * width - now) end
+end
+local left = math.max(0, limit - used)
+return {left > 0 and 1 or 0, left, retry}
+"""
+
 
 _Call = tuple[list[str], list[str | int]]  # keys and arguments of the script
 _Live = tuple[redis.asyncio.Redis, asyncio.Semaphore, SharedTrips[_Call]]
@@ -99,6 +130,7 @@ class RedisStore:
         # One connection pool per event loop: a connection belongs to the loop that opened it.
         self._per_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
         self._script = self._sync.register_script(_ADMIT)
+        self._peek = self._sync.register_script(_PEEK)
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """See CoordinationStore."""
@@ -114,6 +146,14 @@ class RedisStore:
         keys, arguments = self._call(rule, key, ())
         try:
             return self._admission(rule, self._script(keys=keys, args=arguments), asked=False)
+        except (redis.exceptions.RedisError, OSError) as fault:
+            raise CoordinationUnavailable(type(fault).__name__) from fault
+
+    def peek(self, rule: Rule, key: str) -> Admission:
+        """See CoordinationStore."""
+        keys, arguments = self._call(rule, key, ())
+        try:
+            return self._admission(rule, self._peek(keys=keys, args=arguments), asked=False)
         except (redis.exceptions.RedisError, OSError) as fault:
             raise CoordinationUnavailable(type(fault).__name__) from fault
 

@@ -64,6 +64,13 @@ class SQLiteStore:
             taken, _ = self._take(connection, rule, key, ())
             return Admission.of(rule, taken, epochs=None)
 
+    def peek(self, rule: Rule, key: str) -> Admission:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            row = connection.execute("SELECT state FROM rate WHERE key = ?", (f"{rule.name}:{key}",)).fetchone()
+        state = _load(rule, row[0]) if row and row[0] else window.new_state(rule)
+        return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)
+
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """See CoordinationStore."""
         with self._statement() as connection:

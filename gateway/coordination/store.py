@@ -57,6 +57,10 @@ class CoordinationStore(Protocol):
         """`admit` for synchronous callers, without epochs."""
         ...
 
+    def peek(self, rule: Rule, key: str) -> Admission:
+        """What the next `hit` would meet, and nothing is counted: `remaining` is what the window still admits."""
+        ...
+
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """The epochs in the order asked, or None when nobody can say."""
         ...

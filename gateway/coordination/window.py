@@ -9,7 +9,7 @@ Spec: §8 · D20
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.coordination.rules import Rule
 
@@ -53,6 +53,21 @@ def new_state(rule: Rule) -> State:
 def take(state: State, rule: Rule, now_ms: int) -> Take:
     """Admit once by the arithmetic that fits the state."""
     return take_from_log(state, rule, now_ms) if isinstance(state, LogState) else take_from_ring(state, rule, now_ms)
+
+
+def look(state: State, rule: Rule, now_ms: int) -> Take:
+    """What `take` would meet; the state stays as it is, and `remaining` is what the window still admits."""
+    if isinstance(state, LogState):
+        edge = now_ms - rule.window_s * 1000
+        inside = [moment for moment in state.taken_ms if moment > edge]
+        left = max(0, rule.limit - len(inside))
+        return Take(left > 0, left, 0 if left else max(1, inside[0] - edge))
+    width_ms = rule.window_s * 1000 // SLICES
+    index = now_ms // width_ms
+    copy = replace(state, counts=[*state.counts])
+    _advance(copy, index)
+    left = max(0, rule.limit - copy.total)
+    return Take(left > 0, left, 0 if left else _until_oldest_leaves(copy, index, width_ms, now_ms))
 
 
 def take_from_log(state: LogState, rule: Rule, now_ms: int) -> Take:

@@ -63,6 +63,28 @@ async def test_parallel_hits_from_threads_and_tasks_share_one_window(store: Coor
     assert len(passed) + in_loop == rule.limit
 
 
+@pytest.mark.parametrize("rule", [EXACT, LARGE])
+async def test_a_look_counts_nothing_and_agrees_with_what_follows(store: CoordinationStore, rule: Rule) -> None:
+    for _ in range(3):
+        assert store.peek(rule, "anna").remaining == rule.limit
+    for taken in range(rule.limit):
+        seen = store.peek(rule, "anna")
+        assert (seen.allowed, seen.remaining, seen.retry_after_s) == (True, rule.limit - taken, 0)
+        assert store.hit(rule, "anna").allowed
+    seen, refused = store.peek(rule, "anna"), store.hit(rule, "anna")
+    assert (seen.allowed, seen.remaining, seen.epochs) == (refused.allowed, refused.remaining, None) == (False, 0, None)
+    assert refused.retry_after_s <= seen.retry_after_s <= refused.retry_after_s + 60
+    assert store.peek(rule, "bo").remaining == rule.limit
+
+
+@pytest.mark.parametrize("rule", [Rule("brief", limit=5, window_s=1), Rule("brief-ring", limit=150, window_s=1)])
+async def test_a_look_leaves_out_what_is_over(store: CoordinationStore, rule: Rule) -> None:
+    for _ in range(5):
+        store.hit(rule, "anna")
+    await asyncio.sleep(1.2)
+    assert store.peek(rule, "anna").remaining == rule.limit
+
+
 async def test_epochs_come_with_the_admission_and_change_when_bumped(store: CoordinationStore) -> None:
     names = ("subject:a", "org:1", "catalog")
     assert (await store.admit(EXACT, "anna", names)).epochs == ("", "", "")

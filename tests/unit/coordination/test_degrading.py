@@ -32,6 +32,10 @@ class FlakyStore:
         self._answer()
         return Admission(rule, True, rule.limit - 1, 0, None)
 
+    def peek(self, rule: Rule, key: str) -> Admission:
+        self._answer()
+        return Admission(rule, True, rule.limit, 0, None)
+
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         self._answer()
         return tuple("e" for _ in names)
@@ -79,6 +83,18 @@ async def test_counts_locally_with_this_processes_share_and_unknown_epochs() -> 
     assert [answer.allowed for answer in answers] == [True] * 4 + [False] * 2
     assert {answer.epochs for answer in answers} == {None}
     assert await store.read_epochs(("a",)) is None
+
+
+async def test_a_look_passes_through_and_falls_back_to_the_local_count() -> None:
+    store, inner, _ = made(processes=2)
+    assert store.peek(RULE, "anna").remaining == RULE.limit
+    inner.up = False
+    for left in (4, 3, 2, 1):
+        assert store.peek(RULE, "anna").remaining == left
+        store.hit(RULE, "anna")
+    refused = store.peek(RULE, "anna")
+    assert (refused.allowed, refused.remaining, refused.retry_after_s > 0) == (False, 0, True)
+    assert store.peek(RULE, "bo").allowed
 
 
 async def test_a_dead_store_is_asked_once_and_again_after_a_while() -> None:

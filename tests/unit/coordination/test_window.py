@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.coordination.rules import Rule
-from gateway.coordination.window import LogState, RingState, take_from_log, take_from_ring
+from gateway.coordination.window import LogState, RingState, look, new_state, take, take_from_log, take_from_ring
 
 SMALL = Rule("small", limit=3, window_s=60)
 LARGE = Rule("large", limit=150, window_s=60)
@@ -63,3 +65,24 @@ def test_ring_holds_when_the_clock_steps_back() -> None:
     while take_from_ring(state, LARGE, 600_000).allowed:
         pass
     assert not take_from_ring(state, LARGE, 590_000).allowed
+
+
+@given(gaps, st.sampled_from([SMALL, LARGE]), st.integers(min_value=1, max_value=60))
+def test_a_look_foresees_what_the_next_one_meets_and_changes_nothing(steps: list[int], rule: Rule, burst: int) -> None:
+    state, now = new_state(rule), 0
+    for step in steps:
+        now += step
+        for _ in range(burst):
+            before = deepcopy(state)
+            seen = look(state, rule, now)
+            assert state == before
+            taken = take(state, rule, now)
+            assert (seen.allowed, seen.retry_after_ms) == (taken.allowed, taken.retry_after_ms)
+            assert seen.remaining == taken.remaining + (1 if taken.allowed else 0)
+
+
+def test_a_look_holds_when_the_clock_steps_back() -> None:
+    state = RingState()
+    while take_from_ring(state, LARGE, 600_000).allowed:
+        pass
+    assert not look(state, LARGE, 590_000).allowed
