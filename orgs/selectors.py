@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
@@ -20,6 +20,8 @@ from orgs.models import (
     User,
 )
 from orgs.roles import Role
+
+MAX_SEARCH_WORDS = 8
 
 
 def memberships(user: User) -> QuerySet[Membership]:
@@ -68,10 +70,35 @@ def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
     return {(vendor, role): frozenset(tools) for vendor, role, tools in rows}
 
 
-def members(organization: Organization) -> QuerySet[Membership]:
-    """Everybody in the organization with their names, earliest first. Spec: §4.4 · D43"""
+def members(organization: Organization, *, matching: str = "") -> QuerySet[Membership]:
+    """Everybody in the organization with their names, earliest first. Spec: §4.4 · D43
+
+    `matching`: only those with each of its words in a name or in the e-mail address.
+    """
     rows = Membership.objects.select_related("user").filter(organization=organization)
+    for word in matching.split()[:MAX_SEARCH_WORDS]:
+        rows = rows.filter(
+            Q(user__display_name__icontains=word)
+            | Q(user__first_name__icontains=word)
+            | Q(user__last_name__icontains=word)
+            | Q(user__email__icontains=word)
+        )
     return rows.order_by("joined_at", "id")
+
+
+def is_last_owner(membership: Membership) -> bool:
+    """Whether the organization would have no owner without this member. Spec: D45"""
+    owners = Membership.objects.filter(organization_id=membership.organization_id, role=Role.OWNER.value)
+    return membership.role == Role.OWNER.value and not owners.exclude(pk=membership.pk).exists()
+
+
+def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[str]]:
+    """Person's id to the names of their teams, sorted; who is in none is absent."""
+    rows = TeamMembership.objects.filter(membership__in=[row.pk for row in memberships]).order_by("team__name", "id")
+    found: dict[uuid.UUID, list[str]] = {}
+    for user_id, name in rows.values_list("membership__user_id", "team__name"):
+        found.setdefault(user_id, []).append(name)
+    return found
 
 
 def member(organization: Organization, user_id: str) -> Membership:
