@@ -16,10 +16,12 @@ from django.conf import settings  # noqa: E402
 from gateway.lean import LeanHandler, Receive, Send, max_body_bytes  # noqa: E402
 from gateway.lean_request import Scope  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
+from gateway.middleware.page_room import PageRoom  # noqa: E402
 from proxy import runtime  # noqa: E402
 
 _lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes())
-_pages = BodyLimit(django_application, max_bytes=settings.WEB_BODY_BYTES)  # type: ignore[arg-type]
+_room = PageRoom(django_application, size=settings.PAGE_CONCURRENCY, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
+_pages = BodyLimit(_room, max_bytes=settings.WEB_BODY_BYTES)
 LEAN_PREFIXES = ("/v1/",)
 
 

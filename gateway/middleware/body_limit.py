@@ -6,23 +6,10 @@ Views still refuse earlier what is too large for them; this bounds what anybody 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
-from gateway.middleware.request_id import HEADER, request_id_of
+from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, answer
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
 BODY_TIMEOUT_S = 30.0
-
-
-class _Refused(Exception):
-    def __init__(self, status: int, error: str, message: str) -> None:
-        super().__init__(error)
-        self.status, self.error, self.message = status, error, message
 
 
 class BodyLimit:
@@ -34,16 +21,14 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """One request."""
-        headers = dict(scope["headers"])
         try:
-            declared = headers.get(b"content-length", b"")
+            declared = dict(scope["headers"]).get(b"content-length", b"")
             if declared.isdigit() and int(declared) > self._max_bytes:
                 raise self._too_large()
-            # Django reads the whole body before it answers, so a refusal never comes in the middle of an answer.
+            # The whole body is read before anything is answered: a refusal never comes in the middle of an answer.
             await self._application(scope, self._bounded(receive), send)
-        except _Refused as refusal:
-            sent_id = headers.get(HEADER.lower().encode(), b"").decode("latin-1")
-            await _answer(send, refusal, request_id_of(sent_id))
+        except Refusal as refusal:
+            await answer(scope, send, refusal)
 
     def _bounded(self, receive: Receive) -> Receive:
         left = self._max_bytes
@@ -58,7 +43,7 @@ class BodyLimit:
                 async with asyncio.timeout_at(due_at_s):
                     message = await receive()
             except TimeoutError:
-                raise _Refused(408, "request_timeout", "The body did not arrive in time.") from None
+                raise Refusal(408, "request_timeout", "The body did not arrive in time.") from None
             left -= len(message.get("body", b""))
             if left < 0:
                 raise self._too_large()
@@ -67,18 +52,5 @@ class BodyLimit:
 
         return bounded
 
-    def _too_large(self) -> _Refused:
-        return _Refused(413, "body_too_large", f"The body may hold {self._max_bytes} bytes.")
-
-
-async def _answer(send: Send, refusal: _Refused, request_id: str) -> None:
-    body = json.dumps({"error": refusal.error, "message": refusal.message, "requestId": request_id}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        (b"connection", b"close"),  # the rest of the body is not waited for
-        (HEADER.lower().encode(), request_id.encode()),
-    ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    def _too_large(self) -> Refusal:
+        return Refusal(413, "body_too_large", f"The body may hold {self._max_bytes} bytes.")

@@ -8,6 +8,10 @@ from gateway.settings import env
 TOOL_CALLS = Rule("tools", limit=env.integer("TOOL_CALLS_PER_HOUR", 5_000, low=1, high=10_000_000), window_s=3600)
 BACKSTOP = Rule("backstop", limit=env.integer("REQUESTS_PER_MINUTE", 600, low=1, high=10_000_000), window_s=60)
 
+# Pages and /api in one process, each a thread; who waits longer than PAGE_WAIT_S (seconds) for room is answered 503.
+PAGE_CONCURRENCY = env.integer("PAGE_CONCURRENCY", 32, low=1, high=1_000)
+PAGE_WAIT_S = 10.0
+
 MCP_BODY_BYTES = 4 * 1024 * 1024  # D18
 OAUTH_BODY_BYTES = 16 * 1024
 VENDOR_REPLY_BYTES = 10 * 1024 * 1024

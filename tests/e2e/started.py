@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -95,12 +94,6 @@ class Started:
         """What ready.json says."""
         content: dict[str, Any] = json.loads(self.ready_path.read_text())
         return content
-
-    def seconds_to_ready(self) -> float:
-        """What it says of itself."""
-        found = re.search(r"^Ready after ([0-9.]+) s\.$", self.output(), re.MULTILINE)
-        assert found is not None, self.output()
-        return float(found[1])
 
     def pasted_lines(self) -> list[str]:
         """The lines that are there to be pasted."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.middleware import body_limit
-from gateway.middleware.body_limit import BodyLimit, Message, Receive, Send
+from gateway.middleware.body_limit import BodyLimit
+from gateway.middleware.refusal import Message, Receive, Send
 
 LIMIT = 10
 

@@ -1,0 +1,78 @@
+"""How many requests outside /v1 run at once: each is a thread and most hold a database connection.
+
+More of them wait in the event loop, where waiting costs next to nothing, instead of in the database's queue, where it
+costs whoever comes next an error. The hot path has its own room and is never behind a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send
+
+MOST_WAITING = 1_000
+
+
+class PageRoom:
+    """An ASGI application that lets `size` requests into the one inside and others wait `wait_s` seconds for room.
+
+    A request takes room once its body is complete, so a sender that dawdles holds none.
+    """
+
+    def __init__(self, application: Application, *, size: int, wait_s: float) -> None:
+        self._application = application
+        self._room = asyncio.Semaphore(size)
+        self._wait_s = wait_s
+        self._waiting = 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """One request.
+
+        Raises: Refusal (503, answered by the layer outside) when no room was found in time.
+        """
+        body = await _whole_body(receive)
+        if body is None:
+            return  # the sender left
+        await self._enter()
+        try:
+            await self._application(scope, _replayed(body, receive), send)
+        finally:
+            self._room.release()
+
+    async def _enter(self) -> None:
+        busy = Refusal(503, "overloaded", "Too many requests are waiting. Try again in a moment.", retry_after_s=2)
+        if self._waiting >= MOST_WAITING:
+            raise busy
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._room.acquire()
+        except TimeoutError:
+            raise busy from None
+        finally:
+            self._waiting -= 1
+
+
+async def _whole_body(receive: Receive) -> bytes | None:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body in one message, then whatever the connection says next."""
+    first: Message | None = {"type": "http.request", "body": body, "more_body": False}
+
+    async def replayed() -> Message:
+        nonlocal first
+        if first is None:
+            return await receive()
+        message, first = first, None
+        return message
+
+    return replayed

@@ -1,0 +1,39 @@
+"""Refusals of the layers in front of Django: an exception, and the answer in the documented shape. Spec: D1"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from gateway.middleware.request_id import HEADER, request_id_of
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class Refusal(Exception):
+    """A request that ends before Django sees it. `retry_after_s`: seconds, None when trying again is no use."""
+
+    def __init__(self, status: int, error: str, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(error)
+        self.status, self.error, self.message, self.retry_after_s = status, error, message, retry_after_s
+
+
+async def answer(scope: Message, send: Send, refusal: Refusal) -> None:
+    """Send the refusal and give the connection up: the rest of a body is not waited for."""
+    request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
+    body = json.dumps({"error": refusal.error, "message": refusal.message, "requestId": request_id}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"connection", b"close"),
+        (HEADER.lower().encode(), request_id.encode()),
+    ]
+    if refusal.retry_after_s is not None:
+        headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

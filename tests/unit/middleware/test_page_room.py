@@ -1,0 +1,132 @@
+"""Pages wait for room in the loop, in order, for a while; who dawdles or leaves holds none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from gateway.middleware import page_room
+from gateway.middleware.body_limit import BodyLimit
+from gateway.middleware.page_room import PageRoom
+from gateway.middleware.refusal import Message, Receive, Send
+
+SCOPE: Message = {"type": "http", "headers": []}
+
+
+class Pages:
+    """Counts who is inside at once; answers when told to."""
+
+    def __init__(self) -> None:
+        self.inside = self.most_inside = 0
+        self.bodies: list[bytes] = []
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        try:
+            self.bodies.append((await receive())["body"])
+            await self.go_on.wait()
+            if self.bodies[-1] == b"fail":
+                raise RuntimeError("a page that breaks")
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        finally:
+            self.inside -= 1
+
+
+class Visitor:
+    """One request, its body in as many messages as given; silent afterwards."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.messages = list(messages)
+        self.sent: list[Message] = []
+
+    async def receive(self) -> Message:
+        if not self.messages:
+            await asyncio.Event().wait()
+        return self.messages.pop(0)
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+
+def body(content: bytes, *, more: bool = False) -> Message:
+    return {"type": "http.request", "body": content, "more_body": more}
+
+
+def visit(application: Any, *messages: Message) -> tuple[Visitor, asyncio.Task[None]]:
+    visitor = Visitor(*messages)
+    return visitor, asyncio.ensure_future(application(SCOPE, visitor.receive, visitor.send))
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
+    pages = Pages()
+    room = PageRoom(pages, size=3, wait_s=60)
+    visits = [visit(room, body(b"a%d" % number, more=True), body(b"b")) for number in range(20)]
+    await settle()
+    assert pages.inside == 3
+    pages.go_on.set()
+    await asyncio.gather(*(task for _, task in visits))
+    assert pages.most_inside == 3
+    assert [visitor.status for visitor, _ in visits] == [200] * 20
+    assert pages.bodies == [b"a%db" % number for number in range(20)]
+
+
+async def test_without_room_in_time_the_answer_says_when_to_come_back() -> None:
+    pages = Pages()
+    application = BodyLimit(PageRoom(pages, size=1, wait_s=0), max_bytes=100)
+    _, first = visit(application, body(b""))
+    await settle()
+    late, second = visit(application, body(b""))
+    await second
+    assert late.status == 503
+    assert dict(late.sent[0]["headers"])[b"retry-after"] == b"2"
+    assert json.loads(late.sent[1]["body"])["error"] == "overloaded"
+    pages.go_on.set()
+    await first
+    next_one, third = visit(application, body(b""))
+    await third
+    assert next_one.status == 200
+
+
+async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_room, "MOST_WAITING", 2)
+    pages = Pages()
+    application = BodyLimit(PageRoom(pages, size=1, wait_s=60), max_bytes=100)
+    visits = [visit(application, body(b"")) for _ in range(4)]
+    await settle()
+    assert [visitor.status for visitor, task in visits if task.done()] == [503]
+    pages.go_on.set()
+    await asyncio.gather(*(task for _, task in visits))
+    assert sorted(visitor.status for visitor, _ in visits) == [200, 200, 200, 503]
+
+
+async def test_who_dawdles_or_leaves_or_breaks_holds_no_room() -> None:
+    pages = Pages()
+    pages.go_on.set()
+    room = PageRoom(pages, size=1, wait_s=60)
+    _, slow = visit(room, body(b"half", more=True))
+    _, gone = visit(room, body(b"half", more=True), {"type": "http.disconnect"})
+    _, broken = visit(room, body(b"fail"))
+    _, cancelled = visit(room, body(b""))
+    cancelled.cancel()
+    with pytest.raises(RuntimeError):
+        await broken
+    await gone
+    well, task = visit(room, body(b"well"))
+    await task
+    assert well.status == 200
+    assert pages.bodies == [b"fail", b"well"]
+    slow.cancel()
