@@ -36,18 +36,17 @@ class DevicePage(LoginRequiredMixin, View):
         """Look the code up, or decide."""
         typed, actor = request.POST.get("user_code", ""), signed_in(request)
         decision = _DECISIONS.get(request.POST.get("action", ""))
-        if decision is not None and (earlier := decided_device(actor=actor, typed=typed)) is not None:
-            return self._done(earlier)
         try:
-            address = str(getattr(request, "ip_address", ""))
-            device = waiting_device(actor=actor, typed=typed, address=address)
+            device = waiting_device(actor=actor, typed=typed, address=str(getattr(request, "ip_address", "")))
+            if decision is not None and not decide_device(actor=actor, device=device, decision=decision):
+                raise CodeNotValid(_WARN_AT + 1)
         except DomainError as refusal:
-            return self._refused(refusal)
+            # Pressed twice, by whoever decided: the result is shown again, also when both presses came at once.
+            mine = None if decision is None else decided_device(actor=actor, typed=typed)
+            return self._refused(refusal) if mine is None else self._done(mine)
         if decision is None:
             code = user_codes.shown(user_codes.read(typed) or "")
             return self._page("confirm", {"code": code, **_about(device)})
-        if not decide_device(actor=actor, device=device, decision=decision):
-            return self._refused(CodeNotValid(_WARN_AT + 1))
         device.decision = decision.value
         return self._done(device)
 

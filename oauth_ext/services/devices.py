@@ -88,7 +88,8 @@ def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[s
 
 
 def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
-    """The device whose code the person typed, if it waits and the person may decide about it. A wrong one is counted.
+    """The device whose code the person typed, if it waits and the person may decide about it. A wrong one is counted;
+    one that this person has decided about is over, but no guess.
 
     Raises: CodeNotValid; TooManyCodes.   Spec: D126, D127
     """
@@ -101,9 +102,10 @@ def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
         found = _found(typed)
         if found is not None and not found.decision and _may_decide(actor, found):
             return found
-        UserCodeMiss.objects.bulk_create([UserCodeMiss(counted_for=key) for key in counted_for])
+        if found is None or found.decided_by_id != actor.pk:
+            UserCodeMiss.objects.bulk_create([UserCodeMiss(counted_for=key) for key in counted_for])
         left = _misses_left(counted_for)
-    raise CodeNotValid(left)  # outside: the miss is counted
+    raise CodeNotValid(left)  # outside: the miss stays counted
 
 
 def decided_device(*, actor: User, typed: str) -> DeviceGrant | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import jwt
@@ -14,9 +13,8 @@ from gateway.lib import clock, secrets
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AccessToken, Client, Grant, RefreshToken, TokenFamily
 from oauth_ext.services.reaping import reap
-from oauth_ext.services.registration import delete_registered_client
 from orgs.models import User
-from tests.api.oauth_ext.conftest import Service, at_once, basic, post
+from tests.api.oauth_ext.conftest import Service, basic, post
 from tests.api.oauth_ext.flow import LOOPBACK, WEB, Flow, make_flow, make_public_client
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
 from tests.factories.cast import Cast
@@ -222,26 +220,3 @@ def test_whoever_left_the_organization_gets_nothing(cast: Cast, flow: Flow) -> N
 def outcomes(answers: list[Any]) -> list[object]:
     """Status codes in order, exceptions as themselves."""
     return sorted((getattr(answer, "status_code", answer) for answer in answers), key=str)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_fifty_at_once_get_one_pair_of_tokens(committed_cast: Cast) -> None:
-    flow = make_flow(committed_cast)
-    code = flow.code()
-    answers = at_once(*[lambda: flow.redeem(code)] * 50)
-    assert outcomes(answers) == [200] + [400] * 49
-    assert {refusal(each) for each in answers if each.status_code != 200} == {INVALID_GRANT}  # type: ignore[union-attr]
-    assert nothing_was_given()  # forty-nine came second
-
-
-@pytest.mark.django_db(transaction=True)
-def test_redeeming_while_the_client_is_deleted(committed_cast: Cast) -> None:
-    flow = make_flow(committed_cast)
-    redeeming: list[Any] = [partial(flow.redeem, flow.code()) for _ in range(10)]
-    staff = committed_cast.user("owner").as_actor()
-    removing = partial(delete_registered_client, actor=staff, client_pk=flow.client.pk)
-    *answers, deleted = at_once(*redeeming, removing)
-    assert not isinstance(deleted, Exception), deleted
-    assert set(outcomes(answers)) <= {200, 400, 401}
-    assert not Client.objects.filter(pk=flow.client.pk).exists()
-    assert nothing_was_given()

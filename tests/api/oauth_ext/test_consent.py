@@ -16,7 +16,6 @@ from gateway.lib import clock
 from oauth_ext.models import AuthorizationRequest, Client, Grant
 from oauth_ext.pages import consent
 from orgs.models import Organization, ServerAccessGrant
-from tests.api.oauth_ext.conftest import at_once
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
 from tests.factories.tenant import connect, load_vendor
@@ -307,21 +306,6 @@ def test_nobody_else_connects_a_vendor_here(cast: Cast, flow: Flow) -> None:
     other = admin.ask(scope="mcp:acme")
     assert admin.answer(other, "connect", vendor="zeta", **{"field-apiKey": "x"}).status_code == 400
     assert not Credential.objects.filter(vendor="zeta").exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_fifty_answers_at_once_bring_one_code(committed_cast: Cast) -> None:
-    flow = make_flow(committed_cast)
-    page = flow.ask()
-
-    def allow() -> int:
-        browser = Browser()
-        browser.cookies = flow.browser.cookies
-        answer = {"action": "allow", "organization": str(committed_cast.org.id)}
-        return browser.post(page, answer).status_code
-
-    assert sorted(map(str, at_once(*[allow] * 50))) == ["302"] + ["410"] * 49
-    assert Grant.objects.count() == 1
 
 
 def test_more_people_than_one_may_allow_the_same_client(cast: Cast, flow: Flow) -> None:

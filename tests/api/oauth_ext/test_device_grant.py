@@ -172,16 +172,6 @@ def test_a_deleted_client(device: Device) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fifty_polls_at_once_after_the_approval(committed_cast: Cast) -> None:
-    device = start_device(make_service(committed_cast))
-    device.decide(committed_cast.client("member"))
-    answers = at_once(*[device.poll] * 50)
-    assert outcomes(answers) == [200] + [400] * 49
-    assert {refusal(each) for each in answers if each.status_code != 200} == {INVALID_GRANT}  # type: ignore[union-attr]
-    assert AccessToken.objects.count() == TokenFamily.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
 def test_fifty_polls_at_once_before_it(committed_cast: Cast) -> None:
     device = start_device(make_service(committed_cast))
     answers = at_once(*[device.poll] * 50)

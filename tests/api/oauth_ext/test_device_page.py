@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
 from oauth_ext.models import Client, DeviceGrant, UserCodeMiss
-from tests.api.oauth_ext.conftest import Service, at_once, make_service
+from tests.api.oauth_ext.conftest import Service, at_once
 from tests.api.oauth_ext.devices import Device, start_device
 from tests.factories.cast import Cast
 
@@ -214,16 +214,3 @@ def test_fifty_guesses_at_once_are_ten(committed_cast: Cast) -> None:
     browsers = [committed_cast.client("member") for _ in range(25)]
     answers = at_once(*[partial(look_up, browser, "BBBB-BBBB") for browser in browsers] * 2)
     assert sorted(getattr(answer, "status_code", answer) for answer in answers) == [404] * 10 + [429] * 40  # type: ignore[type-var]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_approving_and_denying_at_once(committed_cast: Cast) -> None:
-    device = start_device(make_service(committed_cast))
-    people = [committed_cast.client(who) for who in ("member", "admin", "owner")]
-    deciding = [partial(device.decide, browser, action) for browser in people for action in ("approve", "deny")]
-    answers = at_once(*deciding * 4)
-    assert {getattr(answer, "status_code", answer) for answer in answers} <= {200, 404, 429}
-    assert AdminAuditEntry.objects.filter(event_type__startswith="device.").count() == 1
-    entry = AdminAuditEntry.objects.get(event_type__startswith="device.")
-    row = device.row
-    assert (entry.event_type, entry.actor_id) == (f"device.{row.decision}", str(row.decided_by_id))

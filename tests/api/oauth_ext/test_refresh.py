@@ -233,20 +233,6 @@ def test_client_credentials_still_give_no_refresh_token(service: Service) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fifty_at_once_within_the_grace_period(committed_cast: Cast) -> None:
-    flow = make_flow(committed_cast)
-    first = flow.tokens()["refresh_token"]
-    answers = at_once(*[lambda: flow.refresh(first)] * 50)
-    assert outcomes(answers) == [200] * 6 + [400] * 44
-    assert {refusal(each) for each in answers if each.status_code != 200} == {INVALID_GRANT}  # type: ignore[union-attr]
-    pairs = [each.json() for each in answers if each.status_code == 200]  # type: ignore[union-attr]
-    assert len({pair["refresh_token"] for pair in pairs}) == 6
-    for pair in pairs:
-        load_identity(pair["access_token"])
-    assert flow.refresh(pairs[-1]["refresh_token"]).status_code == 200
-
-
-@pytest.mark.django_db(transaction=True)
 def test_a_thief_and_its_victim_at_the_same_moment(committed_cast: Cast) -> None:
     flow = make_flow(committed_cast)
     stolen = flow.tokens()["refresh_token"]
