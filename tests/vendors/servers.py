@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from tests.vendors.processes import ROOT, RunningServer, ServerStartError, running_server
+from tests.vendors.processes import ROOT, CommandFor, RunningServer, ServerStartError, running_server
 
 HERE = Path(__file__).resolve().parent
 VENDOR_PROGRAMS = ROOT / ".venv-vendors" / "bin"
@@ -115,6 +115,18 @@ def time_server() -> Iterator[RunningServer]:
 
     with running_server("time", command_for, _initializes) as server:
         yield server
+
+
+@contextlib.contextmanager
+def conformance_server() -> Iterator[RunningServer]:
+    """A server with the tools that the protocol's conformance suite asks for. Raises: ServerStartError."""
+    with running_server("conformance", _program("conformance_server.py"), _initializes) as server:
+        yield server
+
+
+def _program(name: str, python: Path = Path(sys.executable)) -> CommandFor:
+    """The command for one of tests/vendors/programs."""
+    return lambda port: (str(python), str(HERE / "programs" / name), str(port))
 
 
 @contextlib.contextmanager

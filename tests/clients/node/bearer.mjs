@@ -1,0 +1,15 @@
+// Loaded before a program with --import: every HTTP request it makes carries the bearer of MCP_BEARER. For programs
+// that know no option for a header of their own.
+import { getGlobalDispatcher, setGlobalDispatcher } from "undici";
+
+const value = `Bearer ${process.env.MCP_BEARER}`;
+
+function withBearer(headers) {
+  return Array.isArray(headers) ? [...headers, "authorization", value] : { ...headers, authorization: value };
+}
+
+setGlobalDispatcher(
+  getGlobalDispatcher().compose(
+    (dispatch) => (options, handler) => dispatch({ ...options, headers: withBearer(options.headers) }, handler),
+  ),
+);

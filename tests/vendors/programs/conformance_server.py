@@ -1,0 +1,179 @@
+"""A vendor with the tools that the protocol's conformance suite asks servers for: `conformance_server.py PORT`.
+
+What a tool needs of its client and does not get, it answers as an error of its own, as the suite's notes ask.
+Runs on the newest Python SDK.
+"""
+
+import base64
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import mcp_types as types
+import uvicorn
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+
+PNG = base64.b64encode(
+    base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
+).decode()
+WAV = base64.b64encode(
+    b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\0\0\0\0"
+).decode()
+MOMENT_S = 0.05
+PLAIN: dict[str, Any] = {"type": "object", "properties": {}}
+PROMPT: dict[str, Any] = {"type": "object", "properties": {"prompt": {"type": "string"}}}
+SCHEMA_2020_12: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+Context = ServerRequestContext[Any, Any]
+Blocks = list[types.ContentBlock]
+Tool = Callable[[Context, dict[str, Any]], Awaitable[Blocks]]
+
+
+def text(words: str) -> types.ContentBlock:
+    """One text block."""
+    return types.TextContent(type="text", text=words)
+
+
+def image() -> types.ContentBlock:
+    """One red pixel."""
+    return types.ImageContent(type="image", data=PNG, mime_type="image/png")
+
+
+def resource(uri: str, mime_type: str, words: str) -> types.ContentBlock:
+    """A text resource inside a result."""
+    inside = types.TextResourceContents(uri=uri, mime_type=mime_type, text=words)
+    return types.EmbeddedResource(type="resource", resource=inside)
+
+
+async def simple_text(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    return [text("This is a simple text response for testing.")]
+
+
+async def image_content(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    return [image()]
+
+
+async def audio_content(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    return [types.AudioContent(type="audio", data=WAV, mime_type="audio/wav")]
+
+
+async def embedded_resource(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    return [resource("test://embedded-resource", "text/plain", "This is an embedded resource content.")]
+
+
+async def multiple_content_types(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    data = resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}')
+    return [text("Multiple content types test:"), image(), data]
+
+
+async def tool_with_logging(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        params = types.LoggingMessageNotificationParams(level="info", data=words)
+        await ctx.session.send_notification(types.LoggingMessageNotification(params=params), ctx.request_id)
+        await anyio.sleep(MOMENT_S)
+    return [text("Three messages were logged.")]
+
+
+async def tool_with_progress(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    for progress in (0, 50, 100):
+        await ctx.session.report_progress(progress, 100)
+        await anyio.sleep(MOMENT_S)
+    return [text("Three reports were sent.")]
+
+
+async def error_handling(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    raise RuntimeError("This tool intentionally returns an error for testing")
+
+
+async def reconnection(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    if ctx.close_sse_stream is not None:
+        await ctx.close_sse_stream()
+    await anyio.sleep(MOMENT_S)
+    return [text("The stream was closed and taken up again.")]
+
+
+async def sampling(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    content = types.TextContent(type="text", text=str(arguments.get("prompt", "")))
+    params = types.CreateMessageRequestParams(
+        messages=[types.SamplingMessage(role="user", content=content)], max_tokens=100
+    )
+    related = ServerMessageMetadata(related_request_id=ctx.request_id)
+    request = types.CreateMessageRequest(params=params)
+    answer = await ctx.session.send_request(request, types.CreateMessageResult, metadata=related)
+    return [text(f"LLM response: {answer.content}")]
+
+
+def asks(schema: dict[str, Any]) -> Tool:
+    """A tool that asks the person behind the client to fill in a form."""
+
+    async def tool(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+        answer = await ctx.session.elicit_form("Please answer.", schema, related_request_id=ctx.request_id)
+        return [text(f"Elicitation completed: action={answer.action}, content={answer.content}")]
+
+    return tool
+
+
+TOOLS: dict[str, tuple[Tool, str, dict[str, Any]]] = {
+    "test_simple_text": (simple_text, "Answers with text.", PLAIN),
+    "test_image_content": (image_content, "Answers with an image.", PLAIN),
+    "test_audio_content": (audio_content, "Answers with a sound.", PLAIN),
+    "test_embedded_resource": (embedded_resource, "Answers with a resource.", PLAIN),
+    "test_multiple_content_types": (multiple_content_types, "Answers with text, an image and a resource.", PLAIN),
+    "test_tool_with_logging": (tool_with_logging, "Logs while it runs.", PLAIN),
+    "test_tool_with_progress": (tool_with_progress, "Reports progress while it runs.", PLAIN),
+    "test_error_handling": (error_handling, "Fails.", PLAIN),
+    "test_reconnection": (reconnection, "Closes its stream before it answers.", PLAIN),
+    "test_sampling": (sampling, "Asks the client's model.", PROMPT),
+    "test_elicitation": (asks(PLAIN), "Asks the person.", PLAIN),
+    "test_elicitation_sep1034_defaults": (asks(PLAIN), "Asks the person, with defaults.", PLAIN),
+    "test_elicitation_sep1330_enums": (asks(PLAIN), "Asks the person, with choices.", PLAIN),
+    "json_schema_2020_12_tool": (simple_text, "Takes arguments of every kind of schema.", SCHEMA_2020_12),
+}
+
+
+async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    """All of them, on one page."""
+    return types.ListToolsResult(
+        tools=[
+            types.Tool(name=name, description=words, input_schema=schema) for name, (_, words, schema) in TOOLS.items()
+        ]
+    )
+
+
+async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    """The tool's blocks, or its own fault as text."""
+    try:
+        return types.CallToolResult(content=await TOOLS[params.name][0](ctx, params.arguments or {}))
+    except (RuntimeError, KeyError, MCPError) as fault:
+        return types.CallToolResult(content=[text(str(fault))], is_error=True)
+
+
+if __name__ == "__main__":
+    server: Server[Any] = Server("conformance", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool)
+    uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
