@@ -39,6 +39,7 @@ class FakeVendor:
     reply: str = "json"  # json | sse | html | wrong-id | silence | huge | asks | asks-much | flood
     steps: int = 0  # reports of progress in an event stream, `step_s` apart, if the call asks for them
     step_s: float = 0.0
+    pace: asyncio.Semaphore | None = None  # each report waits for a permit before what follows it
     strays: list[dict[str, Any]] = field(default_factory=list)  # messages before each report
     status: int = 200
     lost_session_status: int = 404
@@ -155,6 +156,8 @@ class FakeVendor:
             notes = [*self.strays, {"jsonrpc": "2.0", "method": "notifications/progress", "params": report}]
             events = [b"data: " + json.dumps(note).encode() + b"\n\n" for note in notes]
             await response.write(b"".join(events) * (500 if self.reply == "flood" else 1))
+            if self.pace is not None:
+                await self.pace.acquire()
             await asyncio.sleep(self.step_s)
 
     def _page(self, body: dict[str, Any]) -> dict[str, Any]:
