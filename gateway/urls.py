@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
+from mozilla_django_oidc.views import OIDCLogoutView
 
 from gateway import liveness
 from gateway.site import api_docs, pages
+from gateway.web.rate import backstopped
 from orgs.pages.profile import ProfilePage
+from orgs.signin.views import AuthenticateView, CallbackView
 
 handler400 = "gateway.site.errors.bad_request"
 handler403 = "gateway.site.errors.permission_denied"
 handler404 = "gateway.site.errors.not_found"
 handler500 = "gateway.site.errors.server_error"
 
+# The library's names, which it looks up itself. Nobody is known here yet, so what comes is counted for its address.
+_SIGN_IN = [
+    path("authenticate/", backstopped(AuthenticateView.as_view()), name="oidc_authentication_init"),
+    path("callback/", backstopped(CallbackView.as_view()), name="oidc_authentication_callback"),
+    path("logout/", backstopped(OIDCLogoutView.as_view()), name="oidc_logout"),
+]
 urlpatterns = [
     path("", include("proxy.views.urls")),
     path("", include("oauth_ext.views.urls")),
     path("ready", liveness.ready, name="ready"),
     path("", pages.landing, name="landing"),
-    path("signin", pages.signin, name="signin"),
+    path("signin", backstopped(pages.signin), name="signin"),
     path("profile", ProfilePage.as_view(), name="profile"),
     path("", include("orgs.pages.urls")),
     path("", include("credentials.pages.urls")),
@@ -33,6 +42,6 @@ urlpatterns = [
     path("api/", include("billing.api.urls")),
     path("api/", include("credentials.api.urls")),
     path("api/", include("oauth_ext.api.urls")),
-    path("oidc/", include("mozilla_django_oidc.urls")),
+    path("oidc/", include(_SIGN_IN)),
     path("admin/", admin.site.urls),
 ]

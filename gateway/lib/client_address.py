@@ -30,6 +30,11 @@ def limit_key(address: str) -> str:
     return str(ipaddress.ip_network((ip, 64), strict=False)) if ip.version == 6 else str(ip)
 
 
+def address_key(address: str) -> str:
+    """The key of whoever comes from this address without saying who they are, beside the ids of those who do."""
+    return f"ip:{limit_key(address)}"
+
+
 def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """A socket for both families names IPv4 peers as ::ffff:1.2.3.4, which would put all of them into one /64."""
     ip = ipaddress.ip_address(address)

@@ -29,8 +29,6 @@ if OIDC_RP_SIGN_ALGO not in {"RS256", "RS384", "RS512", "ES256", "ES384", "PS256
     env.refuse("OIDC_RP_SIGN_ALGO", "must be an asymmetric algorithm such as RS256 or ES256.")
 OIDC_USE_PKCE = True
 OIDC_TIMEOUT = 5
-OIDC_CALLBACK_CLASS = "orgs.signin.views.CallbackView"
-OIDC_AUTHENTICATE_CLASS = "orgs.signin.views.AuthenticateView"
 
 # --- giving out tokens --------------------------------------------------------------------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth_ext.Client"

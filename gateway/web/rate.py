@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
-from gateway.lib.client_address import limit_key
+from gateway.lib.client_address import address_key
 from gateway.lib.errors import DomainError
+
+View = Callable[..., HttpResponseBase]
 
 
 class RateLimited(DomainError):
@@ -33,12 +41,30 @@ def count(request: HttpRequest, rule: Rule) -> Admission:
     return admission
 
 
+def backstopped(view: View) -> View:
+    """The view, with every request counted first: sign-in is open to everybody and talks to the identity provider.
+
+    Raises: RateLimited; CoordinationUnavailable.   Spec: D22
+    """
+
+    @wraps(view)
+    def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        count(request, settings.BACKSTOP)
+        return view(request, *args, **kwargs)
+
+    return counted
+
+
 def key_of(request: HttpRequest) -> str:
     """What is counted: a person wherever they are, so that another address buys nothing. Spec: D21"""
     if request.user.is_authenticated:
         return str(request.user.pk)
-    address = getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", "")
-    return f"ip:{limit_key(address)}"
+    return address_key(address_of(request))
+
+
+def address_of(request: HttpRequest) -> str:
+    """The address the request came from, as the middleware found it. Spec: D21"""
+    return str(getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", ""))
 
 
 def headers(admission: Admission) -> dict[str, str]:

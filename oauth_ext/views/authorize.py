@@ -8,9 +8,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from gateway.coordination import registry
-from gateway.lib.client_address import limit_key
+from gateway.lib.client_address import address_key
 from gateway.site.errors import error_response
+from gateway.web import rate
 from gateway.web.signed_in import signed_in
 from oauth_ext import client_documents, person_pages
 from oauth_ext.authorization import Asked, NotForUs, TellClient, read_request
@@ -18,7 +18,6 @@ from oauth_ext.models import Client
 from oauth_ext.selectors import public_client
 from oauth_ext.services.consent import RequestGone, allow_as_remembered, open_request
 from oauth_ext.services.documented_clients import DocumentUnusable, documented_client
-from oauth_ext.views.intake import address_of
 from orgs.models import User
 from orgs.selectors import memberships
 
@@ -26,11 +25,14 @@ from orgs.selectors import memberships
 def authorize(request: HttpRequest) -> HttpResponse:
     """Check the request; then sign-in, then consent. Nothing is stored before somebody is signed in: some clients ask
     this address themselves before they open a browser.
+
+    Raises: RateLimited, for the person or else for the address.   Spec: D22
     """
     if request.method not in {"GET", "HEAD"}:
         response = error_response(request, 405, message="Use GET.")
         response["Allow"] = "GET, HEAD"
         return response
+    rate.count(request, settings.BACKSTOP)  # before anything of it is looked up
     try:
         asked = read_request(request.META.get("QUERY_STRING", ""), lambda client_id: _client(request, client_id))
     except (NotForUs, DocumentUnusable) as fault:
@@ -43,9 +45,11 @@ def authorize(request: HttpRequest) -> HttpResponse:
 
 
 def _client(request: HttpRequest, client_id: str) -> Client | None:
-    if settings.CIMD_ENABLED and client_documents.is_document_address(client_id):
-        return documented_client(client_id=client_id, address=limit_key(address_of(request)))
-    return public_client(client_id)
+    if not client_documents.is_document_address(client_id):
+        return public_client(client_id)
+    if not settings.CIMD_ENABLED:  # one that was known before it was switched off would never be looked up again
+        return None
+    return documented_client(client_id=client_id, address=address_key(rate.address_of(request)))
 
 
 def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
@@ -54,8 +58,6 @@ def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
         location = allow_as_remembered(membership=belongs[0], asked=asked)
         if location is not None:
             return person_pages.back_to_client(location)
-    if not registry.current().hit(settings.BACKSTOP, str(user.pk)).allowed:
-        return person_pages.error_page(request, 429, "Your apps asked too often.", "Try again in a minute.")
     try:
         waiting = open_request(actor=user, session_key=request.session.session_key or "", asked=asked)
     except RequestGone as gone:

@@ -13,25 +13,25 @@ from oauth_ext.services.devices import ClientGone, start_device
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.client import service_client
-from oauth_ext.views.intake import Refused, address_of, count_by_address, posted, read_form
+from oauth_ext.views.intake import Refused, limited, posted, read_form
 
 VERIFICATION_PATH = "/device"
 
 
 @posted
+@limited("DEVICE_STARTS")
 def device_authorization(request: HttpRequest) -> HttpResponse:
     """Begin a device flow, for service clients that prove who they are: nobody else can be the one a token is for."""
-    admission = count_by_address(request, settings.DEVICE_STARTS)
     fields = read_form(request, token_form.DEVICE_FIELDS)
     client = service_client(request, fields)
     try:
         started = start_device(
-            client=client, scopes=_scopes(fields), resources=_resources(fields), address=address_of(request)
+            client=client, scopes=_scopes(fields), resources=_resources(fields), address=rate.address_of(request)
         )
     except ClientGone as gone:
         raise Refused(gone.code, gone.message, gone.status) from None
     page = f"{settings.BASE_URL}{VERIFICATION_PATH}"
-    response = oauth_json(
+    return oauth_json(
         {
             "device_code": started.device_code,
             "user_code": started.user_code,
@@ -41,9 +41,6 @@ def device_authorization(request: HttpRequest) -> HttpResponse:
             "interval": started.interval_s,
         }
     )
-    for name, value in rate.headers(admission).items():
-        response[name] = value
-    return response
 
 
 def _scopes(fields: Fields) -> list[str]:

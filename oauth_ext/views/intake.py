@@ -14,7 +14,7 @@ from django.http.request import UnreadablePostError
 from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
-from gateway.lib.client_address import limit_key
+from gateway.lib.client_address import address_key
 from gateway.web import rate
 from oauth_ext import token_form
 from oauth_ext.jwt.keys import SigningKeysUnavailable
@@ -94,9 +94,28 @@ def read_body(request: HttpRequest) -> bytes:
     return body
 
 
-def address_of(request: HttpRequest) -> str:
-    """The address the request came from, as the middleware found it. Spec: D21"""
-    return str(getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", ""))
+def limited(rule: str) -> Callable[[View], View]:
+    """Count every request for its address under the setting `rule`, before anything of it is read.
+
+    Whoever comes to these endpoints has not said yet who they are, and each answer costs the database something.
+    Every answer says what is left.   Spec: §8 · D19-D22
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def counted(request: HttpRequest) -> HttpResponse:
+            admission = count(getattr(settings, rule), address_key(rate.address_of(request)))
+            try:
+                response = view(request)
+            except Refused as refusal:
+                response = refusal.response
+            for name, value in rate.headers(admission).items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return counted
+
+    return decorate
 
 
 def count(rule: Rule, key: str = "") -> Admission:
@@ -111,14 +130,6 @@ def count(rule: Rule, key: str = "") -> Admission:
             refusal.response[name] = value
         raise refusal
     return admission
-
-
-def count_by_address(request: HttpRequest, rule: Rule) -> Admission:
-    """`count` for the address the request came from.
-
-    Raises: Refused.
-    """
-    return count(rule, limit_key(address_of(request)))
 
 
 def _unavailable() -> HttpResponse:

@@ -6,18 +6,17 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from gateway.lib import strict_json
-from gateway.web import rate
 from oauth_ext import registration
 from oauth_ext.scopes_backend import existing
 from oauth_ext.services.registration import TooManyClients, register_client
 from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.intake import Refused, count, count_by_address, posted, read_body
+from oauth_ext.views.intake import Refused, count, limited, posted, read_body
 
 
 @posted
+@limited("CLIENT_REGISTRATIONS")
 def register(request: HttpRequest) -> HttpResponse:
     """Register a public client. The media type is not asked for: whatever says it is JSON has to be JSON."""
-    admission = count_by_address(request, settings.CLIENT_REGISTRATIONS)
     count(settings.CLIENT_REGISTRATIONS_OF_ALL)
     try:
         document = strict_json.loads(read_body(request), max_depth=settings.JSON_DEPTH)
@@ -30,7 +29,4 @@ def register(request: HttpRequest) -> HttpResponse:
     except TooManyClients as fault:
         raise Refused("temporarily_unavailable", fault.message, fault.status) from None
     issued = {"client_id": client.client_id, "client_id_issued_at": int(client.created.timestamp())}
-    response = oauth_json({**issued, **wanted.metadata()}, 201)
-    for name, value in rate.headers(admission).items():
-        response[name] = value
-    return response
+    return oauth_json({**issued, **wanted.metadata()}, 201)

@@ -8,10 +8,11 @@ from oauth_ext import token_form
 from oauth_ext.services.revocation import revoke_token
 from oauth_ext.views.answers import open_to_all
 from oauth_ext.views.client import named_client
-from oauth_ext.views.intake import Refused, posted, read_form
+from oauth_ext.views.intake import Refused, limited, posted, read_form
 
 
 @posted
+@limited("BACKSTOP")
 def revoke(request: HttpRequest) -> HttpResponse:
     """200 without a body, whether or not there was anything to revoke. The hint is not needed and not read."""
     fields = read_form(request, token_form.REVOCATION_FIELDS)

@@ -13,7 +13,7 @@ from oauthlib.oauth2 import OAuth2Error
 from oauth_ext import client_authentication, features, server, token_form
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_error, oauth_json
-from oauth_ext.views.intake import Refused, posted, read_form
+from oauth_ext.views.intake import Refused, limited, posted, read_form
 
 # oauthlib's own texts are empty for these, or speak of its insides.
 _DESCRIPTIONS = {
@@ -25,6 +25,7 @@ _DESCRIPTIONS = {
 
 
 @posted
+@limited("BACKSTOP")
 def token(request: HttpRequest) -> HttpResponse:
     """Exchange a grant for tokens. Reads no session and no query string."""
     fields = read_form(request, token_form.TOKEN_FIELDS)

@@ -232,7 +232,7 @@ def test_a_client_known_by_its_document(cast: Cast, settings: Settings, monkeypa
     assert asked == []
     settings.CIMD_ENABLED = True
     assert flow.authorize(client_id="https://app.example/client.json").status_code == 302
-    assert asked == [{"client_id": "https://app.example/client.json", "address": "127.0.0.1"}]
+    assert asked == [{"client_id": "https://app.example/client.json", "address": "ip:127.0.0.1"}]
     assert "status 404" in on_a_page(flow.authorize(client_id="https://app.example/missing.json"))
     flow.ask()  # registered clients stay known
     assert len(asked) == 2
