@@ -17,6 +17,8 @@ from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.snapshot import Snapshots
 from proxy.tool_watch import ToolWatch
+from proxy.vendors.bulkhead import Bulkhead
+from proxy.vendors.circuits import Circuits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
@@ -48,6 +50,7 @@ class Runtime:
             with contextlib.suppress(asyncio.CancelledError):
                 await self.sweeper
         await self.pool.aclose()
+        await self.pool.circuits.aclose()
         await self.audit.aclose()
         await self.transport.aclose()
         await self.tool_watch.aclose()
@@ -94,7 +97,13 @@ def _build() -> Runtime:
     )
     store = registry.current()
     transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits)
-    pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S)
+    bulkhead = Bulkhead(
+        calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
+        waiting=settings.VENDOR_CALLS_WAITING,
+        wait_s=settings.VENDOR_CALLS_WAIT_S,
+    )
+    circuits = Circuits(store)
+    pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
     snapshots = Snapshots(store)
     tool_watch = ToolWatch(snapshots)
     directory = ToolDirectory(

@@ -38,7 +38,9 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
             vendor.slug,
         )
     key = PoolKey.of(organization.org_id, vendor.slug, credential.id, url, headers)
-    found = Destination(key, partial(_open, organization, vendor, credential))
+    found = Destination(
+        key, partial(_open, organization, vendor, credential), fixed_address=not vendor.customer_supplied_url
+    )
     organization.destinations[credential.id] = (vendor, found)
     return found
 

@@ -17,6 +17,7 @@ from functools import cache
 
 from gateway.lib.outbound import AddressRefused, may_connect
 from proxy.vendors import errors
+from proxy.vendors.errors import Sign
 from proxy.vendors.http1 import Connection, Limits
 
 CONNECTIONS_PER_ORIGIN = 100  # a bulkhead: one slow vendor cannot take them all
@@ -27,11 +28,12 @@ LOOK_AFTER_IDLE_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where connections go."""
+    """Where connections go. Vendors that share an address have connections of their own, so that each has its bound."""
 
     is_tls: bool
     host: str
     port: int
+    vendor: str = ""
 
 
 @cache
@@ -188,11 +190,11 @@ class Connections:
             if isinstance(fault, AddressRefused):
                 raise errors.unavailable("The vendor's address is not allowed.") from fault
             if isinstance(fault, TimeoutError):
-                raise errors.timeout() from fault
+                raise errors.timeout(Sign.UNREACHED) from fault
             if isinstance(fault, socket.gaierror | UnicodeError):
-                raise errors.unavailable("The vendor's host name is unknown.") from fault
+                raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
             if isinstance(fault, OSError):  # ssl.SSLError is one
-                raise errors.unavailable() from fault
+                raise errors.unavailable(sign=Sign.UNREACHED) from fault
             raise
         connection.owner = self
         self._busy.add(connection)

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from proxy.outcomes import VendorFault
+
+
+class Sign(Enum):
+    """What a failure says about the way to the vendor."""
+
+    ANSWERED = 1  # it is there, and something else is wrong
+    UNREACHED = 2  # no connection could be made
+    UNANSWERED = 3  # connected, but not even the head of an answer came
+    NOTHING = 4  # we did not try, or the fault is ours
 
 
 class VendorProblem(Exception):
     """The vendor did not answer properly; `fault` says how, the text is fit for a caller."""
 
-    def __init__(self, fault: VendorFault, detail: str, *, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self, fault: VendorFault, detail: str, *, sign: Sign = Sign.ANSWERED, retry_after_s: int | None = None
+    ) -> None:
         super().__init__(detail)
-        self.fault, self.detail, self.retry_after_s = fault, detail, retry_after_s
+        self.fault, self.detail, self.sign, self.retry_after_s = fault, detail, sign, retry_after_s
+
+    @property
+    def is_own_timeout(self) -> bool:
+        """We stopped waiting for an answer to what had been sent."""
+        return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED)
 
 
 class StaleSession(Exception):
     """The vendor no longer knows the session; it refused before running anything, so the call may be sent again."""
 
 
-def unavailable(detail: str = "The vendor could not be reached.") -> VendorProblem:
+def unavailable(detail: str = "The vendor could not be reached.", sign: Sign = Sign.NOTHING) -> VendorProblem:
     """Refused, unresolvable, closed before an answer, 5xx."""
-    return VendorProblem(VendorFault.UNAVAILABLE, detail)
+    return VendorProblem(VendorFault.UNAVAILABLE, detail, sign=sign)
+
+
+def crowded() -> VendorProblem:
+    """The organization has as many calls under way at the vendor as it may, and too many that wait."""
+    text = "Too many calls of the organization are under way at the vendor."
+    return VendorProblem(VendorFault.UNAVAILABLE, text, sign=Sign.NOTHING, retry_after_s=1)
+
+
+def held_back(retry_after_s: int) -> VendorProblem:
+    """The circuit is open: it is no use to try before the pause is over."""
+    text = f"The vendor could not be reached several times in a row. It is tried again in {retry_after_s} s."
+    return VendorProblem(VendorFault.UNAVAILABLE, text, sign=Sign.NOTHING, retry_after_s=retry_after_s)
 
 
 def slow_down(retry_after_s: int | None) -> VendorProblem:
@@ -27,9 +57,9 @@ def slow_down(retry_after_s: int | None) -> VendorProblem:
     return VendorProblem(VendorFault.UNAVAILABLE, "The vendor asks to slow down.", retry_after_s=retry_after_s)
 
 
-def timeout(detail: str = "The vendor did not answer in time.") -> VendorProblem:
+def timeout(sign: Sign = Sign.NOTHING) -> VendorProblem:
     """A deadline passed."""
-    return VendorProblem(VendorFault.TIMEOUT, detail)
+    return VendorProblem(VendorFault.TIMEOUT, "The vendor did not answer in time.", sign=sign)
 
 
 def bad_response(detail: str) -> VendorProblem:

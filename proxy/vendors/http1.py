@@ -19,6 +19,7 @@ import httptools
 from proxy.vendors import errors
 from proxy.vendors.answer import Until, VendorAnswer
 from proxy.vendors.content_coding import BadCoding, Gunzip, TooLarge
+from proxy.vendors.errors import Sign
 
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes without any body among them: endless headers, trailers, chunk extensions and interim answers all end here.
@@ -178,8 +179,11 @@ class Connection(asyncio.Protocol):
             if answer.has_head and self._to_eof and exc is None:
                 self.on_message_complete()
             else:
-                gone = errors.bad_response("it broke off or is not HTTP") if answer.has_head else errors.unavailable()
-                self._fail(gone)
+                self._fail(
+                    errors.bad_response("it broke off or is not HTTP")
+                    if answer.has_head
+                    else errors.unavailable(sign=Sign.UNANSWERED)
+                )
             answer.wake()
         self._stop_timer()
         self._transport = None
@@ -293,7 +297,7 @@ class Connection(asyncio.Protocol):
         if self._loop.time() < min(self._deadline, self._quiet_until):
             self._arm()
             return
-        self._fail(errors.timeout())
+        self._fail(errors.timeout(Sign.ANSWERED if answer.has_head else Sign.UNANSWERED))
         answer.wake()
 
     def _arm(self) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from proxy.single_flight import SingleFlight
+from proxy.vendors.bulkhead import Bulkhead
+from proxy.vendors.circuits import Circuits
+from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
@@ -41,20 +44,33 @@ class PoolKey:
 class Destination:
     """Where a session goes. `open` gives the address and the headers, which are the credential: only to open one.
 
-    `open` raises VendorProblem.
+    `open` raises VendorProblem. `fixed_address`: it is the catalog's, and no organization had a say in it.
     """
 
     key: PoolKey
     open: Callable[[], tuple[str, Mapping[str, str]]]
+    fixed_address: bool = False
 
     def __repr__(self) -> str:
         return f"Destination({self.key.vendor!r})"
 
 
 class SessionPool:
-    """Bounded; one handshake per key however many wait for it; idle sessions are closed. One event loop."""
+    """Bounded; one handshake per key however many wait for it; idle sessions are closed. One event loop.
 
-    def __init__(self, transport: VendorTransport, *, idle_s: float) -> None:
+    `bulkhead` and `circuits` bound what is sent on sessions of this pool (proxy.vendors.send).
+    """
+
+    def __init__(
+        self,
+        transport: VendorTransport,
+        *,
+        idle_s: float,
+        bulkhead: Bulkhead | None = None,
+        circuits: Circuits | None = None,
+    ) -> None:
+        self.bulkhead = bulkhead or Bulkhead(calls=30, waiting=100, wait_s=5.0)
+        self.circuits = circuits or Circuits()
         self._transport = transport
         self._idle_s = idle_s
         self._sessions: OrderedDict[PoolKey, VendorSession] = OrderedDict()
@@ -94,8 +110,13 @@ class SessionPool:
         await asyncio.gather(*(session.close() for session in sessions), *self._closing, return_exceptions=True)
 
     async def _open(self, destination: Destination, deadline: float) -> VendorSession:
-        session = VendorSession(self._transport, *destination.open())
-        await session.initialize(deadline=deadline)
+        session = VendorSession(self._transport, *destination.open(), vendor=destination.key.vendor)
+        try:
+            await session.initialize(deadline=deadline)
+        except VendorProblem as problem:  # told here: however many wait for this handshake, it failed once
+            self.circuits.note(destination, problem.sign)
+            raise
+        self.circuits.note(destination, Sign.ANSWERED)
         session.last_used_s = asyncio.get_running_loop().time()
         self._sessions[destination.key] = session
         if len(self._sessions) > MAX_SESSIONS:

@@ -14,7 +14,7 @@ import structlog
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.vendors import errors
-from proxy.vendors.errors import StaleSession
+from proxy.vendors.errors import Sign, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
 from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
@@ -31,6 +31,7 @@ class VendorSession:
     transport: VendorTransport
     url: str
     credential_headers: Mapping[str, str]
+    vendor: str = ""
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
@@ -101,26 +102,41 @@ class VendorSession:
         if relay is not None:  # unique in this session, as a token has to be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
-        async with self._send("POST", body, deadline) as answer:
-            if answer.status != 200:
-                await self._raise_for_status(answer)
-            if first:
-                self.session_id = answer.header("Mcp-Session-Id")
-            try:
-                async for message in messages(answer):
-                    if isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id:
-                        return message
-                    if not isinstance(message, replies.VendorNotification):
-                        self._handle_other(message)
-                    elif relay is not None and message.method == progress.METHOD:
-                        await relay.put(message.raw, message_id, deadline=deadline)
-            except asyncio.CancelledError:
-                if relay is not None and relay.is_closed:  # ending the connection is no cancellation to a vendor
-                    self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
-                raise
-            except (replies.BadVendorReply, sse.SSETooLarge) as fault:
-                raise errors.bad_response(str(fault)) from fault
+        try:
+            async with self._send("POST", body, deadline) as answer:
+                if answer.status != 200:
+                    await self._raise_for_status(answer)
+                if first:
+                    self.session_id = answer.header("Mcp-Session-Id")
+                return await self._read(answer, message_id, deadline, relay)
+        except (asyncio.CancelledError, TimeoutError):
+            if not first:
+                self._cancel_later(message_id)
+            raise
+        except errors.VendorProblem as problem:
+            if problem.is_own_timeout and not first:
+                self._cancel_later(message_id)
+            raise
+
+    async def _read(
+        self, answer: VendorAnswer, message_id: int, deadline: float, relay: ProgressRelay | None
+    ) -> replies.VendorResult | replies.VendorError:
+        """The answer to this request among all that the vendor says meanwhile."""
+        try:
+            async for message in messages(answer):
+                if isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id:
+                    return message
+                if not isinstance(message, replies.VendorNotification):
+                    self._handle_other(message)
+                elif relay is not None and message.method == progress.METHOD:
+                    await relay.put(message.raw, message_id, deadline=deadline)
+        except (replies.BadVendorReply, sse.SSETooLarge) as fault:
+            raise errors.bad_response(str(fault)) from fault
         raise errors.bad_response("it ended without an answer")
+
+    def _cancel_later(self, message_id: int) -> None:
+        """We stop waiting, and the connection ends; to a vendor that is no cancellation. Spec: protocol.md A.5"""
+        self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
     async def _raise_for_status(self, answer: VendorAnswer) -> None:
         status = answer.status
@@ -129,7 +145,7 @@ class VendorSession:
         if status == 429:
             raise errors.slow_down(_seconds(answer.header("Retry-After")))
         if status >= 500:
-            raise errors.unavailable(f"The vendor answered HTTP {status}.")
+            raise errors.unavailable(f"The vendor answered HTTP {status}.", Sign.ANSWERED)
         body = await answer.body() if status in (400, 404) else b""
         if self.session_id is not None and replies.lost_session(status, body):
             raise StaleSession
@@ -170,7 +186,7 @@ class VendorSession:
             headers["MCP-Protocol-Version"] = self.protocol_version
             if self.session_id is not None:
                 headers["Mcp-Session-Id"] = self.session_id
-        self._prepared = self.transport.prepare(self.url, headers)
+        self._prepared = self.transport.prepare(self.url, headers, self.vendor)
 
 
 def _seconds(retry_after: str | None) -> int | None:

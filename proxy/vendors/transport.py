@@ -59,8 +59,8 @@ class VendorTransport:
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def prepare(self, url: str, headers: Mapping[str, str]) -> Prepared:
-        """`url` and `headers` as they will be sent.
+    def prepare(self, url: str, headers: Mapping[str, str], vendor: str = "") -> Prepared:
+        """`url` and `headers` as they will be sent, over connections of this `vendor`.
 
         Raises: VendorProblem for an address or header that cannot be.
         """
@@ -76,7 +76,7 @@ class VendorTransport:
         if parts.port is not None:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
-        return Prepared(Origin(parts.scheme == "https", host, port), target.encode(), b"\r\n".join(lines))
+        return Prepared(Origin(parts.scheme == "https", host, port, vendor), target.encode(), b"\r\n".join(lines))
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
