@@ -96,12 +96,6 @@ def calls_today(org_id: uuid.UUID) -> int:
     return RequestAuditEntry.objects.filter(org_id=org_id, timestamp__gte=_midnight(clock.now().date())).count()
 
 
-def calls_since(org_id: uuid.UUID, user_id: str, since: datetime) -> int:
-    """How many calls of a subject were let through to a decision since then: what its hourly window holds."""
-    rows = RequestAuditEntry.objects.filter(org_id=org_id, user_id=user_id, timestamp__gte=since)
-    return rows.exclude(error_code="rate_limited").count()
-
-
 def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]:
     """The latest calls of the last 14 days that ended in an error, newest first. Refusals are not errors."""
     rows = RequestAuditEntry.objects.filter(

@@ -1,6 +1,7 @@
 """Why a subject may or may not call a tool: the steps of a call one by one, with who can help. No vendor is asked.
 
-The decisions are those of the calls themselves (orgs.grants, credentials.resolve); this only puts them into words.
+The command and the page show the same answer. The decisions are those of the calls themselves (orgs.grants,
+credentials.resolve); this only puts them into words.
 """
 
 from __future__ import annotations
@@ -8,17 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.conf import settings
 
-from audit.selectors import calls_since
 from credentials.resolve import CredentialRef, resolve
 from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog import registry
 from gateway.catalog.registry import Catalog
 from gateway.catalog.vendor import Vendor
+from gateway.coordination import registry as coordination
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from oauth_ext import scopes
@@ -30,9 +30,11 @@ from orgs.models import User
 from orgs.principal import Principal
 from orgs.roles import Role
 from proxy.access import OrganizationAccess
+from proxy.health import store as health
+from proxy.health.states import LABELS, HealthStatus
 from proxy.snapshot import organization_access, principal_of
 
-STEPS = ("token", "grant", "credential", "allowlist", "quota")
+STEPS = ("token", "grant", "credential", "allowlist", "quota", "vendor")
 _NO_CLIENT = uuid.UUID(int=0)
 
 
@@ -48,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The steps in the order of a call. The first that failed is the answer."""
+    """The steps in the order of a call. The first that failed is the answer; `vendor` fails without being a refusal."""
 
     steps: tuple[Step, ...]
 
@@ -61,7 +63,7 @@ class Explanation:
 def explain_access(subject: str, tool: str, *, org_id: uuid.UUID | None = None) -> Explanation:
     """Every step for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (as tools/list names it).
 
-    A person of several organizations needs `org_id`; without it the first one joined is meant.
+    With `org_id` only subjects of that organization are known; without it a person's first one is meant.
     Spec: §5 · D33, D67, D77
     """
     try:
@@ -92,7 +94,8 @@ def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendo
     yield _grant(principal, organization, vendor, credential)
     yield _credential(organization, vendor, credential)
     yield _allowlist(principal, organization, vendor, tool)
-    yield _quota(principal, organization)
+    yield _quota(principal)
+    yield _vendor_state(vendor)
 
 
 def _who(principal: Principal, organization: OrganizationAccess) -> str:
@@ -147,13 +150,27 @@ def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: V
     return Step("allowlist", False, detail, f"An owner of {organization.name} can add it, or clear the list.")
 
 
-def _quota(principal: Principal, organization: OrganizationAccess) -> Step:
+def _quota(principal: Principal) -> Step:
+    """By the window that calls are counted in, over all organizations. Looking at it counts nothing."""
     rule = settings.TOOL_CALLS
-    used = calls_since(organization.org_id, principal.subject, clock.now() - timedelta(seconds=rule.window_s))
-    detail = f"{used} of {rule.limit} calls in the last hour."
-    if used < rule.limit:
+    window = coordination.current().peek(rule, principal.subject)
+    detail = f"{rule.limit - window.remaining} of {rule.limit} calls in the last hour."
+    if window.allowed:
         return Step("quota", True, detail)
-    return Step("quota", False, detail, "It clears by itself within the hour; an operator sets the number.")
+    minutes = -(-window.retry_after_s // 60)
+    remedy = f"The next call is possible in {minutes} min, by itself; an operator sets the number."
+    return Step("quota", False, detail, remedy)
+
+
+def _vendor_state(vendor: Vendor) -> Step:
+    """As the health monitor saw it last."""
+    if vendor.customer_supplied_url:
+        return Step("vendor", True, f"{vendor.name} is not monitored: it runs at an address of your own.")
+    state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
+    detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {state.error_detail}" if state.error_detail else "")
+    if state.status is not HealthStatus.DOWN:
+        return Step("vendor", True, detail)
+    return Step("vendor", False, detail, f"{vendor.name} has to answer again; the page Health says when it does.")
 
 
 def _vendor_of(catalog: Catalog, tool: str) -> Vendor | None:
@@ -166,7 +183,7 @@ def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
     Raises: NotFound.
     """
     if subject.startswith("svc:"):
-        return _of_client(subject)
+        return _of_client(subject, org_id)
     key = ids.parse_id(subject)
     user = User.objects.filter(pk=key, is_active=True).first() if key else None
     if user is None:
@@ -189,9 +206,11 @@ def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
     )
 
 
-def _of_client(subject: str) -> BearerIdentity:
+def _of_client(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
     client: Client = service_client_of_any_organization(subject.rpartition(":")[2])
     if client.subject != subject or client.organization_id is None:
+        raise NotFound
+    if org_id is not None and client.organization_id != org_id:
         raise NotFound
     if client.is_expired():
         raise InvalidBearer("The service account has expired.")

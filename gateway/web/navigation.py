@@ -34,6 +34,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         (
             NavItem("Connections", "credentials:connections", "plug"),
             NavItem("Health", "proxy_pages:health", "heartbeat"),
+            NavItem("Explain access", "proxy_pages:explain", "help-circle"),
         ),
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from proxy.pages.explain import ExplainPage
 from proxy.pages.health import HealthPage
 from proxy.pages.setup import SetupPage
 from proxy.pages.status import status
@@ -13,4 +14,5 @@ urlpatterns = [
     path("orgs/<uuid:org_id>/setup", SetupPage.as_view(), name="setup"),
     path("status", status, name="status"),
     path("orgs/<uuid:org_id>/health", HealthPage.as_view(), name="health"),
+    path("orgs/<uuid:org_id>/explain", ExplainPage.as_view(), name="explain"),
 ]

@@ -18,6 +18,7 @@ PAGES = {
     "orgs:overview": ((), FOR_MEMBERS),
     "proxy_pages:setup": ((), FOR_MEMBERS),
     "proxy_pages:health": ((), FOR_MEMBERS),
+    "proxy_pages:explain": ((), FOR_MEMBERS),
     "credentials:connections": ((), FOR_MEMBERS),
     "credentials:connection": (("fake",), FOR_ADMINS),
     "oauth_pages:service-accounts": ((), FOR_ADMINS),
@@ -102,15 +103,20 @@ def test_a_vendor_that_does_not_exist_is_not_found(site: Site) -> None:
     assert site.owner().get(site.path("credentials:connection", "nothing")).status_code == 404
 
 
+LINKS_OF_MEMBERS = {
+    "Overview",
+    "My setup",
+    "Connections",
+    "Health",
+    "Explain access",
+    "Members",
+    "Connected apps",
+}
+LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {"Service accounts", "Request log"}
+
+
 @pytest.mark.parametrize(
-    ("who", "links"),
-    [
-        (
-            "owner",
-            {"Overview", "My setup", "Connections", "Health", "Service accounts", "Connected apps", "Request log"},
-        ),
-        ("member", {"Overview", "My setup", "Connections", "Health", "Connected apps"}),
-    ],
+    ("who", "links"), [("owner", LINKS_OF_ADMINS), ("admin", LINKS_OF_ADMINS), ("member", LINKS_OF_MEMBERS)]
 )
 def test_navigation_holds_what_the_role_may_open(site: Site, who: str, links: set[str]) -> None:
     browser = site.cast.client(who)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
-from audit.models import RequestAuditEntry
 from credentials.models import OrganizationDataKey
+from gateway.coordination import registry
 from gateway.coordination.rules import Rule
+from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccessGrant
 from proxy.explanation import STEPS, explain_access
+from proxy.health.states import HealthStatus
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
+from tests.factories.health import put_health
 from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
 
 TOOL = "acme_list"
@@ -80,17 +86,34 @@ def test_a_tool_that_is_not_listed(cast: Cast, tenant: Tenant) -> None:
 
 
 def test_a_quota_that_is_used_up(cast: Cast, tenant: Tenant, settings: LazySettings) -> None:
-    settings.TOOL_CALLS = Rule("tools", limit=1, window_s=3600)
-    RequestAuditEntry.objects.create(
-        org_id=cast.org.id,
-        user_id=tenant.client.subject,
-        user_label="bot",
-        source="mcp",
-        status="success",
-        request_id="r",
-    )
-    assert failing(tenant.client.subject) == "quota"
+    settings.TOOL_CALLS = Rule(f"tools-{uuid.uuid4().hex}", limit=1, window_s=3600)
+    for _ in range(3):  # looking is free
+        assert failing(tenant.client.subject) is None
+    assert registry.current().hit(settings.TOOL_CALLS, tenant.client.subject).allowed
+    step = explain_access(tenant.client.subject, TOOL).failing
+    assert step is not None
+    assert (step.name, step.detail) == ("quota", "1 of 1 calls in the last hour.")
+    assert re.match(r"The next call is possible in (60|61) min", step.remedy)
     assert failing(str(cast.user("owner").id)) is None
+
+
+def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == "Acme: Checking…"
+    put_health(store, "acme", HealthStatus.DEGRADED)
+    assert failing(tenant.client.subject) is None
+    put_health(store, "acme", HealthStatus.DOWN, error_detail="timed out after 5 s")
+    assert failing(tenant.client.subject) == "vendor"
+    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == "Acme: Not responding, timed out after 5 s"
+
+
+def test_only_subjects_of_the_organization_that_is_named(cast: Cast, tenant: Tenant) -> None:
+    for subject in (tenant.client.subject, str(cast.user("owner").id)):
+        assert explain_access(subject, TOOL, org_id=cast.org.id).failing is None
+        refused = explain_access(subject, TOOL, org_id=cast.other_org.id)
+        assert [step.name for step in refused.steps] == ["token"]
+        assert "Acme" not in refused.steps[0].detail
 
 
 def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenant) -> None:
@@ -99,7 +122,7 @@ def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenan
         call_command("explain_access", str(cast.user("member").id), TOOL, stdout=out)
     assert refused.value.returncode == 2
     lines = out.getvalue().splitlines()
-    assert [line[:5] for line in lines] == ["ok   ", "DENY ", "ok   ", "ok   ", "ok   "]
+    assert [line[:5] for line in lines] == ["ok   ", "DENY ", *["ok   "] * 4]
     assert lines[1] == "DENY grant: Member has no access to Acme."
     out = StringIO()
     call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", str(cast.org.id), stdout=out)

@@ -1,0 +1,131 @@
+"""The page that explains a call says what the command says, and tells nobody about others."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from html import unescape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from gateway.coordination import registry
+from gateway.coordination.sqlite_store import SQLiteStore
+from orgs.models import Membership
+from tests.api.pages.conftest import INERT, SCRIPT, Site, text
+from tests.factories.credentials import make_service_client
+from tests.factories.tenant import connect, restrict_tools
+
+TOOL = "fake_list"
+
+
+@pytest.fixture
+def connected(site: Site) -> Site:
+    connect(site.cast.org, site.cast.user("owner"))
+    return site
+
+
+def ask(site: Site, by: str, who: str = "", tool: str = TOOL) -> Any:
+    return site.cast.client(by).get(site.path("proxy_pages:explain"), {"who": who, "tool": tool})
+
+
+def command_lines(site: Site, subject: str, tool: str = TOOL) -> list[str]:
+    out = StringIO()
+    with suppress(CommandError):  # what it raises when a step fails
+        call_command("explain_access", subject, tool, "--org", str(site.cast.org.id), stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("who", ["owner", "member"])
+def test_it_says_what_the_command_says(connected: Site, who: str, allowed: bool) -> None:
+    restrict_tools(connected.cast.org, *([TOOL] if allowed else []), role="owner")
+    person = connected.cast.user(who)
+    page = ask(connected, "admin", str(person.id))
+    steps = page.context["explanation"].steps
+    lines = [f"{'ok  ' if step.passed else 'DENY'} {step.name}: {step.detail}" for step in steps]
+    assert lines == command_lines(connected, str(person.id))
+    for step in steps:
+        assert step.detail in unescape(text(page))
+        assert step.remedy in unescape(text(page))
+    failing = page.context["explanation"].failing
+    expected = {"member": "grant", "owner": None if allowed else "allowlist"}[who]
+    assert (failing.name if failing else None) == expected
+    assert ("would be refused" in text(page)) is (failing is not None)
+
+
+def test_members_see_themselves_and_nobody_else(connected: Site) -> None:
+    member = connected.cast.user("member")
+    for who in ("", str(member.id)):
+        page = ask(connected, "member", who)
+        assert page.status_code == 200
+        assert page.context["explanation"].failing.name == "grant"
+    form = text(ask(connected, "member", tool=""))
+    assert "owner@example.com" not in form
+    assert 'name="who"' not in form
+    for other in (str(connected.cast.user("owner").id), "owner@example.com", connected.tenant.client.client_id, "x"):
+        assert ask(connected, "member", other).status_code == 403
+
+
+def test_admins_name_people_and_service_accounts(connected: Site) -> None:
+    client = connected.tenant.client
+    for who in ("owner@example.com", "OWNER@example.com", str(connected.cast.user("owner").id)):
+        assert ask(connected, "admin", who).context["explanation"].steps[0].detail.startswith("Owner is owner of Acme")
+    for who in (client.client_id, str(client.id), client.subject):
+        found = ask(connected, "admin", who).context["explanation"].steps[0].detail
+        assert found.startswith("build bot is a service account of Acme")
+    form = text(ask(connected, "admin", tool=""))
+    assert '<option value="member@example.com">Member</option>' in form
+    assert client.client_id in form
+
+
+def test_subjects_of_another_organization_are_nobody(connected: Site) -> None:
+    foreign = make_service_client(connected.cast.other_org)
+    theirs = connected.cast.user("other_owner")
+    for who in (
+        theirs.email,
+        str(theirs.id),
+        foreign.client_id,
+        str(foreign.id),
+        foreign.subject,
+        "nobody@example.com",
+    ):
+        page = ask(connected, "owner", who)
+        assert page.status_code == 200
+        [step] = page.context["explanation"].steps
+        assert (step.name, step.passed) == ("token", False)
+        assert step.detail == "There is no such person or service account here."
+        assert "Globex" not in text(page)
+
+
+def test_an_address_of_two_members_is_not_guessed(connected: Site) -> None:
+    twin = connected.cast.user("stranger")
+    twin.email = "member@example.com"
+    twin.save()
+    Membership.objects.create(organization=connected.cast.org, user=twin, role="member")
+    page = ask(connected, "owner", "member@example.com")
+    assert page.status_code == 400
+    assert "Several members have this e-mail address." in text(page)
+    assert page.context["explanation"] is None
+
+
+def test_what_is_typed_is_inert_and_bounded(connected: Site) -> None:
+    page = ask(connected, "owner", SCRIPT, SCRIPT)
+    assert SCRIPT not in text(page)
+    assert INERT in text(page)
+    assert ask(connected, "owner", tool="x" * 201).status_code == 400
+
+
+def test_asking_counts_nothing(connected: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteStore(tmp_path / "windows.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    for _ in range(3):
+        quota = ask(connected, "owner").context["explanation"].steps[4]
+        assert quota.detail == "0 of 5000 calls in the last hour."
+
+
+@pytest.mark.usefixtures("lapsed")
+def test_a_lapsed_plan_explains_as_well(connected: Site) -> None:
+    assert ask(connected, "member").status_code == 200
