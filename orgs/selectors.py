@@ -86,6 +86,12 @@ def members(organization: Organization, *, matching: str = "") -> QuerySet[Membe
     return rows.order_by("joined_at", "id")
 
 
+def member_grants(membership: Membership) -> list[str]:
+    """The vendors granted to the member and not through a team, sorted. Spec: §4.5"""
+    rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id, membership=membership)
+    return list(rows.order_by("vendor").values_list("vendor", flat=True))
+
+
 def is_last_owner(membership: Membership) -> bool:
     """Whether the organization would have no owner without this member. Spec: D45"""
     owners = Membership.objects.filter(organization_id=membership.organization_id, role=Role.OWNER.value)
@@ -118,6 +124,17 @@ def pending_invitations(organization: Organization) -> QuerySet[Invitation]:
     return Invitation.objects.filter(organization=organization).pending(clock.now())
 
 
+def pending_invitation(organization: Organization, invitation_id: uuid.UUID) -> Invitation:
+    """One that somebody can still accept, with who made it.
+
+    Raises: NotFound, for another organization's and for one that is over as for none.   Spec: D4
+    """
+    found = pending_invitations(organization).select_related("created_by").filter(pk=invitation_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
 def teams(organization: Organization) -> QuerySet[Team]:
     """The teams by name, each with `member_count`. Spec: §4.7 · D60"""
     rows = Team.objects.filter(organization=organization)
@@ -133,6 +150,22 @@ def team(organization: Organization, team_id: str) -> Team:
     found = teams(organization).filter(pk=key).first() if key else None
     if found is None:
         raise NotFound
+    return found
+
+
+def team_members(team: Team) -> QuerySet[TeamMembership]:
+    """Who is in a team that was reached through its organization, with their names, earliest first."""
+    rows = TeamMembership.objects.select_related("membership__user").filter(team=team)
+    return rows.order_by("joined_at", "id")
+
+
+def vendors_granted_to_teams(organization: Organization) -> dict[uuid.UUID, list[str]]:
+    """Team to the sorted slugs of the vendors it was granted; a team without a grant is absent."""
+    rows = ServerAccessGrant.objects.filter(organization=organization, team__isnull=False).order_by("vendor")
+    found: dict[uuid.UUID, list[str]] = {}
+    for team_id, vendor in rows.values_list("team_id", "vendor"):
+        if team_id is not None:
+            found.setdefault(team_id, []).append(vendor)
     return found
 
 

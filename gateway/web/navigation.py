@@ -38,6 +38,14 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         ),
     ),
     (
+        "People",
+        (
+            NavItem("Members", "orgs:members", "users"),
+            NavItem("Invitations", "orgs:invitations", "mail", Role.ADMIN),
+            NavItem("Teams", "orgs:teams", "users-group", Role.ADMIN),
+        ),
+    ),
+    (
         "Machines",
         (
             NavItem("Service accounts", "oauth_pages:service-accounts", "robot", Role.ADMIN),
@@ -45,6 +53,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         ),
     ),
     ("Observe", (NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),)),
+    ("Settings", (NavItem("General", "orgs:settings", "settings", Role.OWNER),)),
 )
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
+from orgs.pages.invitations import InvitationsPage, RevokeInvitationPage
 from orgs.pages.invite import InvitePage
+from orgs.pages.members import MemberRolePage, MembersPage, RemoveMemberPage
 from orgs.pages.overview import OverviewPage
+from orgs.pages.settings import DefaultAccessPage, DeleteOrganizationPage, SettingsPage
+from orgs.pages.team import TeamPage
+from orgs.pages.teams import DeleteTeamPage, TeamsPage
 from orgs.pages.welcome import WelcomePage
 
 app_name = "orgs"
@@ -13,4 +18,19 @@ urlpatterns = [
     path("welcome", WelcomePage.as_view(), name="welcome"),
     path("invite/<str:token>", InvitePage.as_view(), name="invite"),
     path("orgs/<uuid:org_id>", OverviewPage.as_view(), name="overview"),
+    path("orgs/<uuid:org_id>/members", MembersPage.as_view(), name="members"),
+    path("orgs/<uuid:org_id>/members/<uuid:user_id>/role", MemberRolePage.as_view(), name="member-role"),
+    path("orgs/<uuid:org_id>/members/<uuid:user_id>/remove", RemoveMemberPage.as_view(), name="member-remove"),
+    path("orgs/<uuid:org_id>/invitations", InvitationsPage.as_view(), name="invitations"),
+    path(
+        "orgs/<uuid:org_id>/invitations/<uuid:invitation_id>/revoke",
+        RevokeInvitationPage.as_view(),
+        name="invitation-revoke",
+    ),
+    path("orgs/<uuid:org_id>/teams", TeamsPage.as_view(), name="teams"),
+    path("orgs/<uuid:org_id>/teams/<uuid:team_id>", TeamPage.as_view(), name="team"),
+    path("orgs/<uuid:org_id>/teams/<uuid:team_id>/delete", DeleteTeamPage.as_view(), name="team-delete"),
+    path("orgs/<uuid:org_id>/settings", SettingsPage.as_view(), name="settings"),
+    path("orgs/<uuid:org_id>/settings/default-access", DefaultAccessPage.as_view(), name="default-access"),
+    path("orgs/<uuid:org_id>/settings/delete", DeleteOrganizationPage.as_view(), name="organization-delete"),
 ]

@@ -146,6 +146,14 @@ for (const dialog of all("[data-copy-once]")) {
   window.addEventListener("pagehide", () => dialog.remove());
 }
 
+// ---- a dialog that the page opens with ----
+
+for (const dialog of all("dialog[data-modal]")) {
+  dialog.close();
+  dialog.showModal();
+  window.addEventListener("pagehide", () => dialog.remove());
+}
+
 // ---- forms: send once, say what is awaited; dangerous ones wait for the typed name ----
 
 for (const form of all("form[method=post]")) {

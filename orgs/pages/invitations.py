@@ -1,0 +1,138 @@
+"""Invitations that are still open: the list, the form that makes one, the page that takes one back.
+
+A link is in no listing. It is shown after it was made and whenever an admin asks for it by a button.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from billing import entitlements
+from billing.errors import SubscriptionRequired
+from gateway.coordination import registry
+from gateway.lib import ids
+from gateway.lib.errors import DomainError, NotFound
+from gateway.web import once, rate
+from gateway.web.form_errors import show_on
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
+from orgs.models import Invitation
+from orgs.roles import Role
+from orgs.selectors import pending_invitation, pending_invitations, people_who_may
+from orgs.services.invitations import create_invitation, revoke_invitation, token_of
+
+
+class InvitationForm(forms.Form):
+    """A new link. Spec: D48, D49"""
+
+    email = forms.EmailField(
+        label="E-mail address",
+        required=False,
+        max_length=254,
+        help_text="Only the person who signs in with this address can use the link. Nothing is sent by e-mail.",
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+    max_uses = forms.IntegerField(
+        label="How many people may join with it",
+        min_value=1,
+        max_value=settings.INVITATION_MAX_USES,
+        initial=1,
+    )
+    expires_in_days = forms.IntegerField(
+        label="Valid for (days)",
+        min_value=1,
+        max_value=settings.INVITATION_MAX_DAYS,
+        initial=settings.INVITATION_DEFAULT_DAYS,
+    )
+
+
+class InvitationsPage(OrgPage):
+    """GET, POST /orgs/:orgId/invitations. Making one passes the API's gate and counts in the API's window."""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
+        "POST link": Gate(Role.ADMIN),
+    }
+    title = "Invitations"
+    nav_route = "orgs:invitations"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """What is pending, newest first, and an empty form."""
+        return self._page(InvitationForm())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make a link and show it, or show an older one again. Spec: §4.4 · D49-D51"""
+        if request.POST.get("action") == "link":
+            return self._show_link()
+        form = InvitationForm(request.POST)
+        if not form.is_valid():
+            return self._page(form, status=422)
+        if not once.take_ticket(request):
+            messages.info(request, "That form was already sent. Its invitation is in the list.")
+            return redirect("orgs:invitations", self.organization.id)
+        try:
+            made = create_invitation(actor=self.actor, organization=self.organization, **form.cleaned_data)
+        except DomainError as refusal:
+            show_on(form, refusal)
+            return self._page(form, status=422)
+        return self._page(InvitationForm(), link_of=made, status=201)
+
+    def refused(self, refusal: rate.RateLimited | SubscriptionRequired) -> HttpResponse:
+        """The page with the reason above the form, and what was typed still in it."""
+        if self.request.method != "POST":
+            raise refusal
+        typed = {name: self.request.POST.get(name, "") for name in InvitationForm.base_fields}
+        return self._page(InvitationForm(initial=typed), status=refusal.status)
+
+    def _show_link(self) -> HttpResponse:
+        key = ids.parse_id(self.request.POST.get("invitation", ""))
+        if key is None:
+            raise NotFound
+        return self._page(InvitationForm(), link_of=pending_invitation(self.organization, key))
+
+    def _page(self, form: InvitationForm, *, link_of: Invitation | None = None, status: int = 200) -> HttpResponse:
+        window = registry.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
+        is_active = entitlements.is_active(self.organization)
+        context: dict[str, Any] = {
+            "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),
+            "form": form,
+            "ticket": once.new_ticket(self.request),
+            "is_active": is_active,
+            "owners": [] if is_active else people_who_may(self.organization, Role.OWNER),
+            "window": window,
+            "next_in_minutes": -(-window.retry_after_s // 60),
+            "is_closed": not is_active or not window.allowed,
+        }
+        if link_of is not None:
+            token = token_of(link_of)
+            context["link_of"] = link_of
+            context["link"] = None if token is None else f"{settings.BASE_URL}/invite/{token}"
+        return self.page("orgs/invitations.html", context, status=status)
+
+
+class RevokeInvitationPage(OrgPage):
+    """GET, POST /orgs/:orgId/invitations/:id/revoke. Stays open when the plan has ended."""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    title = "Revoke invitation"
+    nav_route = "orgs:invitations"
+
+    def get(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
+        """Which link stops working."""
+        invitation = pending_invitation(self.organization, invitation_id)
+        return self.page("orgs/invitation_revoke.html", {"invitation": invitation})
+
+    def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
+        """Revoke it. Spec: §4.4 · D9"""
+        revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
+        messages.success(request, "The invitation is revoked. Its link no longer works.")
+        return redirect("orgs:invitations", self.organization.id)

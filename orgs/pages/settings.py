@@ -1,0 +1,151 @@
+"""Settings of an organization: its name, who may use which vendor without a grant, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from credentials.selectors import connections, people_vendors
+from gateway.catalog import registry
+from gateway.lib.errors import DomainError
+from gateway.lib.text import NAME_MAX_CHARACTERS
+from gateway.web.form_errors import show_on
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
+from oauth_ext.selectors import service_clients
+from orgs import selectors
+from orgs.access_change import AccessChange, default_access_changes
+from orgs.models import Organization
+from orgs.pages.vendor_names import vendor_names
+from orgs.roles import Role
+from orgs.services.organizations import delete_organization, rename_organization, update_settings
+
+
+class NameForm(forms.Form):
+    """The organization's name."""
+
+    name = forms.CharField(
+        label="Organization name",
+        max_length=NAME_MAX_CHARACTERS,
+        widget=forms.TextInput(attrs={"autocomplete": "organization"}),
+    )
+
+
+class SettingsPage(OrgPage):
+    """GET, POST /orgs/:orgId/settings: the name is saved here; what takes something away has a page of its own."""
+
+    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
+    title = "General settings"
+    nav_route = "orgs:settings"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The forms with what is stored."""
+        return self._page(NameForm(initial={"name": self.organization.name}))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Save the name. Spec: §4.4 · D38"""
+        form = NameForm(request.POST)
+        if form.is_valid():
+            try:
+                renamed = rename_organization(actor=self.actor, organization=self.organization, **form.cleaned_data)
+            except DomainError as refusal:
+                show_on(form, refusal)
+            else:
+                messages.success(request, f"The organization is called {renamed.name} now.")
+                return redirect("orgs:settings", self.organization.id)
+        return self._page(form, status=422)
+
+    def _page(self, form: NameForm, *, status: int = 200) -> HttpResponse:
+        context = {"form": form, "connected": len(people_vendors(self.organization))}
+        return self.page("orgs/settings.html", context, status=status)
+
+
+class DefaultAccessPage(OrgPage):
+    """GET, POST /orgs/:orgId/settings/default-access: who gains or loses which vendors, then the change."""
+
+    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
+    title = "Default access"
+    nav_route = "orgs:settings"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The preview of `?to=none` or `?to=all`; nothing is changed by looking."""
+        asked = request.GET.get("to", "")
+        if asked not in Organization.DefaultServerAccess.values:
+            return redirect("orgs:settings", self.organization.id)
+        if asked == self.organization.default_server_access:
+            messages.info(request, "The default access is already so. Nothing was changed.")
+            return redirect("orgs:settings", self.organization.id)
+        return self._preview(asked)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Store it. Spec: §4.4 · D38"""
+        asked = request.POST.get("to", "")
+        update_settings(actor=self.actor, organization=self.organization, default_server_access=asked)
+        gives = asked == Organization.DefaultServerAccess.ALL
+        messages.success(
+            request,
+            "Members may now use every connected vendor."
+            if gives
+            else "Members now use only the vendors that were granted to them or their teams.",
+        )
+        return redirect("orgs:settings", self.organization.id)
+
+    def _preview(self, asked: str) -> HttpResponse:
+        gives = asked == Organization.DefaultServerAccess.ALL
+        changes = default_access_changes(
+            self.organization, default_all=gives, connected_vendors=people_vendors(self.organization)
+        )
+        catalog = registry.load()
+        page = page_of(self.request, changes)
+        context: dict[str, Any] = {
+            "to": asked,
+            "gives": gives,
+            "page": page,
+            "vendors_touched": len({vendor for change in changes for vendor in change.vendors}),
+            "rows": [_row(change, vendor_names(change.vendors, catalog)) for change in page],
+        }
+        return self.page("orgs/default_access.html", context)
+
+
+class DeleteOrganizationPage(OrgPage):
+    """GET, POST /orgs/:orgId/settings/delete: what ends, what is kept, and the name to type."""
+
+    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
+    title = "Delete organization"
+    nav_route = "orgs:settings"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The consequences in numbers."""
+        return self._confirm()
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Delete it, or say that the name was not typed. Spec: §4.4 · D37"""
+        name = self.organization.name
+        if request.POST.get("typed_name", "").strip() != name:
+            return self._confirm(error=f"Type {name} to confirm.", status=422)
+        delete_organization(actor=self.actor, organization=self.organization)
+        messages.success(request, f"{name} is deleted.")
+        return redirect("landing")
+
+    def _confirm(self, *, error: str = "", status: int = 200) -> HttpResponse:
+        organization = self.organization
+        context = {
+            "members": selectors.members(organization).count(),
+            "teams": selectors.teams(organization).count(),
+            "accounts": service_clients(organization).count(),
+            "credentials": len(connections(organization)),
+            "invitations": selectors.pending_invitations(organization).count(),
+            "retention_days": settings.AUDIT_RETENTION_DAYS,
+            "error": error,
+        }
+        return self.page("orgs/organization_delete.html", context, status=status)
+
+
+def _row(change: AccessChange, names: list[str]) -> dict[str, Any]:
+    return {"person": change.membership.user, "vendors": names}

@@ -1,0 +1,156 @@
+"""One team: its name, who is in it, which vendors it opens, which credentials are its own."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from credentials.selectors import connections, people_vendors
+from gateway.catalog import registry
+from gateway.lib import ids
+from gateway.lib.errors import DomainError, NotFound
+from gateway.web import undo
+from gateway.web.form_errors import show_on
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
+from orgs import selectors
+from orgs.pages.teams import TeamForm
+from orgs.pages.vendor_names import vendor_names
+from orgs.roles import Role
+from orgs.services.server_access import grant_team, revoke_team
+from orgs.services.teams import add_team_member, remove_team_member, rename_team
+
+MAX_CANDIDATES = 200
+MAX_SEARCH_CHARACTERS = 100
+
+
+class TeamPage(OrgPage):
+    """GET, POST /orgs/:orgId/teams/:teamId. Each button is a form with an `action` of its own."""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    title = "Team"
+    nav_route = "orgs:teams"
+
+    def get(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
+        """Everything about it."""
+        return self._page(team_id)
+
+    def post(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
+        """Rename it, or add or take away one member or vendor. Spec: §4.5, §4.7 · D59-D61"""
+        actions = {
+            "rename": self._rename,
+            "add-member": self._add_member,
+            "remove-member": self._remove_member,
+            "grant": self._grant,
+            "revoke": self._revoke,
+        }
+        action = actions.get(request.POST.get("action", ""))
+        if action is None:
+            return self._page(team_id, status=422)
+        return action(team_id) or redirect("orgs:team", self.organization.id, team_id)
+
+    def _rename(self, team_id: UUID) -> HttpResponse | None:
+        form = TeamForm(self.request.POST)
+        if form.is_valid():
+            try:
+                team = rename_team(
+                    actor=self.actor, organization=self.organization, team_id=team_id, **form.cleaned_data
+                )
+            except NotFound:
+                raise
+            except DomainError as refusal:
+                show_on(form, refusal)
+            else:
+                messages.success(self.request, f"The team is called {team.name} now.")
+                return None
+        return self._page(team_id, form=form, status=422)
+
+    def _add_member(self, team_id: UUID) -> HttpResponse | None:
+        selectors.team(self.organization, str(team_id))
+        key = ids.parse_id(self.request.POST.get("member", ""))
+        if key is None:
+            return self._page(team_id, errors={"member": "Choose a member."}, status=422)
+        try:
+            row = add_team_member(actor=self.actor, organization=self.organization, team_id=team_id, user_id=key)
+        except NotFound:
+            refusal = "This person is no member of the organization any more."
+            return self._page(team_id, errors={"member": refusal}, status=422)
+        messages.success(self.request, f"{row.membership.user.name} is in the team.")
+        return None
+
+    def _remove_member(self, team_id: UUID) -> None:
+        person = selectors.member(self.organization, self.request.POST.get("member", "")).user
+        remove_team_member(actor=self.actor, organization=self.organization, team_id=team_id, user_id=person.id)
+        undo.offer(
+            self.request, f"{person.name} is out of the team.", {"action": "add-member", "member": str(person.id)}
+        )
+
+    def _grant(self, team_id: UUID) -> HttpResponse | None:
+        selectors.team(self.organization, str(team_id))
+        vendor = self.request.POST.get("vendor", "")
+        try:
+            grant_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
+        except NotFound:
+            return self._page(team_id, errors={"vendor": "Choose a vendor of the catalog."}, status=422)
+        messages.success(self.request, f"Members of the team may use {vendor_names([vendor])[0]}.")
+        return None
+
+    def _revoke(self, team_id: UUID) -> None:
+        vendor = self.request.POST.get("vendor", "")
+        revoke_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
+        text = f"The team opens {vendor_names([vendor])[0]} to nobody any more."
+        undo.offer(self.request, text, {"action": "grant", "vendor": vendor})
+
+    def _page(
+        self,
+        team_id: UUID,
+        *,
+        form: TeamForm | None = None,
+        errors: dict[str, str] | None = None,
+        status: int = 200,
+    ) -> HttpResponse:
+        team = selectors.team(self.organization, str(team_id))
+        asked = " ".join(self.request.GET.get("find", "").split())[:MAX_SEARCH_CHARACTERS]
+        candidates = selectors.members(self.organization, matching=asked).exclude(team_memberships__team=team)
+        context: dict[str, Any] = {
+            "team": team,
+            "form": form or TeamForm(initial={"name": team.name}),
+            "errors": errors or {},
+            "page": page_of(self.request, selectors.team_members(team)),
+            "asked": asked,
+            "candidates": candidates[:MAX_CANDIDATES],
+            "is_long": bool(asked) or candidates.count() > MAX_CANDIDATES,
+            "undo": undo.take(self.request),
+            **self._vendors(team_id),
+        }
+        return self.page("orgs/team.html", context, status=status)
+
+    def _vendors(self, team_id: UUID) -> dict[str, Any]:
+        catalog, connected = registry.load(), set(people_vendors(self.organization))
+        grants = [grant for grant in selectors.grants(self.organization) if grant.team_id == team_id]
+        held = {grant.vendor for grant in grants}
+        rest = [vendor for vendor in catalog if vendor.slug not in held]
+        return {
+            "grants": [
+                {
+                    "grant": grant,
+                    "name": vendor_names([grant.vendor], catalog)[0],
+                    "is_connected": grant.vendor in connected,
+                }
+                for grant in sorted(grants, key=lambda grant: grant.vendor)
+            ],
+            "grantable": [
+                ("Connected", [vendor for vendor in rest if vendor.slug in connected]),
+                ("Not connected yet", [vendor for vendor in rest if vendor.slug not in connected]),
+            ],
+            "held": [
+                {"row": row, "name": vendor_names([row.vendor], catalog)[0]}
+                for row in connections(self.organization)
+                if row.team_id == team_id
+            ],
+        }
