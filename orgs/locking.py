@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from gateway.lib.errors import Forbidden, NotFound
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
 
 
-def lock_organization(organization: Organization) -> Organization:
-    """The organization as it is now, held until the transaction ends.
+def lock_organization(organization: Organization | UUID) -> Organization:
+    """The organization, named by itself or its id, as it is now, held until the transaction ends.
 
     The weaker lock: rows that refer to the organization may still be inserted.
     Raises: NotFound when somebody deleted it meanwhile.
     """
-    locked = Organization.objects.select_for_update(no_key=True).filter(pk=organization.pk).first()
+    org_id = organization if isinstance(organization, UUID) else organization.pk
+    locked = Organization.objects.select_for_update(no_key=True).filter(pk=org_id).first()
     if locked is None:
         raise NotFound
+    return locked
+
+
+def lock_for_change(organization: Organization | UUID, *, actor: User, role: Role) -> Organization:
+    """The organization under its lock, in which `actor` is `role` or more at this moment.
+
+    The gate looked before, perhaps seconds ago: whoever was demoted or removed meanwhile changes nothing any more.
+    Raises: NotFound, Forbidden.
+    """
+    locked = lock_organization(organization)
+    current_membership(locked, actor, role=role)
     return locked
 
 

@@ -22,7 +22,9 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
+from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
+from orgs.roles import Role
 
 
 class ServiceClient(Protocol):
@@ -70,12 +72,13 @@ def store_credential(
     team and named_key (None: bound to no team), `service_client` with service_client, `name` with named_key.
     `validated`: the vendor accepted these fields just now.
 
-    Raises: Invalid with `fields`; NotFound for what belongs to another organization; KeyNameTaken, TeamHasKey;
-    UnusableCredential when the organization's data key does not open.   Spec: §4.6 · D62-D66
+    Raises: Invalid with `fields`; NotFound for what belongs to another organization; Forbidden for somebody who is no
+    admin any more; KeyNameTaken, TeamHasKey; UnusableCredential when the organization's data key does not open.
+    Spec: §4.6 · D62-D66
     """
     values = check_fields(vendor, fields)
     place = _place(organization, vendor, scope, team, service_client, name)
-    lock(organization)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
     credential = _existing(place) or Credential(created_by=actor, revision=0, **asdict(place))
     credential.revision += 1
@@ -97,8 +100,9 @@ def store_credential(
 def delete_credential(*, actor: User, credential: Credential) -> None:
     """The credential is gone; calls fall through to the next one that applies.
 
-    Raises: NotFound when somebody else deleted it first.   Spec: §4.6 · D9, D67
+    Raises: NotFound when somebody else deleted it first; Forbidden.   Spec: §4.6 · D9, D67
     """
+    lock_for_change(credential.organization_id, actor=actor, role=Role.ADMIN)
     deleted, _ = Credential.objects.filter(pk=credential.pk, organization_id=credential.organization_id).delete()
     if not deleted:
         raise NotFound
@@ -136,16 +140,6 @@ def _place(
         service_client_id=service_client.id if service_client else None,
         name=name,
     )
-
-
-def lock(organization: Organization) -> None:
-    """One credential change at a time per organization, so that "is there one already?" keeps its answer.
-
-    The weaker lock: rows that refer to the organization may still be inserted.
-    """
-    locked = Organization.objects.select_for_update(no_key=True).filter(pk=organization.pk)
-    if locked.values_list("pk").first() is None:
-        raise NotFound
 
 
 def _require_owned(organization: Organization, team: Team | None, service_client: ServiceClient | None) -> None:

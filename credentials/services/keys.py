@@ -10,11 +10,13 @@ from audit.event_types import EventType
 from credentials.errors import KeyNameTaken, TeamHasKey
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
-from credentials.services.connections import lock, record
+from credentials.services.connections import record
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
+from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
+from orgs.roles import Role
 
 
 @transaction.atomic
@@ -23,13 +25,14 @@ def update_named_key(
 ) -> Credential:
     """The key has this name and serves this team, or none. Calls of the teams concerned resolve anew.
 
-    Raises: NotFound for a key or team that is not here; Invalid; KeyNameTaken, TeamHasKey.   Spec: §4.6 · D65
+    Raises: NotFound for a key or team that is not here; Forbidden, Invalid, KeyNameTaken, TeamHasKey.
+    Spec: §4.6 · D65
     """
     try:
         cleaned = clean_name(name)
     except ValueError as fault:
         raise Invalid(fields={"name": [str(fault)]}) from fault
-    lock(organization)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     keys = Credential.objects.filter(organization=organization, vendor=vendor, scope=CredentialScope.NAMED_KEY.value)
     key = keys.defer("sealed").filter(pk=key_id).first()
     if key is None:

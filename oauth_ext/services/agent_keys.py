@@ -15,6 +15,7 @@ from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict, NotFound
 from oauth_ext import agent_key_format
 from oauth_ext.models import AgentKey, Client
+from oauth_ext.services.service_clients import locked_service_client
 from orgs.models import User
 
 
@@ -31,9 +32,11 @@ class MintedAgentKey:
 def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
     """The client has this key and no other: an earlier one stops working at once.
 
-    Raises: NotFound when the client is gone; Conflict when it has expired.   Spec: §3 Agent key, §4.8 · D72-D74
+    Raises: NotFound when the client is gone; Forbidden; Conflict when it has expired.
+    Spec: §3 Agent key, §4.8 · D72-D74
     """
-    locked, org_id = _locked(client)
+    # Of two that mint at once, the second sees the first one's key and replaces it.
+    locked, org_id = locked_service_client(actor=actor, client=client)
     if locked.is_expired():
         raise Conflict("This service client has expired. Create a new one for a new key.")
     deleted, _ = AgentKey.objects.filter(client=locked).delete()
@@ -59,22 +62,14 @@ def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
 def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
     """The client has no agent key; the client itself stays as it is. An expired client's key can be revoked too.
 
-    Raises: NotFound when it has no key.   Spec: §3 Agent key, §4.8
+    Raises: NotFound when it has no key; Forbidden.   Spec: §3 Agent key, §4.8
     """
-    locked, org_id = _locked(client)
+    locked, org_id = locked_service_client(actor=actor, client=client)
     row = AgentKey.objects.filter(client=locked).first()
     if row is None:
         raise NotFound
     row.delete()
     _record(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, row.prefix)
-
-
-def _locked(client: Client) -> tuple[Client, uuid.UUID]:
-    """The client under a row lock: of two that mint at once, the second sees the first one's key and replaces it."""
-    found = Client.objects.select_for_update(no_key=True).filter(pk=client.pk, organization__isnull=False).first()
-    if found is None or found.organization_id is None:
-        raise NotFound
-    return found, found.organization_id
 
 
 def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, prefix: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -18,7 +19,9 @@ from gateway.lib.text import clean_name
 from oauth_ext.models import Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
 from oauth_ext.services.token_families import lock_families_of
+from orgs.locking import lock_for_change, lock_organization
 from orgs.models import Organization, User
+from orgs.roles import Role
 
 CLIENT_ID_CHARACTERS = 24
 
@@ -31,58 +34,87 @@ class CreatedServiceClient:
     client_secret: str = field(repr=False)
 
 
+@transaction.atomic
 def create_service_client(
     *, actor: User, organization: Organization, name: str, expires_in_days: int | None = None
 ) -> CreatedServiceClient:
     """The organization has one more machine identity, for 90 days unless told otherwise.
 
-    Raises: Invalid with `fields`.   Spec: §4.8 · D70, D72
+    Raises: Invalid with `fields`; NotFound, Forbidden.   Spec: §4.8 · D70, D72
     """
     cleaned, days = _validated(name, expires_in_days)
     client_secret = secrets.random_url_safe()
     now = clock.now()
-    with transaction.atomic():
-        client = Client.objects.create(
-            client_id=SERVICE_CLIENT_ID_PREFIX + secrets.random_base62(CLIENT_ID_CHARACTERS),
-            client_secret=client_secret,  # the field stores its hash
-            client_type=Client.CLIENT_CONFIDENTIAL,
-            authorization_grant_type=Client.GRANT_CLIENT_CREDENTIALS,
-            organization=organization,
-            name=cleaned,
-            created_by=actor,
-            expires_at=now + timedelta(days=days),
-        )
-        record_admin(
-            EventType.SERVICE_CLIENT_CREATED,
-            org_id=organization.id,
-            actor=actor.as_actor(),
-            target=client.as_target(),
-            metadata={"client_id": client.client_id, "expires_in_days": days},
-        )
-        epochs.bump_on_commit(epochs.subject(client.subject))
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    client = Client.objects.create(
+        client_id=SERVICE_CLIENT_ID_PREFIX + secrets.random_base62(CLIENT_ID_CHARACTERS),
+        client_secret=client_secret,  # the field stores its hash
+        client_type=Client.CLIENT_CONFIDENTIAL,
+        authorization_grant_type=Client.GRANT_CLIENT_CREDENTIALS,
+        organization=organization,
+        name=cleaned,
+        created_by=actor,
+        expires_at=now + timedelta(days=days),
+    )
+    _record(EventType.SERVICE_CLIENT_CREATED, organization.id, actor, client, expires_in_days=days)
     return CreatedServiceClient(client, client_secret)
+
+
+@transaction.atomic
+def rotate_client_secret(*, actor: User, client: Client) -> str:
+    """The client has this secret, which nobody can be shown again, and no other; its tokens stay.
+
+    Raises: NotFound when the client is gone; Forbidden.   Spec: D72
+    """
+    found, org_id = locked_service_client(actor=actor, client=client)
+    client_secret = secrets.random_url_safe()
+    found.client_secret = client_secret  # the field stores its hash
+    found.save(update_fields=["client_secret"])
+    _record(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found)
+    return client_secret
 
 
 @transaction.atomic
 def delete_service_client(*, actor: User | Actor, client: Client) -> None:
     """The client, its tokens, its agent key and its credentials are gone; whatever it still holds is refused.
 
-    Raises: NotFound when somebody deleted it first.   Spec: §4.8 · D9, D74
+    Raises: NotFound when somebody deleted it first; Forbidden.   Spec: §4.8 · D9, D74
     """
-    found = Client.objects.select_for_update().filter(pk=client.pk, organization__isnull=False).first()
-    if found is None or found.organization_id is None:
-        raise NotFound
+    found, org_id = locked_service_client(actor=actor, client=client, to_delete=True)
     lock_families_of(found)
-    target, subject, org_id = found.as_target(), found.subject, found.organization_id
+    _record(EventType.SERVICE_CLIENT_DELETED, org_id, actor, found)
     found.delete()
+
+
+def locked_service_client(*, actor: User | Actor, client: Client, to_delete: bool = False) -> tuple[Client, uuid.UUID]:
+    """The client and its organization's id, both rows locked, the organization's first.
+
+    A person must be an admin of the organization at this moment; operators and support staff need not.
+    Raises: NotFound for a public client as for one that is gone; Forbidden.
+    """
+    org_id = client.organization_id
+    if org_id is None:
+        raise NotFound
+    if isinstance(actor, User):
+        lock_for_change(org_id, actor=actor, role=Role.ADMIN)
+    else:
+        lock_organization(org_id)
+    rows = Client.objects.select_for_update(no_key=not to_delete)
+    found = rows.filter(pk=client.pk, organization_id=org_id).first()
+    if found is None:
+        raise NotFound
+    return found, org_id
+
+
+def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, **facts: int) -> None:
     record_admin(
-        EventType.SERVICE_CLIENT_DELETED,
+        event,
         org_id=org_id,
         actor=actor.as_actor(),
-        target=target,
-        metadata={"client_id": found.client_id},
+        target=client.as_target(),
+        metadata={"client_id": client.client_id, **facts},
     )
-    epochs.bump_on_commit(epochs.subject(subject))
+    epochs.bump_on_commit(epochs.subject(client.subject))
 
 
 def _validated(name: str, expires_in_days: int | None) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from gateway.lib import clock, ids, secrets
 from gateway.lib.crypto import CryptoError, Keyring
 from gateway.lib.errors import Invalid, NotFound
 from orgs.errors import InvitationEmailMismatch, InvitationExpired, InvitationNotFound, InvitationUsed
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import lock_for_change, lock_organization
 from orgs.models import Invitation, InvitationState, Membership, Organization, User
 from orgs.roles import Role
 
@@ -46,8 +46,7 @@ def create_invitation(
     """
     days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
     bound_to = _checked(email or "", max_uses, days)
-    lock_organization(organization)
-    current_membership(organization, actor, role=Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
     invitation = Invitation.objects.create(
         id=invitation_id,
@@ -69,8 +68,9 @@ def create_invitation(
 def revoke_invitation(*, actor: User, organization: Organization, invitation_id: UUID) -> None:
     """The link is dead; members it made stay.
 
-    Raises: NotFound, also when it was revoked before.   Spec: §4.4 · D9, D51
+    Raises: NotFound, also when it was revoked before; Forbidden.   Spec: §4.4 · D9, D51
     """
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     rows = Invitation.objects.filter(organization=organization, pk=invitation_id, revoked_at=None)
     if not rows.update(revoked_at=clock.now()):
         raise NotFound
@@ -95,7 +95,10 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch.   Spec: §4.4 · D51-D55
     """
     invitation = find_invitation(token)
-    organization = invitation.organization
+    try:
+        organization = lock_organization(invitation.organization)
+    except NotFound:  # deleted while we looked, and its links with it
+        raise InvitationNotFound from None
     existing = Membership.objects.filter(organization=organization, user=user).first()
     if existing is not None:
         return Accepted(existing, already_member=True)

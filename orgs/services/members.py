@@ -13,9 +13,10 @@ from gateway.coordination import epochs
 from gateway.lib.errors import Conflict, Forbidden, NotFound
 from orgs import events
 from orgs.errors import CannotChangeOwnRole, LastOwner
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import current_membership, lock_for_change, lock_organization
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role, may_remove
+from orgs.selectors import is_last_owner
 
 
 @transaction.atomic
@@ -40,8 +41,7 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
     """
     if role is Role.OWNER:
         raise ValueError("the role owner is not assigned")
-    lock_organization(organization)
-    current_membership(organization, actor, role=Role.OWNER)
+    lock_for_change(organization, actor=actor, role=Role.OWNER)
     row = _member(organization, user_id)
     if row.user_id == actor.pk:
         raise CannotChangeOwnRole
@@ -62,8 +62,7 @@ def remove_member(*, actor: User, organization: Organization, user_id: UUID) -> 
     row = _member(organization, user_id)
     if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
         raise Forbidden("Only an owner removes admins and owners.")
-    owners = Membership.objects.filter(organization=organization, role=Role.OWNER.value)
-    if row.role == Role.OWNER.value and not owners.exclude(pk=row.pk).exists():
+    if is_last_owner(row):
         raise LastOwner
     events.member_removed.send(sender=Membership, organization_id=organization.id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)

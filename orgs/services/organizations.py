@@ -12,7 +12,7 @@ from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
 from orgs import events
 from orgs.errors import OrganizationLimit
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import current_membership, lock_for_change
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
 
@@ -48,8 +48,7 @@ def rename_organization(*, actor: User, organization: Organization, name: str) -
     Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
     """
     cleaned = _cleaned(name)
-    locked = lock_organization(organization)
-    current_membership(locked, actor, role=Role.OWNER)
+    locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.name = locked.name, cleaned
     locked.save(update_fields=["name"])
     record_admin(
@@ -71,8 +70,7 @@ def update_settings(*, actor: User, organization: Organization, default_server_a
     """
     if default_server_access not in Organization.DefaultServerAccess.values:
         raise Invalid(fields={"defaultServerAccess": ["Must be none or all."]})
-    locked = lock_organization(organization)
-    current_membership(locked, actor, role=Role.OWNER)
+    locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.default_server_access = locked.default_server_access, default_server_access
     locked.save(update_fields=["default_server_access"])
     record_admin(

@@ -13,7 +13,7 @@ from audit.record import record_admin
 from gateway.catalog import registry
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, ServerAccessGrant, Team, User
 from orgs.roles import Role
 
@@ -24,7 +24,7 @@ def grant_member(*, actor: User, organization: Organization, user_id: UUID, vend
 
     Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D59
     """
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = _member(organization, user_id)
     require_vendor(vendor)
     grant, created = ServerAccessGrant.objects.get_or_create(
@@ -42,7 +42,7 @@ def revoke_member(*, actor: User, organization: Organization, user_id: UUID, ven
 
     Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D9
     """
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = _member(organization, user_id)
     deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
     if not deleted:
@@ -60,7 +60,7 @@ def replace_member_grants(
 
     Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: §4.5 · D59
     """
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = _member(organization, user_id)
     wanted = require_vendors(vendors)
     own = ServerAccessGrant.objects.filter(organization=organization, membership=member)
@@ -84,7 +84,7 @@ def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor
 
     Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D59
     """
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     require_vendor(vendor)
     grant, created = ServerAccessGrant.objects.get_or_create(
@@ -102,7 +102,7 @@ def revoke_team(*, actor: User, organization: Organization, team_id: UUID, vendo
 
     Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D9
     """
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     deleted, _ = ServerAccessGrant.objects.filter(team=team, vendor=vendor).delete()
     if not deleted:
@@ -131,11 +131,6 @@ def require_vendors(slugs: Sequence[str]) -> list[str]:
     if unknown:
         raise Invalid(fields={"vendors": [f"There is no vendor {slug[:60]!r}." for slug in unknown[:5]]})
     return sorted(set(slugs))
-
-
-def _begin(organization: Organization, actor: User) -> None:
-    lock_organization(organization)
-    current_membership(organization, actor, role=Role.ADMIN)
 
 
 def _member(organization: Organization, user_id: UUID) -> Membership:

@@ -13,7 +13,7 @@ from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
 from orgs.errors import TeamNameTaken
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
 from orgs.roles import Role
 
@@ -25,7 +25,7 @@ def create_team(*, actor: User, organization: Organization, name: str) -> Team:
     Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
     """
     cleaned = _cleaned(name)
-    _begin(organization, actor, Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_free(organization, cleaned)
     team = Team.objects.create(organization=organization, name=cleaned)
     _record(EventType.TEAM_CREATED, actor, team)
@@ -39,7 +39,7 @@ def rename_team(*, actor: User, organization: Organization, team_id: UUID, name:
     Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
     """
     cleaned = _cleaned(name)
-    _begin(organization, actor, Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     _require_free(organization, cleaned, but=team)
     former, team.name = team.name, cleaned
@@ -54,7 +54,7 @@ def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> No
 
     Raises: NotFound, Forbidden.   Spec: §4.7 · D9, D61
     """
-    _begin(organization, actor, Role.OWNER)
+    lock_for_change(organization, actor=actor, role=Role.OWNER)
     team = _team(organization, team_id)
     _record(EventType.TEAM_DELETED, actor, team)
     team.delete()
@@ -66,7 +66,7 @@ def add_team_member(*, actor: User, organization: Organization, team_id: UUID, u
 
     Raises: NotFound for somebody who is no member of the organization; Forbidden.   Spec: §4.7 · D10, D60
     """
-    _begin(organization, actor, Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     member = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
     if member is None:
@@ -84,7 +84,7 @@ def remove_team_member(*, actor: User, organization: Organization, team_id: UUID
 
     Raises: NotFound for an unknown team; Forbidden.   Spec: §4.7 · D9
     """
-    _begin(organization, actor, Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     row = TeamMembership.objects.select_related("membership__user").filter(team=team, membership__user_id=user_id)
     found = row.first()
@@ -93,11 +93,6 @@ def remove_team_member(*, actor: User, organization: Organization, team_id: UUID
     found.delete()
     _record(EventType.TEAM_MEMBER_REMOVED, actor, team, userId=str(user_id), user=found.membership.user.name)
     epochs.bump_on_commit(epochs.subject(str(user_id)))
-
-
-def _begin(organization: Organization, actor: User, role: Role) -> None:
-    lock_organization(organization)
-    current_membership(organization, actor, role=role)
 
 
 def _team(organization: Organization, team_id: UUID) -> Team:

@@ -13,7 +13,7 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
-from orgs.locking import current_membership, lock_organization
+from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
 from orgs.roles import Role
 from orgs.services.known_tools import approve_tools
@@ -30,7 +30,7 @@ def set_allowlist(
     Raises: NotFound for an unknown vendor or role; Invalid; Forbidden.   Spec: §4.9 · D76, D77
     """
     known_role = _role(role)
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.OWNER)
     require_vendor(vendor)
     names = _checked(tools)
     row, _ = ToolAllowlist.objects.update_or_create(
@@ -51,17 +51,12 @@ def clear_allowlist(*, actor: User, organization: Organization, vendor: str, rol
     Raises: NotFound for an unknown vendor or role; Forbidden.   Spec: §4.9 · D9
     """
     known_role = _role(role)
-    _begin(organization, actor)
+    lock_for_change(organization, actor=actor, role=Role.OWNER)
     deleted, _ = ToolAllowlist.objects.filter(organization=organization, vendor=vendor, role=known_role.value).delete()
     if not deleted:
         require_vendor(vendor)
         return
     _record(EventType.TOOL_ACCESS_CLEARED, actor, organization, vendor, known_role)
-
-
-def _begin(organization: Organization, actor: User) -> None:
-    lock_organization(organization)
-    current_membership(organization, actor, role=Role.OWNER)
 
 
 def _role(name: str) -> Role:

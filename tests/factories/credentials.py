@@ -49,7 +49,7 @@ def make_service_client(organization: Organization, name: str = "Robot") -> Clie
 
 @dataclass
 class Setting:
-    """The cast's first organization with what credentials hang on; `store` stores as its owner."""
+    """The cast's first organization with what credentials hang on; `store` stores as an owner."""
 
     cast: Cast
     vendor: Vendor
@@ -61,8 +61,9 @@ class Setting:
 
     def store(self, scope: CredentialScope = CredentialScope.ORGANIZATION, **changes: Any) -> Credential:
         """A stored credential of `scope` for `acme`; `changes` replace arguments of the service."""
+        is_other = changes.get("organization") == self.cast.other_org
         arguments: dict[str, Any] = {
-            "actor": self.cast.user("owner"),
+            "actor": self.cast.user("other_owner" if is_other else "owner"),
             "organization": self.cast.org,
             "vendor": self.vendor,
             "scope": scope,

@@ -18,13 +18,12 @@ from credentials.scopes import CredentialScope
 from credentials.selectors import connected_vendors
 from credentials.services.connections import store_credential
 from gateway.catalog import registry
-from gateway.coordination import epochs
 from gateway.lib import secrets
 from gateway.supervisor.folder import write_private
 from oauth_ext.models import Client
 from oauth_ext.selectors import service_clients
 from oauth_ext.services.agent_keys import mint_agent_key
-from oauth_ext.services.service_clients import create_service_client
+from oauth_ext.services.service_clients import create_service_client, rotate_client_secret
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
 from orgs.services.organizations import create_organization
@@ -97,10 +96,6 @@ def _connect_vendors(owner: User, organization: Organization) -> None:
 def _service_account(owner: User, organization: Organization) -> tuple[Client, str]:
     client = service_clients(organization).filter(name=SERVICE_ACCOUNT_NAME).first()
     if client is not None and not client.is_expired():
-        client_secret = secrets.random_url_safe()
-        client.client_secret = client_secret  # hashed when it is saved
-        client.save(update_fields=["client_secret"])
-        epochs.bump_on_commit(epochs.subject(client.subject))
-        return client, client_secret
+        return client, rotate_client_secret(actor=owner, client=client)
     created = create_service_client(actor=owner, organization=organization, name=SERVICE_ACCOUNT_NAME)
     return created.client, created.client_secret

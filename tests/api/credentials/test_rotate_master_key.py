@@ -19,7 +19,7 @@ from gateway.coordination import epochs
 from gateway.lib.crypto import Keyring
 from oauth_ext.jwt import keys
 from oauth_ext.models import SigningKey
-from orgs.models import Organization
+from orgs.models import Membership, Organization
 from tests.factories.credentials import SECRET, Setting
 
 OLD, NEW = os.urandom(32), os.urandom(32)
@@ -32,6 +32,10 @@ def rotating(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> Setting:
     organizations = [setting.cast.org, setting.cast.other_org]
     organizations += [Organization.objects.create(name=f"Customer {number}") for number in range(5)]
     for organization in organizations:
+        if organization != setting.cast.other_org:
+            Membership.objects.get_or_create(
+                organization=organization, user=setting.cast.user("owner"), defaults={"role": "owner"}
+            )
         setting.store(organization=organization)
     monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW, "old": OLD}))
     return setting

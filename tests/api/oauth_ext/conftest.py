@@ -110,7 +110,8 @@ def at_once(*works: Callable[[], T]) -> list[T | Exception]:
 
 def make_service(cast: Cast, **changes: Any) -> Service:
     """A service client, by default of the first organization."""
-    wanted = {"actor": cast.user("owner"), "organization": cast.org, "name": "build bot", **changes}
+    owner = cast.user("other_owner" if changes.get("organization") == cast.other_org else "owner")
+    wanted = {"actor": owner, "organization": cast.org, "name": "build bot", **changes}
     created = create_service_client(**wanted)
     return Service(created.client, created.client_secret)
 

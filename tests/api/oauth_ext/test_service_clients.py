@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.hashers import check_password
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from audit.models import AdminAuditEntry
@@ -16,7 +17,7 @@ from gateway.lib.errors import Invalid, NotFound
 from oauth_ext import selectors
 from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientGrant
 from oauth_ext.services.agent_keys import mint_agent_key
-from oauth_ext.services.service_clients import create_service_client, delete_service_client
+from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from tests.api.oauth_ext.conftest import Service, make_service
 from tests.factories.cast import Cast
 
@@ -154,3 +155,17 @@ def test_vendor_grants(cast: Cast, service: Service) -> None:
     ServiceClientGrant.objects.create(client=service.client, vendor="acme")
     ServiceClientGrant.objects.create(client=make_service(cast).client, vendor="globex")
     assert selectors.vendor_grants(service.client.pk) == {"acme"}
+
+
+def test_a_new_secret_replaces_the_old_one(cast: Cast, service: Service, epochs_to_bump: list[str]) -> None:
+    fresh = rotate_client_secret(actor=cast.user("admin"), client=service.client)
+    service.client.refresh_from_db()
+    assert len(fresh) == 43
+    assert check_password(fresh, service.client.client_secret)
+    assert not check_password(service.secret, service.client.client_secret)
+    entry = AdminAuditEntry.objects.latest("timestamp")
+    assert (entry.event_type, entry.actor_label) == ("service_client.secret_rotated", "Admin")
+    assert fresh not in str(entry.__dict__)
+    assert epochs_to_bump == [f"subject:{service.client.subject}"]
+    with pytest.raises(NotFound):
+        rotate_client_secret(actor=cast.user("other_owner"), client=service.client)
