@@ -1,4 +1,5 @@
-"""The servers that tests talk to, each as a context manager: two third-party vendors and the two demo parts.
+"""The servers that tests talk to, each as a context manager: third-party vendors, vendors of our own made
+with third-party frameworks, and the two demo parts.
 
 `with time_server() as server: server.mcp_url`. Session-wide fixtures over these are in tests/vendors/fixtures.py.
 """
@@ -6,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import shutil
 import sys
@@ -21,6 +23,13 @@ from tests.vendors.processes import ROOT, CommandFor, RunningServer, ServerStart
 
 HERE = Path(__file__).resolve().parent
 VENDOR_PROGRAMS = ROOT / ".venv-vendors" / "bin"
+CLIENT_PROGRAMS = ROOT / ".venv-clients"
+# The Python that each framework of echo_server.py is installed in.
+FRAMEWORKS = {
+    "sdk_1": CLIENT_PROGRAMS / "python_sdk_1/bin/python",
+    "sdk_2": Path(sys.executable),
+    "fastmcp": CLIENT_PROGRAMS / "fastmcp/bin/python",
+}
 EVERYTHING_ENTRY = HERE / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 INSTALL_HINT = "is not installed; run: sh scripts/install_test_vendors.sh"
 # What BASE_URL is in the suite's settings.
@@ -124,9 +133,39 @@ def conformance_server() -> Iterator[RunningServer]:
         yield server
 
 
-def _program(name: str, python: Path = Path(sys.executable)) -> CommandFor:
+@contextlib.contextmanager
+def echo_server(framework: str) -> Iterator[RunningServer]:
+    """A small server made with `framework`, one of FRAMEWORKS. Raises: ServerStartError."""
+    python = FRAMEWORKS[framework]
+    if not python.exists():
+        raise ServerStartError(f"{framework} {INSTALL_HINT}")
+    command_for = _program("echo_server.py", framework, python=python)
+    with running_server(framework, command_for, _initializes) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def wrapped_time_server() -> Iterator[RunningServer]:
+    """mcp-server-time behind FastMCP: answers as event streams, with sessions, 2 tools. Raises: ServerStartError."""
+    program, server_program = FRAMEWORKS["fastmcp"].with_name("fastmcp"), VENDOR_PROGRAMS / "mcp-server-time"
+    if not (program.exists() and server_program.exists()):
+        raise ServerStartError(f"FastMCP or mcp-server-time {INSTALL_HINT}")
+    wrapped = {"command": str(server_program), "args": ["--local-timezone", "UTC"]}
+    with tempfile.TemporaryDirectory(prefix="wrapped-") as folder:
+        configuration = Path(folder) / "servers.json"
+        configuration.write_text(json.dumps({"mcpServers": {"time": wrapped}}))
+
+        def command_for(port: int) -> Sequence[str]:
+            listen = ("--transport", "http", "--host", "127.0.0.1", "--port", str(port), "--no-banner")
+            return (str(program), "run", str(configuration), *listen)
+
+        with running_server("wrapped-time", command_for, _initializes) as server:
+            yield server
+
+
+def _program(name: str, *arguments: str, python: Path = Path(sys.executable)) -> CommandFor:
     """The command for one of tests/vendors/programs."""
-    return lambda port: (str(python), str(HERE / "programs" / name), str(port))
+    return lambda port: (str(python), str(HERE / "programs" / name), *arguments, str(port))
 
 
 @contextlib.contextmanager

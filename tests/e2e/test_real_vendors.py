@@ -1,0 +1,168 @@
+"""Vendors that others have written, or their frameworks: each is listed and called on every route, and may die.
+
+A vendor that is killed and started again has forgotten its sessions. That costs one handshake, and no call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.e2e import agent
+from tests.e2e.agent import Account
+from tests.e2e.shared_gateway import Gateway, keyless_catalog
+from tests.vendors import servers
+from tests.vendors.processes import RunningServer
+from tests.vendors.wire_tap import WireTap, wire_tap
+
+pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
+pytestmark = pytest.mark.one_back_end
+
+CALLERS = 12
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How to start a vendor, how many tools it shows to callers, and a call with a part of its answer."""
+
+    start: Callable[[], AbstractContextManager[RunningServer]]
+    tools: int
+    tool: str
+    arguments: dict[str, Any]
+    answer: str
+    needs_node: bool = False
+
+
+GREETING = {"words": "grüße"}
+ZONE = {"timezone": "Europe/Berlin"}
+KINDS = {
+    "node": Kind(servers.everything_server, 12, "echo", {"message": "grüße"}, "grüße", needs_node=True),
+    "proxied": Kind(servers.time_server, 2, "get_current_time", ZONE, "Europe/Berlin"),
+    "wrapped": Kind(servers.wrapped_time_server, 2, "get_current_time", ZONE, "Europe/Berlin"),
+    "fastmcp": Kind(partial(servers.echo_server, "fastmcp"), 1, "echo", GREETING, "grüße"),
+    "sdkone": Kind(partial(servers.echo_server, "sdk_1"), 1, "echo", GREETING, "grüße"),
+    "sdktwo": Kind(partial(servers.echo_server, "sdk_2"), 4, "echo", GREETING, "grüße"),
+}
+
+
+class Vendor:
+    """A running vendor behind a tap, in the gateway's catalog as `slug`."""
+
+    def __init__(self, slug: str, kind: Kind, stack: contextlib.ExitStack) -> None:
+        self.slug, self.kind, self._stack = slug, kind, stack
+        self.server = stack.enter_context(kind.start())
+        self.tap: WireTap = stack.enter_context(wire_tap(port_of(self.server)))
+
+    def kill_and_start_again(self) -> None:
+        """Dead between two instructions, with all its children; then another one is at its place."""
+        os.killpg(self.server.process.pid, signal.SIGKILL)
+        self.server.process.wait()
+        self.server = self._stack.enter_context(self.kind.start())
+        self.tap.target_port = port_of(self.server)
+
+
+def port_of(server: RunningServer) -> int:
+    """Where it listens."""
+    port = urlsplit(server.origin).port
+    assert port is not None
+    return port
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def vendor(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Vendor | None]:
+    """Each kind in turn; None for the one that a machine without Node.js goes without."""
+    slug, kind = request.param, KINDS[request.param]
+    if kind.needs_node and not servers.has_node():
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        made = Vendor(slug, kind, stack)
+        gateway.operator.run("load_catalog", text=keyless_catalog(slug, made.tap.mcp_url))
+        yield made
+
+
+class Caller:
+    """An account that is connected to the vendor, and its two bearers."""
+
+    def __init__(self, gateway: Gateway, vendor: Vendor, http: httpx.Client) -> None:
+        self.vendor, self.http = vendor, http
+        self.account: Account = gateway.new_account({vendor.slug: {}})
+        self.token = agent.access_token(http, self.account)
+
+    def names(self) -> list[str]:
+        """What tools/list shows."""
+        listed = agent.result(agent.rpc(self.http, self.account.agent_key, "tools/list"))["tools"]
+        return [tool["name"] for tool in listed]
+
+    def call(self) -> None:
+        """A call on the unified endpoint is answered."""
+        kind = self.vendor.kind
+        name = f"{self.vendor.slug}_{kind.tool}"
+        found = agent.result(agent.call(self.http, self.account.agent_key, name, **kind.arguments))
+        assert kind.answer in found["content"][0]["text"]
+
+    def cli(self) -> None:
+        """A CLI call is answered."""
+        kind = self.vendor.kind
+        answer = agent.cli(self.http, self.token, self.vendor.slug, kind.tool.replace("_", "-"), **kind.arguments)
+        assert answer.status_code == 200, answer.text
+        assert kind.answer in answer.json()["result"]["content"][0]["text"]
+
+    def commands(self) -> list[str]:
+        """What the CLI's schema shows."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = self.http.get(f"/v1/{self.vendor.slug}/cli/schema", headers=headers)
+        assert answer.status_code == 200, answer.text
+        return [command["command"] for command in answer.json()["commands"]]
+
+
+def test_a_vendor_is_listed_and_called_and_may_die(gateway: Gateway, vendor: Vendor | None) -> None:
+    if vendor is None:
+        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
+        return
+    with gateway.web.client() as http:
+        caller = Caller(gateway, vendor, http)
+        names = caller.names()
+        assert len(names) == len(caller.commands()) == vendor.kind.tools, names
+        assert all(re.fullmatch(rf"{vendor.slug}_[A-Za-z0-9_-]{{1,57}}", name) for name in names)
+        assert names == sorted(names)
+        caller.call()
+        caller.cli()
+        for _ in range(2):
+            before = vendor.tap.methods()
+            vendor.kill_and_start_again()
+            with ThreadPoolExecutor(CALLERS) as pool:
+                running = [pool.submit(each) for each in [caller.call, caller.cli] * (CALLERS // 2)]
+                for one in running:
+                    one.result()
+            since = vendor.tap.methods() - before
+            assert (since["initialize"], since["notifications/initialized"]) == (1, 1)
+        assert caller.names() == names
+
+
+def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor | None) -> None:
+    if vendor is None:
+        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
+        return
+    with gateway.web.client() as http:
+        caller = Caller(gateway, vendor, http)
+        caller.call()
+        caller.cli()
+        sent = vendor.tap.sent()
+    assert b"POST /mcp" in sent
+    assert b"authorization:" not in sent.lower()
+    for secret in (caller.account.agent_key, caller.token):
+        assert secret.encode() not in sent
