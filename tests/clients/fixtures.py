@@ -1,42 +1,33 @@
-"""The gateway that clients sign in to, for the whole session:
+"""The product that clients sign in to, as `make run` starts it, once for the whole session:
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures", "tests.clients.fixtures")
 """
 
 from __future__ import annotations
 
-import contextlib
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.clients.sign_in_gateway import Person, SignInGateway
-from tests.e2e.deployment_data import Template
-from tests.e2e.gateway_process import deployment
-from tests.e2e.shared_gateway import acme_catalog
-from tests.vendors.processes import free_port
-from tests.vendors.servers import DemoVendor, demo_identity_provider
+from tests.e2e.gateway_process import Web, deployment_of
+from tests.e2e.started import real_back_ends, started
+
+MAKE_RUN = ("make", "--no-print-directory", "run")
 
 
 @pytest.fixture(scope="session")
-def sign_in_gateway(
-    template: Template, tmp_path_factory: pytest.TempPathFactory, demo_vendor: DemoVendor
-) -> Iterator[SignInGateway]:
-    """The gateway that clients sign in to."""
-    port = free_port()
-    with contextlib.ExitStack() as stack:
-        provider = stack.enter_context(demo_identity_provider([f"http://127.0.0.1:{port}"]))
-        variables = {
-            "OIDC_OP_DISCOVERY_URL": provider.discovery_url,
-            "OIDC_RP_CLIENT_ID": provider.client_id,
-            "OIDC_RP_CLIENT_SECRET": provider.client_secret,
-            "CIMD_ENABLED": "1",  # as in production, where addresses begin with https
-        }
-        folder = tmp_path_factory.mktemp("sign-in") / "var"
-        made = stack.enter_context(deployment(template, folder, port=port, variables=variables))
-        operator = stack.enter_context(made.operator())
-        operator.run("load_catalog", text=acme_catalog(demo_vendor))
-        yield SignInGateway(made, stack.enter_context(made.web()), operator)
+def sign_in_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignInGateway]:
+    """A literal `make run` with the demo vendor and the demo identity provider, on free ports and in its own folder."""
+    with real_back_ends() as back_ends:
+        # The environment that is there already; and documents of clients, as in production, where addresses are https.
+        variables = {**back_ends, "VENV": sys.prefix, "CIMD_ENABLED": "1"}
+        with started(tmp_path_factory.mktemp("make-run"), variables, command=MAKE_RUN) as start:
+            start.wait_ready()
+            made = deployment_of(start.variables)
+            with made.operator() as operator:
+                yield SignInGateway(made, Web(start.process, made.folder / "logs" / "web.log", made.origin), operator)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A gateway where people sign in at the demo identity provider, with the demo vendor behind it."""
+"""The product where people sign in at the demo identity provider, with the demo vendor behind it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Person:
 
 @dataclass
 class SignInGateway:
-    """A deployment with one web server, where anybody can sign in."""
+    """A start of the product, where anybody can sign in, and an operator on its data."""
 
     deployment: Deployment
     web: Web

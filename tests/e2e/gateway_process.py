@@ -33,7 +33,7 @@ LOG_TAIL_CHARACTERS = 4_000
 class Program:
     """A child that dies with us, in a group of its own, with a log of its own."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[Any]
     log_path: Path
 
     def log(self) -> str:
@@ -201,6 +201,17 @@ def deployment(
         environ = {**machine, **given, **(variables or {})}
         environment = {**service_environment(read_options(environ, ROOT), environ, secrets), **store}
         yield Deployment(folder, database, number, environment, secrets)
+
+
+def deployment_of(variables: Mapping[str, str]) -> Deployment:
+    """What `make run` with these variables works on, once it is ready: for more processes beside its own."""
+    folder = Path(variables["VAR"])
+    machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    environ = {**machine, **variables}
+    secrets = load_secrets(folder, environ, has_database=True)
+    environment = service_environment(read_options(environ, ROOT), environ, secrets)
+    database = Database(variables.get("DATABASE_URL") or f"sqlite:///{folder / 'gateway.sqlite3'}")
+    return Deployment(folder, database, int(variables["PORT"]), environment, secrets)
 
 
 def wait_for(condition: Callable[[], bool], deadline_s: float = 10.0) -> None:
