@@ -39,27 +39,15 @@ class ProbeAnswer:
 
 
 class VendorProbe(Protocol):
-    """The transport: opens a session with the vendor, asks one thing, closes. Follows no redirect.
+    """The transport: opens a session with the vendor, asks one thing, closes. Follows no redirect."""
 
-    Raises: AddressRefused when the address may not be reached; OSError or TimeoutError when there is no answer.
-    """
-
-    async def initialize_and_list(
-        self, vendor: Vendor, headers: Mapping[str, str], url: str, timeout_s: float
+    async def __call__(
+        self, url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
     ) -> ProbeAnswer:
-        """`initialize`, then the first page of `tools/list`."""
-        ...
+        """`initialize`, then `method` with `params`.
 
-    async def initialize_and_call(
-        self,
-        vendor: Vendor,
-        headers: Mapping[str, str],
-        url: str,
-        timeout_s: float,
-        tool: str,
-        arguments: Mapping[str, Any],
-    ) -> ProbeAnswer:
-        """`initialize`, then `tools/call`; `is_error` for a JSON-RPC error as for a tool error."""
+        Raises: AddressRefused when the address may not be reached; OSError or TimeoutError when there is no answer.
+        """
         ...
 
 
@@ -99,16 +87,18 @@ NO_ANSWER = CheckResult(Verdict.UNCONFIRMED, "The vendor did not answer in time.
 _ADDRESS_REFUSED = CheckResult(Verdict.ADDRESS_REFUSED, "The address may not be reached from here.")
 
 
-async def check(vendor: Vendor, fields: Mapping[str, str], *, send: VendorProbe) -> CheckResult:
+async def check(vendor: Vendor, fields: Mapping[str, str], *, ask: VendorProbe) -> CheckResult:
     """What the vendor says to `fields`, as `check_fields` returned them, within CHECK_TIMEOUT_S.
 
-    The catalog's validation tool is called where there is one; otherwise the tools are listed.   Spec: §4.6 · D63
+    The catalog's validation tool is called where there is one; otherwise the tools are listed. An address that may not
+    be reached, by its spelling or by what its name resolves to, is a refusal and not silence.   Spec: §4.6 · D63, D97
     """
     headers, url = vendor_headers(vendor, fields), vendor_url(vendor, fields)
+    method, params = _question(vendor)
     try:
         check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
         async with asyncio.timeout(CHECK_TIMEOUT_S):
-            answer = await _ask(vendor, headers, url, send)
+            answer = await ask(url, headers, method, params, CHECK_TIMEOUT_S)
     except AddressRefused:
         return _ADDRESS_REFUSED
     except (TimeoutError, OSError):
@@ -116,11 +106,10 @@ async def check(vendor: Vendor, fields: Mapping[str, str], *, send: VendorProbe)
     return judge(answer, asked_tool=vendor.validation is not None)
 
 
-async def _ask(vendor: Vendor, headers: Mapping[str, str], url: str, send: VendorProbe) -> ProbeAnswer:
+def _question(vendor: Vendor) -> tuple[str, dict[str, Any]]:
     if vendor.validation is None:
-        return await send.initialize_and_list(vendor, headers, url, CHECK_TIMEOUT_S)
-    tool, arguments = vendor.validation.tool, vendor.validation.arguments
-    return await send.initialize_and_call(vendor, headers, url, CHECK_TIMEOUT_S, tool, arguments)
+        return "tools/list", {}
+    return "tools/call", {"name": vendor.validation.tool, "arguments": dict(vendor.validation.arguments)}
 
 
 def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:

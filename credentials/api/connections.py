@@ -9,15 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut, asked_vendor, known_vendor
+from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut, known_vendor
 from credentials.scopes import CredentialScope
-from credentials.services.connections import delete_credential, store_credential
+from credentials.services.connections import delete_credential
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from oauth_ext.selectors import service_client
 from orgs.roles import Role
 from orgs.selectors import team
+from proxy.connect_vendor import connect_vendor
 
 
 class ConnectedVendors(OrgView):
@@ -37,7 +38,7 @@ class StoringView(OrgView):
     scope = CredentialScope.ORGANIZATION
 
     def place(self) -> dict[str, Any]:
-        """Arguments of `store_credential` that name what the credential hangs on."""
+        """Arguments of `connect_vendor` that name what the credential hangs on."""
         return {}
 
     def ids(self) -> dict[str, Any]:
@@ -46,19 +47,17 @@ class StoringView(OrgView):
 
     def post(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
         """Ask the vendor, then store; what was there is replaced under the same id."""
-        known = known_vendor(vendor)
-        place = self.place()
-        values, result = asked_vendor(known, self.fields)
-        stored = store_credential(
+        known, place = known_vendor(vendor), self.place()
+        connected = connect_vendor(
             actor=self.actor,
             organization=self.organization,
             vendor=known,
             scope=self.scope,
-            fields=values,
-            validated=result.validated,
+            fields=self.fields,
             **place,
         )
-        return self.answer({"id": stored.id, "vendor": vendor, "validated": result.validated})
+        stored, check = connected.credential, connected.check
+        return self.answer({"id": stored.id, "vendor": vendor, "validated": check.validated})
 
     def delete(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
         """Delete; calls fall through to the next credential that applies."""

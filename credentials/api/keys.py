@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields, asked_vendor, known_id, known_vendor
+from credentials.api.vendor_fields import REFUSED, FlatFields, known_id, known_vendor
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
-from credentials.services.connections import delete_credential, store_credential
+from credentials.services.connections import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.lib.errors import NotFound
 from gateway.web.api_view import OrgView
@@ -23,6 +23,7 @@ from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from orgs.roles import Role
 from orgs.selectors import team
+from proxy.connect_vendor import connect_vendor
 
 _TAKEN = {409: "Another key has this name, or the team is bound to another key."}
 
@@ -84,19 +85,16 @@ class KeyList(OrgView):
         known = known_vendor(vendor)
         team_id = self.fields.get("teamId")
         bound_to = team(self.organization, team_id) if team_id is not None else None
-        values, result = asked_vendor(known, self.fields["fields"])
-        return self.answer(
-            store_credential(
-                actor=self.actor,
-                organization=self.organization,
-                vendor=known,
-                scope=CredentialScope.NAMED_KEY,
-                fields=values,
-                team=bound_to,
-                name=self.fields["name"],
-                validated=result.validated,
-            )
+        connected = connect_vendor(
+            actor=self.actor,
+            organization=self.organization,
+            vendor=known,
+            scope=CredentialScope.NAMED_KEY,
+            fields=self.fields["fields"],
+            team=bound_to,
+            name=self.fields["name"],
         )
+        return self.answer(connected.credential)
 
 
 class KeyDetail(OrgView):

@@ -1,21 +1,16 @@
-"""What all routes that store credentials share: the vendor of the path, its flat fields, and asking the vendor."""
+"""What all routes that store credentials share: the vendor of the path and its flat fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from rest_framework import serializers
 
-from credentials.vendor_check import CheckResult, check
 from gateway.catalog import registry
-from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from gateway.lib.errors import NotFound
-from proxy.vendors.probe import Probe
 
 REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
 
@@ -53,17 +48,6 @@ def known_vendor(slug: str) -> Vendor:
     if vendor is None:
         raise NotFound
     return vendor
-
-
-def asked_vendor(vendor: Vendor, raw: Mapping[str, object]) -> tuple[dict[str, str], CheckResult]:
-    """The checked fields and what the vendor says to them, within five seconds.
-
-    Raises: Invalid with `fields`; CredentialRejected, EndpointNotAllowed.   Spec: D63
-    """
-    values = check_fields(vendor, raw)
-    result = async_to_sync(check)(vendor, values, send=Probe())
-    result.raise_if_refused()
-    return values, result
 
 
 def known_id(text: str) -> UUID:

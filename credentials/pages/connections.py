@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -14,10 +13,8 @@ from django.shortcuts import redirect
 from credentials.pages.forms import ConnectionForm
 from credentials.scopes import CredentialScope
 from credentials.selectors import Connection, connections, credential
-from credentials.services.connections import delete_credential, store_credential
-from credentials.vendor_check import check
+from credentials.services.connections import delete_credential
 from gateway.catalog import registry
-from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError, NotFound
 from gateway.web.form_errors import show_on
@@ -25,7 +22,7 @@ from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import people_who_may
-from proxy.vendors.probe import Probe
+from proxy.connect_vendor import connect_vendor
 
 
 class ConnectionsPage(OrgPage):
@@ -86,21 +83,15 @@ class ConnectionPage(OrgPage):
         return self._page(known, form, status=422)
 
     def _store(self, vendor: Vendor, form: ConnectionForm) -> HttpResponse:
-        values = check_fields(vendor, form.values())
-        result = async_to_sync(check)(vendor, values, send=Probe())
-        result.raise_if_refused()
-        store_credential(
-            actor=self.actor,
-            organization=self.organization,
-            vendor=vendor,
-            scope=CredentialScope.ORGANIZATION,
-            fields=values,
-            validated=result.validated,
+        connected = connect_vendor(
+            actor=self.actor, organization=self.organization, vendor=vendor, fields=form.values()
         )
-        if result.validated:
+        if connected.check.validated:
             messages.success(self.request, f"{vendor.name} is connected. It accepted the credentials.")
         else:
-            messages.warning(self.request, f"{vendor.name} is stored, but could not be checked: {result.detail}")
+            messages.warning(
+                self.request, f"{vendor.name} is stored, but could not be checked: {connected.check.detail}"
+            )
         return redirect("credentials:connections", self.organization.id)
 
     def _disconnect(self, vendor: Vendor) -> HttpResponse:

@@ -6,28 +6,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from csp.decorators import csp_update
+from django.conf import settings
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views import View
 
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
-from credentials.vendor_check import check
-from gateway.catalog.fields import check_fields
-from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError, NotFound
+from gateway.web.admission import pass_gate
+from gateway.web.gate import Gate
 from gateway.web.signed_in import signed_in
 from oauth_ext import client_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
 from oauth_ext.pages.vendor_states import VendorState, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
+from orgs import access
 from orgs.models import Membership
+from orgs.roles import Role
 from orgs.selectors import memberships
-from proxy.vendors.probe import Probe
+from proxy.connect_vendor import connect_vendor
+
+_CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
 
 
 class ConsentPage(LoginRequiredMixin, View):
@@ -71,7 +72,15 @@ class ConsentPage(LoginRequiredMixin, View):
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
-        location = allow_request(actor=signed_in(request), request=self.waiting, org_id=organization_id)
+        return self._allow(access.membership(signed_in(request), organization_id))
+
+    def _allow(self, membership: Membership) -> HttpResponse:
+        """A code for the app, or the page again when it could call nothing: the button was disabled, or a moment ago
+        something still worked. Spec: D119
+        """
+        if not any(each.works for each in vendor_states(membership, self.waiting.scope.split())):
+            return self._page(membership, status=409, nothing_works=True)
+        location = allow_request(actor=membership.user, request=self.waiting, org_id=membership.organization_id)
         return person_pages.back_to_client(location)
 
     def _chosen(self, organization_id: str) -> Membership | None:
@@ -85,13 +94,22 @@ class ConsentPage(LoginRequiredMixin, View):
             return self._page(membership, status=400)
         typed = {each.name: self.request.POST.get(f"field-{each.name}", "") for each in chosen.vendor.fields}
         try:
-            _store(membership, chosen.vendor, typed)
+            # The same demands as everywhere else that credentials are stored: this screen is no way around them.
+            pass_gate(self.request, membership.user, _CONNECT, str(membership.organization_id))
+            connect_vendor(
+                actor=membership.user, organization=membership.organization, vendor=chosen.vendor, fields=typed
+            )
         except DomainError as refusal:
             return self._page(membership, status=refusal.status, faulty=_faulty(chosen, typed, refusal))
         return self._page(membership)
 
     def _page(
-        self, membership: Membership | None, *, status: int = 200, faulty: VendorState | None = None
+        self,
+        membership: Membership | None,
+        *,
+        status: int = 200,
+        faulty: VendorState | None = None,
+        nothing_works: bool = False,
     ) -> HttpResponse:
         asked = self.waiting.scope.split()
         vendors = [] if membership is None else vendor_states(membership, asked)
@@ -105,6 +123,7 @@ class ConsentPage(LoginRequiredMixin, View):
             "memberships": memberships(signed_in(self.request)),
             "chosen": membership,
             "vendors": vendors,
+            "nothing_works": nothing_works,
             "working": [each.vendor.name for each in vendors if each.works],
             "admins": [] if membership is None else who_can_help(membership),
         }
@@ -122,21 +141,6 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
         "is_loopback": redirect_uris.is_loopback(redirect_uri),
         "on_the_computer": redirect_uris.stays_on_the_computer(redirect_uri),
     }
-
-
-def _store(membership: Membership, vendor: Vendor, typed: dict[str, str]) -> None:
-    """Check the credentials with the vendor and store them for the organization. Spec: D62, D63"""
-    values = check_fields(vendor, typed)
-    result = async_to_sync(check)(vendor, values, send=Probe())
-    result.raise_if_refused()
-    store_credential(
-        actor=membership.user,
-        organization=membership.organization,
-        vendor=vendor,
-        scope=CredentialScope.ORGANIZATION,
-        fields=values,
-        validated=result.validated,
-    )
 
 
 def _faulty(state: VendorState, typed: dict[str, str], refusal: DomainError) -> VendorState:

@@ -188,7 +188,7 @@ class Connections:
         except BaseException as fault:
             self._free_place()
             if isinstance(fault, AddressRefused):
-                raise errors.unavailable("The vendor's address is not allowed.") from fault
+                raise errors.AddressNotAllowed from fault
             if isinstance(fault, TimeoutError):
                 raise errors.timeout(Sign.UNREACHED) from fault
             if isinstance(fault, socket.gaierror | UnicodeError):

@@ -31,6 +31,13 @@ class VendorProblem(Exception):
         return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED)
 
 
+class AddressNotAllowed(VendorProblem):
+    """The vendor's address is one that the service must not reach: the catalog's or the credential's fault."""
+
+    def __init__(self) -> None:
+        super().__init__(VendorFault.UNAVAILABLE, "The vendor's address is not allowed.", sign=Sign.NOTHING)
+
+
 class StaleSession(Exception):
     """The vendor no longer knows the session; it refused before running anything, so the call may be sent again."""
 

@@ -9,39 +9,18 @@ from typing import Any
 from django.conf import settings
 
 from credentials.vendor_check import ProbeAnswer
-from gateway.catalog.vendor import Vendor
+from gateway.lib.outbound import AddressRefused
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
-from proxy.vendors.errors import StaleSession, VendorProblem
+from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
 
-class Probe:
-    """Implements credentials.vendor_check.VendorProbe over the guarded transport."""
-
-    async def initialize_and_list(
-        self, vendor: Vendor, headers: Mapping[str, str], url: str, timeout_s: float
-    ) -> ProbeAnswer:
-        """See VendorProbe."""
-        return await _converse(headers, url, timeout_s, "tools/list", {})
-
-    async def initialize_and_call(
-        self,
-        vendor: Vendor,
-        headers: Mapping[str, str],
-        url: str,
-        timeout_s: float,
-        tool: str,
-        arguments: Mapping[str, Any],
-    ) -> ProbeAnswer:
-        """See VendorProbe."""
-        return await _converse(headers, url, timeout_s, "tools/call", {"name": tool, "arguments": dict(arguments)})
-
-
-async def _converse(
-    headers: Mapping[str, str], url: str, timeout_s: float, method: str, params: Mapping[str, Any]
+async def ask(
+    url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
+    """`initialize`, then one request, over the guarded transport. See credentials.vendor_check.VendorProbe."""
     transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
     session = VendorSession(transport, url, headers)
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -49,6 +28,8 @@ async def _converse(
         await session.initialize(deadline=deadline)
         answer = await session.request(method, params, deadline=deadline)
         await session.close()
+    except AddressNotAllowed as fault:
+        raise AddressRefused from fault
     except (VendorProblem, StaleSession) as fault:
         return _as_answer(fault)
     finally:

@@ -70,7 +70,7 @@ class VendorTransport:
             host = (parts.hostname or "").encode("idna").decode("ascii")
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except (AddressRefused, ValueError) as fault:  # UnicodeError is a ValueError
-            raise errors.unavailable("The vendor's address is not allowed.") from fault
+            raise errors.AddressNotAllowed from fault
         target = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=string.punctuation)
         name = f"[{host}]" if ":" in host else host
         if parts.port is not None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from audit.models import AdminAuditEntry
 from credentials.models import Credential
@@ -61,6 +62,18 @@ def test_a_silent_vendor_is_stored_unconfirmed(api: Api, setting: Setting, level
     load_vendor("http://127.0.0.1:9/mcp", slug="away")
     answer = api.send("admin", "POST", path_of(setting, level, "away"), {"apiKey": "any"})
     assert (answer.status_code, answer.json()["validated"]) == (201, False)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_name_that_leads_inside_is_refused_and_not_taken_for_silence(
+    api: Api, setting: Setting, level: str, settings: LazySettings
+) -> None:
+    settings.ALLOW_PRIVATE_ENDPOINTS = False
+    load_vendor("https://localhost:9/mcp", slug="inside")
+    refusal = api.refused("admin", "POST", path_of(setting, level, "inside"), {"apiKey": "any"})
+    assert refusal == (400, "endpoint_not_allowed")
+    assert not Credential.objects.exists()
+    assert api.events() == []
 
 
 def test_replacing_keeps_the_id(api: Api, setting: Setting) -> None:

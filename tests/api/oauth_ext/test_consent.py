@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.conf import LazySettings
 from django.http import HttpResponse
 from django.test import Client as Browser
 
@@ -14,8 +15,8 @@ from credentials.models import Credential
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib import clock
 from oauth_ext.models import AuthorizationRequest, Client, Grant
-from oauth_ext.pages import consent
 from orgs.models import Organization, ServerAccessGrant
+from proxy.vendors import probe
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
 from tests.factories.tenant import connect, load_vendor
@@ -274,11 +275,10 @@ def test_allow_is_offered_when_one_vendor_works(cast: Cast, flow: Flow) -> None:
 def test_an_admin_connects_a_vendor_on_the_same_page(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [ProbeAnswer(status=401), ProbeAnswer(status=200, tools_listed=True)]
 
-    class FakeProbe:
-        async def initialize_and_list(self, *args: object) -> ProbeAnswer:
-            return answers.pop(0)
+    async def ask(*question: object) -> ProbeAnswer:
+        return answers.pop(0)
 
-    monkeypatch.setattr(consent, "Probe", FakeProbe)
+    monkeypatch.setattr(probe, "ask", ask)
     flow = make_flow(cast, "admin")
     page = flow.ask(scope="mcp:zeta")
     secret = "pl4in-v4lue"
@@ -294,6 +294,20 @@ def test_an_admin_connects_a_vendor_on_the_same_page(cast: Cast, monkeypatch: py
     assert stored.context["working"] == ["Zeta"]
     assert Credential.objects.filter(vendor="zeta", organization=cast.org).count() == 1
     assert "code" in answer_of(flow.answer(page))
+
+
+@pytest.mark.usefixtures("two_vendors")
+def test_this_page_is_no_way_around_the_plan_or_the_limit(cast: Cast, settings: LazySettings) -> None:
+    flow = make_flow(cast, "admin")
+    page = flow.ask(scope="mcp:zeta")
+    settings.BILLING_MODE = "manual"
+    lapsed = flow.answer(page, "connect", vendor="zeta", **{"field-apiKey": "x"})
+    assert lapsed.status_code == 402
+    assert "subscription" in lapsed.content.decode()
+    settings.BILLING_MODE = "disabled"
+    statuses = [flow.answer(page, "connect", vendor="zeta").status_code for _ in range(10)]
+    assert statuses == [400] * 9 + [429]
+    assert not Credential.objects.filter(vendor="zeta").exists()
 
 
 @pytest.mark.usefixtures("two_vendors")

@@ -11,10 +11,9 @@ import pytest
 from django.test import Client as Browser
 from django.urls import reverse
 
-from credentials.pages import connections
 from credentials.vendor_check import ProbeAnswer
-from gateway.catalog.vendor import Vendor
 from oauth_ext.models import AgentKey, Client
+from proxy.vendors import probe
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, load_vendor, make_tenant
 
@@ -43,9 +42,7 @@ class Site:
         """The owner's browser."""
         return self.cast.client("owner")
 
-    async def initialize_and_list(
-        self, vendor: Vendor, headers: Mapping[str, str], url: str, timeout_s: float
-    ) -> ProbeAnswer:
+    async def answer_probe(self, url: str, headers: Mapping[str, str], *question: object) -> ProbeAnswer:
         """The transport to the vendor, without a network."""
         self.asked.append(dict(headers))
         return ProbeAnswer(self.vendor_status, tools_listed=self.vendor_status == 200)
@@ -56,7 +53,7 @@ def site(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A signed-in world with a vendor `fake` that needs one API key."""
     load_vendor("http://127.0.0.1:9/mcp")
     made = Site(cast, make_tenant(cast.org, cast.user("owner")))
-    monkeypatch.setattr(connections, "Probe", lambda: made)
+    monkeypatch.setattr(probe, "ask", made.answer_probe)
     return made
 
 

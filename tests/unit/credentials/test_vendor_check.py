@@ -38,22 +38,10 @@ class Probe:
         self._answer = answer
         self.asked: list[tuple[Any, ...]] = []
 
-    async def initialize_and_list(
-        self, vendor: Vendor, headers: Mapping[str, str], url: str, timeout_s: float
+    async def __call__(
+        self, url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
     ) -> ProbeAnswer:
-        self.asked.append(("list", vendor.slug, dict(headers), url, timeout_s))
-        return await self._answer()
-
-    async def initialize_and_call(
-        self,
-        vendor: Vendor,
-        headers: Mapping[str, str],
-        url: str,
-        timeout_s: float,
-        tool: str,
-        arguments: Mapping[str, Any],
-    ) -> ProbeAnswer:
-        self.asked.append(("call", vendor.slug, dict(headers), url, timeout_s, tool, dict(arguments)))
+        self.asked.append((url, dict(headers), method, dict(params), timeout_s))
         return await self._answer()
 
 
@@ -146,37 +134,38 @@ def test_what_follows_from_a_verdict(verdict: Verdict, validated: bool, refusal:
 
 async def test_without_a_validation_tool_the_tools_are_listed_with_the_fields() -> None:
     probe = says(LISTED)
-    assert (await check(vendor(), FIELDS, send=probe)).verdict is Verdict.VALIDATED
-    assert probe.asked == [("list", "acme", {"X-Api-Key": "the-secret-value"}, "http://127.0.0.1:9100/mcp", 5.0)]
+    assert (await check(vendor(), FIELDS, ask=probe)).verdict is Verdict.VALIDATED
+    assert probe.asked == [("http://127.0.0.1:9100/mcp", {"X-Api-Key": "the-secret-value"}, "tools/list", {}, 5.0)]
 
 
 async def test_the_catalogs_validation_tool_is_called() -> None:
     validation = Validation(tool="acme_whoami", arguments=MappingProxyType({"full": False}))
     probe = says(ProbeAnswer(200))
-    assert (await check(vendor(validation=validation), FIELDS, send=probe)).validated
+    assert (await check(vendor(validation=validation), FIELDS, ask=probe)).validated
     headers = {"X-Api-Key": "the-secret-value"}
-    assert probe.asked == [("call", "acme", headers, "http://127.0.0.1:9100/mcp", 5.0, "acme_whoami", {"full": False})]
+    params = {"name": "acme_whoami", "arguments": {"full": False}}
+    assert probe.asked == [("http://127.0.0.1:9100/mcp", headers, "tools/call", params, 5.0)]
 
 
 @pytest.mark.parametrize("fault", [ConnectionRefusedError(), TimeoutError(), OSError("no route")])
 async def test_an_unreachable_vendor_confirms_nothing(fault: Exception) -> None:
-    assert (await check(vendor(), FIELDS, send=fails(fault))).verdict is Verdict.UNCONFIRMED
+    assert (await check(vendor(), FIELDS, ask=fails(fault))).verdict is Verdict.UNCONFIRMED
 
 
 async def test_an_address_refused_while_connecting_is_not_stored() -> None:
-    assert (await check(vendor(), FIELDS, send=fails(AddressRefused()))).verdict is Verdict.ADDRESS_REFUSED
+    assert (await check(vendor(), FIELDS, ask=fails(AddressRefused()))).verdict is Verdict.ADDRESS_REFUSED
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://0x7f.1/mcp", "http://user@vendor.example/mcp"])
 async def test_a_refused_address_is_not_even_tried(url: str) -> None:
     probe = says(LISTED)
-    assert (await check(vendor(url=url), FIELDS, send=probe)).verdict is Verdict.ADDRESS_REFUSED
+    assert (await check(vendor(url=url), FIELDS, ask=probe)).verdict is Verdict.ADDRESS_REFUSED
     assert probe.asked == []
 
 
 async def test_a_fault_of_our_own_is_not_taken_for_an_answer() -> None:
     with pytest.raises(KeyError):
-        await check(vendor(), FIELDS, send=fails(KeyError("bug")))
+        await check(vendor(), FIELDS, ask=fails(KeyError("bug")))
 
 
 async def test_a_vendor_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +181,7 @@ async def test_a_vendor_that_never_answers_is_given_up(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(vendor_check, "CHECK_TIMEOUT_S", 0.05)
     async with asyncio.timeout(2):
-        result = await check(vendor(), FIELDS, send=Probe(hang))
+        result = await check(vendor(), FIELDS, ask=Probe(hang))
     assert result.verdict is Verdict.UNCONFIRMED
     assert cancelled.is_set()
 

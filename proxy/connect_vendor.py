@@ -1,0 +1,58 @@
+"""Storing a vendor's credentials after the vendor was asked: one way for the API, the pages and the consent screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from asgiref.sync import async_to_sync
+
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.services.connections import ServiceClient, store_credential
+from credentials.vendor_check import CheckResult, check
+from gateway.catalog.fields import check_fields
+from gateway.catalog.vendor import Vendor
+from orgs.models import Organization, Team, User
+from proxy.vendors import probe
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The stored credential, and what the vendor said to it."""
+
+    credential: Credential
+    check: CheckResult
+
+
+def connect_vendor(
+    *,
+    actor: User,
+    organization: Organization,
+    vendor: Vendor,
+    fields: Mapping[str, object],
+    scope: CredentialScope = CredentialScope.ORGANIZATION,
+    team: Team | None = None,
+    service_client: ServiceClient | None = None,
+    name: str = "",
+) -> Connected:
+    """The fields are stored unless the vendor refuses them, which it may say within five seconds.
+
+    No transaction is open while the vendor is asked.
+    Raises: Invalid with `fields`; CredentialRejected, EndpointNotAllowed; as `store_credential`.   Spec: §4.6 · D62-D66
+    """
+    values = check_fields(vendor, fields)
+    result = async_to_sync(check)(vendor, values, ask=probe.ask)
+    result.raise_if_refused()
+    stored = store_credential(
+        actor=actor,
+        organization=organization,
+        vendor=vendor,
+        scope=scope,
+        fields=values,
+        team=team,
+        service_client=service_client,
+        name=name,
+        validated=result.validated,
+    )
+    return Connected(stored, result)
