@@ -185,9 +185,9 @@ def _label(params: dict[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def running_vendor(**settings: Any) -> AsyncIterator[FakeVendor]:
+async def running_vendor(kind: type[FakeVendor] = FakeVendor, **settings: Any) -> AsyncIterator[FakeVendor]:
     """A vendor that listens on a free port of 127.0.0.1 until the block ends."""
-    vendor = FakeVendor(**settings)
+    vendor = kind(**settings)
     app = web.Application(client_max_size=32 * 1024 * 1024)
     app.router.add_route("*", "/mcp", vendor.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
