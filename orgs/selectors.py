@@ -94,8 +94,10 @@ def member_grants(membership: Membership) -> list[str]:
 
 def is_last_owner(membership: Membership) -> bool:
     """Whether the organization would have no owner without this member. Spec: D45"""
+    if membership.role != Role.OWNER.value:
+        return False
     owners = Membership.objects.filter(organization_id=membership.organization_id, role=Role.OWNER.value)
-    return membership.role == Role.OWNER.value and not owners.exclude(pk=membership.pk).exists()
+    return not owners.exclude(pk=membership.pk).exists()
 
 
 def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[str]]:

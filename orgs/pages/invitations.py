@@ -41,7 +41,7 @@ class InvitationForm(forms.Form):
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     max_uses = forms.IntegerField(
-        label="How many people may join with it",
+        label="How many people may join",
         min_value=1,
         max_value=settings.INVITATION_MAX_USES,
         initial=1,

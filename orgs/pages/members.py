@@ -52,9 +52,7 @@ class MembersPage(OrgPage):
                     "teams": teams.get(row.user_id, []),
                     "last_call": calls.get(str(row.user_id)),
                     "may_change_role": self.membership.has_role(Role.OWNER) and row.pk != self.membership.pk,
-                    "may_remove": may_remove(
-                        Role(self.membership.role), Role(row.role), themselves=row.pk == self.membership.pk
-                    ),
+                    "may_remove": self._may_remove(row),
                 }
                 for row in shown
             ],
@@ -62,6 +60,12 @@ class MembersPage(OrgPage):
             "is_admin": is_admin,
         }
         return self.page("orgs/members.html", context)
+
+    def _may_remove(self, row: Membership) -> bool:
+        """Whether the button leads anywhere: the only owner who looks at this is the reader."""
+        is_own = row.pk == self.membership.pk
+        allowed = may_remove(Role(self.membership.role), Role(row.role), themselves=is_own)
+        return allowed and not (is_own and selectors.is_last_owner(row))
 
 
 class MemberRolePage(OrgPage):

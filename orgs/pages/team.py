@@ -1,4 +1,4 @@
-"""One team: its name, who is in it, which vendors it opens, which credentials are its own."""
+"""One team: its name, who is in it, which vendors they may use, which credentials are its own."""
 
 from __future__ import annotations
 
@@ -84,8 +84,13 @@ class TeamPage(OrgPage):
         return None
 
     def _remove_member(self, team_id: UUID) -> None:
+        team = selectors.team(self.organization, str(team_id))
         person = selectors.member(self.organization, self.request.POST.get("member", "")).user
+        was_in_it = selectors.team_members(team).filter(membership__user=person).exists()
         remove_team_member(actor=self.actor, organization=self.organization, team_id=team_id, user_id=person.id)
+        if not was_in_it:
+            messages.info(self.request, f"{person.name} is not in the team.")
+            return
         undo.offer(
             self.request, f"{person.name} is out of the team.", {"action": "add-member", "member": str(person.id)}
         )
@@ -97,14 +102,18 @@ class TeamPage(OrgPage):
             grant_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
         except NotFound:
             return self._page(team_id, errors={"vendor": "Choose a vendor of the catalog."}, status=422)
-        messages.success(self.request, f"Members of the team may use {vendor_names([vendor])[0]}.")
+        messages.success(self.request, f"Everybody in the team may use {vendor_names([vendor])[0]}.")
         return None
 
     def _revoke(self, team_id: UUID) -> None:
         vendor = self.request.POST.get("vendor", "")
+        had_it = selectors.grants(self.organization).filter(team_id=team_id, vendor=vendor).exists()
         revoke_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
-        text = f"The team opens {vendor_names([vendor])[0]} to nobody any more."
-        undo.offer(self.request, text, {"action": "grant", "vendor": vendor})
+        name = vendor_names([vendor])[0]
+        if not had_it:
+            messages.info(self.request, f"The team has no grant for {name}.")
+            return
+        undo.offer(self.request, f"The team has no grant for {name} any more.", {"action": "grant", "vendor": vendor})
 
     def _page(
         self,
@@ -132,7 +141,7 @@ class TeamPage(OrgPage):
 
     def _vendors(self, team_id: UUID) -> dict[str, Any]:
         catalog, connected = registry.load(), set(people_vendors(self.organization))
-        grants = [grant for grant in selectors.grants(self.organization) if grant.team_id == team_id]
+        grants = list(selectors.grants(self.organization).filter(team_id=team_id).order_by("vendor"))
         held = {grant.vendor for grant in grants}
         rest = [vendor for vendor in catalog if vendor.slug not in held]
         return {
@@ -142,7 +151,7 @@ class TeamPage(OrgPage):
                     "name": vendor_names([grant.vendor], catalog)[0],
                     "is_connected": grant.vendor in connected,
                 }
-                for grant in sorted(grants, key=lambda grant: grant.vendor)
+                for grant in grants
             ],
             "grantable": [
                 ("Connected", [vendor for vendor in rest if vendor.slug in connected]),
