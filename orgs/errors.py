@@ -64,7 +64,10 @@ class InvitationUsed(InvitationGone):
 
 
 class InvitationEmailMismatch(Forbidden):
-    """It was made for another address. Spec: D54"""
+    """It was made for another address, or for this one and nobody vouches that it is the person's. Spec: D47, D54"""
 
     code = "invitation_email_mismatch"
-    message = "This invitation is for another e-mail address. Sign in with that address, or ask for a new link."
+    message = (
+        "This invitation is for an e-mail address that your sign-in does not confirm as yours. Sign in with that"
+        " address, or ask for a new link."
+    )

@@ -32,6 +32,8 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     email = models.EmailField(max_length=254, db_index=True)
+    # Whether the identity provider vouched for the address at the last sign-in. Anybody can claim the other ones.
+    email_verified = models.BooleanField(default=False)
     first_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     last_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     display_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
@@ -48,6 +50,13 @@ class User(AbstractBaseUser, PermissionsMixin):
         """What to call this person: the name they chose, else their full name, else the e-mail's local part."""
         full_name = f"{self.first_name} {self.last_name}".strip()
         return self.display_name or full_name or self.email.partition("@")[0]
+
+    def owns_email(self, address: str) -> bool:
+        """Whether this is the person's address by the identity provider's word, in any case of its letters.
+
+        Not casefold: ß and ss are different domains.
+        """
+        return self.email_verified and self.email.lower() == address.lower()
 
     def as_actor(self) -> Actor:
         """The person as audit rows name them."""

@@ -19,7 +19,8 @@ def person_for_identity(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> 
     """The person behind (issuer, sub); made, or linked by a verified e-mail address, at the first sign-in.
 
     `claims` are verified ID token and userinfo claims. An address links only when the provider vouches for it and the
-    person who has it owns no identity yet; anything else makes a new person.   Spec: D47
+    person who has it owns no identity yet; anything else makes a new person. At every sign-in the person has the
+    address that the provider vouches for, or one that nobody does.   Spec: D47
     """
     identity = Identity.objects.select_related("user").filter(issuer=issuer, sub=sub).first()
     if identity is None:
@@ -27,14 +28,15 @@ def person_for_identity(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> 
             identity = _first_sign_in(issuer=issuer, sub=sub, claims=claims)
         except IntegrityError:  # the same person signed in twice at once; the other one made the row
             identity = Identity.objects.select_related("user").get(issuer=issuer, sub=sub)
+    _note_email(identity.user, claims)
     Identity.objects.filter(pk=identity.pk).update(last_used_at=clock.now())
     return identity.user
 
 
 @transaction.atomic
 def _first_sign_in(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> Identity:
-    email = str(claims.get("email") or "")[:254]
-    user = _linkable(email) if claims.get("email_verified") is True else None
+    email = _email(claims)
+    user = _linkable(email) if _is_vouched_for(claims) else None
     if user is None:
         user = User.objects.create_user(
             email=email,
@@ -65,7 +67,28 @@ def _linkable(email: str) -> User | None:
     if not email:
         return None
     candidates = list(User.objects.filter(email__iexact=email, identities=None, is_active=True)[:2])
-    return candidates[0] if len(candidates) == 1 else None
+    if len(candidates) != 1:
+        return None
+    # Two identities with the same address at once: the second one to get here finds the person taken.
+    held = User.objects.select_for_update().get(pk=candidates[0].pk)
+    return None if held.identities.exists() else held
+
+
+def _note_email(user: User, claims: Mapping[str, Any]) -> None:
+    email, is_vouched_for = _email(claims), _is_vouched_for(claims)
+    if not is_vouched_for and email.lower() != user.email.lower():
+        return
+    if (user.email, user.email_verified) != (email, is_vouched_for):
+        user.email, user.email_verified = email, is_vouched_for
+        user.save(update_fields=["email", "email_verified"])
+
+
+def _email(claims: Mapping[str, Any]) -> str:
+    return User.objects.normalize_email(str(claims.get("email") or "")[:254])
+
+
+def _is_vouched_for(claims: Mapping[str, Any]) -> bool:
+    return claims.get("email_verified") is True and bool(claims.get("email"))
 
 
 def _name(claim: object) -> str:

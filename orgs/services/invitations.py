@@ -102,7 +102,7 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     existing = Membership.objects.filter(organization=organization, user=user).first()
     if existing is not None:
         return Accepted(existing, already_member=True)
-    if invitation.email and invitation.email.casefold() != user.email.casefold():
+    if invitation.email and not user.owns_email(invitation.email):
         raise InvitationEmailMismatch
     _refuse_unusable(invitation)
     membership, joined = Membership.objects.get_or_create(

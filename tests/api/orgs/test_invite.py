@@ -15,7 +15,7 @@ from django.test import Client as Browser
 from billing.models import Subscription
 from gateway.lib import clock
 from orgs.errors import InvitationUsed
-from orgs.models import Invitation, Membership
+from orgs.models import Invitation, Membership, User
 from orgs.services.invitations import accept_invitation, create_invitation, token_of
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
@@ -128,6 +128,24 @@ def test_an_unknown_link(api: Api) -> None:
 def test_a_bound_link_takes_its_address_in_any_case(api: Api) -> None:
     _, token = invite(api.cast, email="Stranger@Example.com")
     assert post(api.cast, "stranger", token).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "verified", "bound_to"),
+    [
+        ("stranger@example.com", False, "stranger@example.com"),  # claimed, and nobody vouches for it
+        ("stranger@strasse.example", True, "stranger@straße.example"),  # another domain, the same to casefold
+        ("", True, "stranger@example.com"),
+    ],
+)
+def test_a_bound_link_takes_no_address_that_is_not_the_persons(
+    api: Api, address: str, verified: bool, bound_to: str
+) -> None:
+    _, token = invite(api.cast, email=bound_to)
+    User.objects.filter(pk=api.cast.user("stranger").pk).update(email=address, email_verified=verified)
+    assert outcome(post(api.cast, "stranger", token)) == (403, "invitation_email_mismatch")
+    assert Invitation.objects.get().use_count == 0
+    assert not Membership.objects.filter(user=api.cast.user("stranger")).exists()
 
 
 @pytest.mark.usefixtures("lapsed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +11,7 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.db import connections
 from django.test import Client as Browser
 
 from orgs.models import Identity, User
@@ -207,6 +209,40 @@ def test_an_address_links_only_when_it_is_verified_and_free(cast: Cast) -> None:
     assert person("x-3", email="NEW@example.com", email_verified=True) == made_by_an_operator
     # The owner has an identity already: another subject with the same address is another person.
     assert person("x-4", email="owner@example.com", email_verified=True) != cast.user("owner")
+
+
+def test_the_address_is_the_one_that_the_provider_vouches_for(cast: Cast) -> None:
+    claimed = person("x-6", email="member@example.com", email_verified=False)
+    assert (claimed.email, claimed.email_verified) == ("member@example.com", False)
+    assert not claimed.owns_email("member@example.com")
+    vouched = person("x-6", email="Member@Example.com", email_verified=True)
+    assert vouched == claimed
+    assert vouched.owns_email("member@example.com")
+    assert person("x-6", email="other@example.com", email_verified=False).owns_email("member@example.com")
+    moved = person("x-6", email="moved@example.com", email_verified=True)
+    assert (moved.owns_email("moved@example.com"), moved.owns_email("member@example.com")) == (True, False)
+    assert not person("x-6", email="moved@example.com").owns_email("moved@example.com")
+    assert cast.user("member").owns_email("member@example.com")
+
+
+def test_of_two_identities_at_once_one_gets_the_prepared_person(transactional_db: None) -> None:
+    User.objects.create_user(email="new@example.com")
+    barrier, found = threading.Barrier(2, timeout=30), []
+
+    def sign_in(sub: str) -> None:
+        try:
+            barrier.wait()
+            found.append(person(sub, email="new@example.com", email_verified=True).pk)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=sign_in, args=(f"y-{number}",)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(set(found)) == 2
+    assert Identity.objects.count() == 2
 
 
 def test_names_that_break_our_rules_are_left_out(db: None) -> None:
