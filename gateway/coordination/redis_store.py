@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 import redis
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from gateway.coordination import window
-from gateway.coordination.attention import LONGEST_S, Attention
+from gateway.coordination import resp, window
+from gateway.coordination.redis_line import RedisLine
+from gateway.coordination.resp import ErrorReply
 from gateway.coordination.rules import Rule
-from gateway.coordination.shared_trips import SharedTrips
 from gateway.coordination.store import Admission, CoordinationUnavailable
 
 OPERATION_TIMEOUT_S = 0.05  # a slow Redis may cost a call 50 ms, not more
-COMMANDS_AT_ONCE = 32  # per event loop, each on a connection of its own; more would not make Redis faster
+KNOWN_COMMANDS = 8_192
 EPOCH_TTL_S = 7 * 86_400  # an epoch that expires reads as never bumped, which kills entries too
 
 _ADMIT = """
@@ -113,10 +112,6 @@ return {left > 0 and 1 or 0, left, retry}
 """
 
 
-_Call = tuple[list[str], list[str | int]]  # keys and arguments of the script
-_Live = tuple[redis.asyncio.Redis, asyncio.Semaphore, SharedTrips[_Call]]
-
-
 class RedisStore:
     """Implements CoordinationStore. Raises CoordinationUnavailable when Redis does not answer in time."""
 
@@ -127,17 +122,25 @@ class RedisStore:
         self._sync = redis.Redis.from_url(
             url, socket_timeout=1.0, socket_connect_timeout=1.0, retry=Retry(NoBackoff(), 1)
         )
-        # One connection pool per event loop: a connection belongs to the loop that opened it.
-        self._per_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
+        # One connection per event loop: it belongs to the loop that opened it.
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RedisLine] = weakref.WeakKeyDictionary()
         self._script = self._sync.register_script(_ADMIT)
         self._peek = self._sync.register_script(_PEEK)
+        # A caller's admissions differ in nothing: what is sent for them is put together once.
+        self._ring_command = lru_cache(maxsize=KNOWN_COMMANDS)(self._admit_command)
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """See CoordinationStore."""
-        call = self._call(rule, key, epochs)
+        encoded = (self._admit_command if rule.keeps_log else self._ring_command)(rule, key, tuple(epochs))
+        line = self._line()
         try:
-            answer = await self._trips().ask(call)
-        except (redis.exceptions.RedisError, OSError, TimeoutError) as fault:
+            try:
+                answer = await line.ask(encoded)
+            except ErrorReply as fault:
+                if fault.code != "NOSCRIPT":
+                    raise
+                answer = await line.ask(self._first_command(rule, key, epochs))  # Redis was restarted: nothing counted
+        except (ErrorReply, OSError) as fault:
             raise CoordinationUnavailable(type(fault).__name__) from fault
         return self._admission(rule, cast(list[object], answer), asked=True)
 
@@ -160,11 +163,10 @@ class RedisStore:
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """See CoordinationStore."""
         try:
-            async with self._turn() as client:
-                values = await client.mget([self._epoch_key(name) for name in names])
-        except (redis.exceptions.RedisError, OSError, TimeoutError) as fault:
+            values = await self._line().ask(resp.command("MGET", *map(self._epoch_key, names)))
+        except (ErrorReply, OSError) as fault:
             raise CoordinationUnavailable(type(fault).__name__) from fault
-        return tuple(_bytes(value).decode() for value in values)
+        return tuple((value or b"").decode() for value in cast(list[bytes | None], values))
 
     def bump_epochs(self, names: Sequence[str]) -> None:
         """See CoordinationStore."""
@@ -202,66 +204,28 @@ class RedisStore:
 
     async def aclose(self) -> None:
         """See CoordinationStore."""
-        live = self._per_loop.pop(asyncio.get_running_loop(), None)
-        if live is not None:
-            await live[0].aclose()
+        line = self._lines.pop(asyncio.get_running_loop(), None)
+        if line is not None:
+            line.close()
 
-    async def _travel(self, calls: Sequence[_Call]) -> Sequence[object]:
-        """The script's answers to these calls, in one round trip."""
-        async with self._turn() as client:
-            if len(calls) == 1:
-                return [await self._run(client, *calls[0])]
-            pipeline = client.pipeline(transaction=False)
-            for keys, arguments in calls:
-                pipeline.evalsha(self._script.sha, len(keys), *keys, *arguments)
-            answers: list[object] = await pipeline.execute(raise_on_error=False)
-            for number, answer in enumerate(answers):
-                if isinstance(answer, redis.exceptions.NoScriptError):  # Redis was restarted: nothing has been counted
-                    answers[number] = await self._run(client, *calls[number])
-            return answers
-
-    async def _run(self, client: redis.asyncio.Redis, keys: list[str], arguments: list[str | int]) -> object:
-        try:
-            answer: object = await client.evalsha(self._script.sha, len(keys), *keys, *arguments)
-        except redis.exceptions.NoScriptError:
-            answer = await client.eval(_ADMIT, len(keys), *keys, *arguments)
-        return answer
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[redis.asyncio.Redis]:
-        """A client for one command, and the deadline of that command.
-
-        In a burst commands wait for their turn first, and that time is not Redis's. Without turns the client would
-        open a connection for each of them or fail for want of one, and both look like an outage: limits would be
-        shared out and epochs unknown just when many call.
-        """
-        client, turns, _ = self._live()
-        if turns.locked():
-            async with asyncio.timeout(LONGEST_S):
-                await turns.acquire()
-        else:
-            await turns.acquire()
-        try:
-            async with Attention(OPERATION_TIMEOUT_S):
-                yield client
-        finally:
-            turns.release()
-
-    def _trips(self) -> SharedTrips[_Call]:
-        return self._live()[2]
-
-    def _live(self) -> _Live:
+    def _line(self) -> RedisLine:
         loop = asyncio.get_running_loop()
-        known = self._per_loop.get(loop)
+        known = self._lines.get(loop)
         if known is None:
-            client = redis.asyncio.Redis.from_url(
-                self._url, socket_connect_timeout=1.0, retry=redis.asyncio.retry.Retry(NoBackoff(), 1)
-            )
-            known = (client, asyncio.Semaphore(COMMANDS_AT_ONCE), SharedTrips(self._travel))
-            self._per_loop[loop] = known
+            known = self._lines[loop] = RedisLine(self._url, patience_s=OPERATION_TIMEOUT_S)
         return known
 
-    def _call(self, rule: Rule, key: str, epochs: Sequence[str]) -> _Call:
+    def _admit_command(self, rule: Rule, key: str, epochs: Sequence[str]) -> bytes:
+        keys, arguments = self._call(rule, key, epochs)
+        return resp.command("EVALSHA", str(self._script.sha), len(keys), *keys, *arguments)
+
+    def _first_command(self, rule: Rule, key: str, epochs: Sequence[str]) -> bytes:
+        """The same with the script itself, for a server that has not seen it."""
+        keys, arguments = self._call(rule, key, epochs)
+        return resp.command("EVAL", _ADMIT, len(keys), *keys, *arguments)
+
+    def _call(self, rule: Rule, key: str, epochs: Sequence[str]) -> tuple[list[str], list[str | int]]:
+        """Keys and arguments of the script."""
         keys = [f"{self._prefix}rate:{rule.name}:{key}", *map(self._epoch_key, epochs)]
         if rule.keeps_log:  # each admission needs a member of its own; the ring needs none
             return keys, [rule.limit, rule.window_s * 1000, "log", self._new_value()]

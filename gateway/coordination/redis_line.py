@@ -1,0 +1,185 @@
+"""One connection to Redis that many commands share: they are written as they come and answered in their order.
+
+Commands of one pass of the loop leave in one packet, so that a busy process makes few round trips and an idle one does
+not wait. Belongs to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import cast
+
+import redis.asyncio
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+
+from gateway.coordination import resp
+from gateway.coordination.attention import LATE_S, LONGEST_S, Attention
+from gateway.coordination.resp import BadReply, ErrorReply
+
+MAX_REPLY_BYTES = 1024 * 1024
+
+
+class _Wire(asyncio.Protocol):
+    """An open connection. When it fails, all who wait on it learn that."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, patience_s: float) -> None:
+        self.is_open = False
+        self._loop = loop
+        self._patience_s = patience_s
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[asyncio.Future[object]] = deque()
+        self._rest = b""
+        self._silent_since_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def ask(self, command: bytes) -> asyncio.Future[object]:
+        """The reply to come; an ErrorReply is a value. Fails with TimeoutError or ConnectionError."""
+        if self._transport is None or not self.is_open:
+            raise ConnectionResetError("closed")
+        future: asyncio.Future[object] = self._loop.create_future()
+        if not self._waiting:
+            self._silent_since_s = self._loop.time()
+            if self._timer is None:
+                self._arm(self._silent_since_s + self._patience_s)
+        self._waiting.append(future)
+        self._transport.write(command)
+        return future
+
+    def close(self, fault: Exception | None = None) -> None:
+        """Nothing is sent or read here any more; who still waits gets `fault`."""
+        self.is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            self._transport.abort()
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(fault or ConnectionAbortedError("closed"))
+
+    # --- asyncio.Protocol -------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        self._silent_since_s = self._loop.time()
+        if self._rest:
+            data = self._rest + data
+        position, size = 0, len(data)
+        try:
+            while position < size:
+                reply, after = resp.read(data, position)
+                if after < 0:
+                    break
+                position = after
+                future = self._waiting.popleft()
+                if not future.done():  # one that left meanwhile has its place in the order all the same
+                    future.set_result(reply)
+        except (BadReply, IndexError):  # IndexError: a reply that nobody asked for
+            self.close(ConnectionResetError("not a reply"))
+            return
+        self._rest = data[position:]
+        if len(self._rest) > MAX_REPLY_BYTES or (self._rest and not self._waiting):
+            self.close(ConnectionResetError("more than a reply"))
+
+    def eof_received(self) -> None:
+        """See asyncio.Protocol. The transport closes itself."""
+        self.is_open = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol."""
+        self._transport = None
+        self.close(ConnectionResetError("lost"))
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def _arm(self, due: float) -> None:
+        self._timer = self._loop.call_at(due, self._look, due)
+
+    def _look(self, due: float) -> None:
+        """One timer for all: Redis is away when it says nothing for so long although commands wait.
+
+        A timer that fires late says that this process was busy, not Redis: see `attention`.
+        """
+        self._timer = None
+        if not self._waiting:
+            return
+        now = self._loop.time()
+        silent_s = now - self._silent_since_s
+        if silent_s < self._patience_s:
+            self._arm(self._silent_since_s + self._patience_s)
+        elif now - due > LATE_S and silent_s < LONGEST_S:
+            self._arm(now + self._patience_s)
+        else:
+            self.close(TimeoutError("silent"))
+
+
+class RedisLine:
+    """The connection of one event loop, opened when it is first needed and again when it was lost."""
+
+    def __init__(self, url: str, *, patience_s: float) -> None:
+        self._address = _address(url)
+        self._patience_s = patience_s
+        self._wire: _Wire | None = None
+        self._opening = asyncio.Lock()
+
+    async def ask(self, command: bytes) -> object:
+        """The reply. A command whose connection ends under it is sent once more: a window may count it twice.
+
+        Raises: ErrorReply, OSError (TimeoutError and ConnectionError are).
+        """
+        wire = self._wire
+        try:
+            reply = await (wire if wire is not None and wire.is_open else await self._open()).ask(command)
+        except ConnectionError:
+            reply = await (await self._open()).ask(command)
+        if isinstance(reply, ErrorReply):
+            raise reply
+        return reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._wire is not None:
+            self._wire.close()
+
+    async def _open(self) -> _Wire:
+        async with self._opening:  # however many ask at once
+            if self._wire is None or not self._wire.is_open:
+                async with Attention(self._patience_s):
+                    self._wire = await self._connect()
+            return self._wire
+
+    async def _connect(self) -> _Wire:
+        loop, address = asyncio.get_running_loop(), self._address
+        wire = _Wire(loop, self._patience_s)
+        if isinstance(address, UnixDomainSocketConnection):
+            await loop.create_unix_connection(lambda: wire, address.path)
+        elif isinstance(address, Connection):
+            tls = address.ssl_context.get() if isinstance(address, SSLConnection) else None
+            await loop.create_connection(lambda: wire, address.host, address.port, ssl=tls)
+        try:
+            greetings = []
+            if address.password:
+                who = (address.username,) if address.username else ()
+                greetings.append(wire.ask(resp.command("AUTH", *who, address.password)))
+            if address.db:
+                greetings.append(wire.ask(resp.command("SELECT", address.db)))
+            for reply in await asyncio.gather(*greetings):
+                if isinstance(reply, ErrorReply):
+                    raise reply
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+
+def _address(url: str) -> AbstractConnection:
+    """The general client's reading of the address: host, password, database, certificates."""
+    made: AbstractConnection = redis.asyncio.ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
+    return made

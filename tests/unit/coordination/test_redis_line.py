@@ -1,0 +1,188 @@
+"""The shared connection to Redis, against servers that answer late, wrongly, in pieces or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.coordination import resp
+from gateway.coordination.redis_line import RedisLine
+from gateway.coordination.resp import ErrorReply
+
+PATIENT_S = 20.0
+PING = resp.command("PING")
+
+
+@dataclass
+class Server:
+    """Hands every command to `behave`, which writes what it likes."""
+
+    behave: Callable[[list[bytes], asyncio.StreamWriter], Awaitable[None]]
+    seen: list[list[bytes]] = field(default_factory=list)
+    connections: int = 0
+    port: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while line := await reader.readline():
+                parts = []
+                for _ in range(int(line[1:])):
+                    size = int((await reader.readline())[1:])
+                    parts.append((await reader.readexactly(size + 2))[:-2])
+                self.seen.append(parts)
+                await self.behave(parts, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+
+async def echo(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+    writer.write(b"$%d\r\n%b\r\n" % (len(parts[-1]), parts[-1]))
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server(echo)
+    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = listening.sockets[0].getsockname()[1]
+    yield made
+    listening.close()
+
+
+def line_to(server: Server, *, patience_s: float = PATIENT_S, address: str = "redis://127.0.0.1:{}") -> RedisLine:
+    return RedisLine(address.format(server.port), patience_s=patience_s)
+
+
+async def test_many_commands_share_one_connection_and_get_their_own_answers(server: Server) -> None:
+    line = line_to(server)
+    answers = await asyncio.gather(*(line.ask(resp.command("ECHO", number)) for number in range(200)))
+    assert answers == [str(number).encode() for number in range(200)]
+    assert server.connections == 1
+    line.close()
+
+
+async def test_replies_may_come_in_pieces(server: Server) -> None:
+    async def slowly(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        for byte in b"*2\r\n:1\r\n$4\r\n\r\n\r\n\r\n":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+
+    server.behave = slowly
+    line = line_to(server)
+    assert await asyncio.gather(line.ask(PING), line.ask(PING)) == [[1, b"\r\n\r\n"]] * 2
+    line.close()
+
+
+async def test_one_who_leaves_takes_nobody_elses_answer(server: Server) -> None:
+    gate = asyncio.Event()
+
+    async def wait(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        await gate.wait()
+        await echo(parts, writer)
+
+    server.behave = wait
+    line = line_to(server)
+    first = asyncio.ensure_future(line.ask(resp.command("ECHO", "first")))
+    second = asyncio.ensure_future(line.ask(resp.command("ECHO", "second")))
+    while not server.seen:
+        await asyncio.sleep(0.001)
+    first.cancel()
+    gate.set()
+    assert await second == b"second"
+    assert first.cancelled()
+    line.close()
+
+
+async def test_an_error_is_the_one_commands_alone(server: Server) -> None:
+    async def refuse(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write(b"-ERR no\r\n" if parts == [b"BAD"] else b"+PONG\r\n")
+
+    server.behave = refuse
+    line = line_to(server)
+    bad, good = await asyncio.gather(line.ask(resp.command("BAD")), line.ask(PING), return_exceptions=True)
+    assert isinstance(bad, ErrorReply)
+    assert good == b"PONG"
+    assert server.connections == 1
+    line.close()
+
+
+async def test_silence_fails_all_who_wait_and_the_next_one_connects_again(server: Server) -> None:
+    async def silent(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        return
+
+    line = line_to(server, patience_s=0.5)
+    assert await line.ask(resp.command("ECHO", "warm")) == b"warm"
+    server.behave = silent
+    failed = await asyncio.gather(*(line.ask(PING) for _ in range(3)), return_exceptions=True)
+    assert [type(fault) for fault in failed] == [TimeoutError] * 3
+    assert len(server.seen) == 4, "what may have been counted is not sent again"
+    server.behave = echo
+    assert await line.ask(resp.command("ECHO", "back")) == b"back"
+    assert server.connections == 2
+    line.close()
+
+
+async def test_a_connection_that_ended_meanwhile_is_replaced(server: Server) -> None:
+    async def part(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        if server.connections == 1:
+            writer.close()
+        else:
+            await echo(parts, writer)
+
+    server.behave = part
+    line = line_to(server)
+    assert await line.ask(resp.command("ECHO", "again")) == b"again"
+    assert server.connections == 2
+    line.close()
+
+
+@pytest.mark.parametrize("talk", [b"+one\r\n+two\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"+one\r\n$9\r\n"])
+async def test_bytes_that_nobody_asked_for_are_never_the_next_answer(server: Server, talk: bytes) -> None:
+    async def chatter(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write(talk if parts == [b"FIRST"] else b"+mine\r\n")
+
+    server.behave = chatter
+    line = line_to(server)
+    [first] = await asyncio.gather(line.ask(resp.command("FIRST")), return_exceptions=True)
+    assert first == b"one" if talk.startswith(b"+one") else isinstance(first, ConnectionError)
+    connections = server.connections
+    assert await line.ask(PING) == b"mine"
+    assert server.connections == connections + 1
+    line.close()
+
+
+async def test_nobody_there_is_an_error_at_once() -> None:
+    closed = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = closed.sockets[0].getsockname()[1]
+    closed.close()
+    await closed.wait_closed()
+    with pytest.raises(ConnectionError):
+        await RedisLine(f"redis://127.0.0.1:{port}", patience_s=PATIENT_S).ask(PING)
+
+
+async def test_it_says_who_it_is_and_picks_its_database(server: Server) -> None:
+    async def greet(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write(b"+OK\r\n")
+
+    server.behave = greet
+    line = line_to(server, address="redis://anna:p%40ss@127.0.0.1:{}/3")
+    await line.ask(PING)
+    assert server.seen == [[b"AUTH", b"anna", b"p@ss"], [b"SELECT", b"3"], [b"PING"]]
+    line.close()
+
+
+async def test_a_refused_password_lets_nothing_through(server: Server) -> None:
+    async def refuse(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write(b"-WRONGPASS invalid\r\n")
+
+    server.behave = refuse
+    line = line_to(server, address="redis://:wrong@127.0.0.1:{}")
+    with pytest.raises(ErrorReply, match="WRONGPASS"):
+        await line.ask(PING)
+    assert [b"PING"] not in server.seen
+    line.close()
