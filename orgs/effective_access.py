@@ -1,8 +1,9 @@
-"""Why a member may use which vendor: every reason, not only the first. Spec: §4.5 · D33, D58"""
+"""Why members may use which vendor: every reason, not only the first. Spec: §4.5 · D33, D58"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -27,15 +28,45 @@ class Access:
 
 def effective_access(membership: Membership, connected_vendors: Sequence[str]) -> list[Access]:
     """The member's vendors by slug. Role and default reach exactly the connected ones; a grant also waits for one."""
-    found: list[Access] = []
+    return effective_access_of([membership], connected_vendors)[membership.pk]
+
+
+def effective_access_of(memberships: Sequence[Membership], connected_vendors: Sequence[str]) -> dict[int, list[Access]]:
+    """The same for many members of one organization, by membership, in as many queries as for one."""
+    own, shared = _own_grants(memberships), _team_grants(memberships)
+    found = {}
+    for membership in memberships:
+        reasons = [*_by_standing(membership, connected_vendors), *own[membership.pk], *shared[membership.pk]]
+        found[membership.pk] = sorted(
+            reasons, key=lambda each: (each.vendor, _ORDER.index(each.source), str(each.team_id))
+        )
+    return found
+
+
+def _by_standing(membership: Membership, connected_vendors: Sequence[str]) -> Iterable[Access]:
     if membership.has_role(Role.ADMIN):
-        found += [Access(vendor, "role") for vendor in connected_vendors]
-    elif membership.organization.gives_access_by_default:
-        found += [Access(vendor, "default") for vendor in connected_vendors]
-    rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id)
-    own = rows.filter(membership=membership)
-    found += [Access(grant.vendor, "direct", granted_at=grant.granted_at) for grant in own]
-    team_ids = TeamMembership.objects.filter(membership=membership).values_list("team_id", flat=True)
-    shared = rows.filter(team_id__in=list(team_ids))
-    found += [Access(grant.vendor, "team", grant.team_id, grant.granted_at) for grant in shared]
-    return sorted(found, key=lambda each: (each.vendor, _ORDER.index(each.source), str(each.team_id)))
+        return [Access(vendor, "role") for vendor in connected_vendors]
+    if membership.organization.gives_access_by_default:
+        return [Access(vendor, "default") for vendor in connected_vendors]
+    return []
+
+
+def _own_grants(memberships: Sequence[Membership]) -> dict[int, list[Access]]:
+    found: dict[int, list[Access]] = defaultdict(list)
+    for grant in ServerAccessGrant.objects.filter(membership__in=memberships):
+        if grant.membership_id is not None:
+            found[grant.membership_id].append(Access(grant.vendor, "direct", granted_at=grant.granted_at))
+    return found
+
+
+def _team_grants(memberships: Sequence[Membership]) -> dict[int, list[Access]]:
+    members_of: dict[UUID, list[int]] = defaultdict(list)
+    rows = TeamMembership.objects.filter(membership__in=memberships)
+    for team_id, membership_id in rows.values_list("team_id", "membership_id"):
+        members_of[team_id].append(membership_id)
+    found: dict[int, list[Access]] = defaultdict(list)
+    for grant in ServerAccessGrant.objects.filter(team__in=list(members_of)):
+        if grant.team_id is not None:
+            for membership_id in members_of[grant.team_id]:
+                found[membership_id].append(Access(grant.vendor, "team", grant.team_id, grant.granted_at))
+    return found

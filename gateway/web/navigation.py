@@ -43,6 +43,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
             NavItem("Members", "orgs:members", "users"),
             NavItem("Invitations", "orgs:invitations", "mail", Role.ADMIN),
             NavItem("Teams", "orgs:teams", "users-group", Role.ADMIN),
+            NavItem("Server access", "orgs:server-access", "table", Role.ADMIN),
         ),
     ),
     (

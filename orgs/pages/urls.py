@@ -8,6 +8,7 @@ from orgs.pages.invitations import InvitationsPage, RevokeInvitationPage
 from orgs.pages.invite import InvitePage
 from orgs.pages.members import MemberRolePage, MembersPage, RemoveMemberPage
 from orgs.pages.overview import OverviewPage
+from orgs.pages.server_access import ServerAccessPage
 from orgs.pages.settings import DefaultAccessPage, DeleteOrganizationPage, SettingsPage
 from orgs.pages.team import TeamPage
 from orgs.pages.teams import DeleteTeamPage, TeamsPage
@@ -30,6 +31,7 @@ urlpatterns = [
     path("orgs/<uuid:org_id>/teams", TeamsPage.as_view(), name="teams"),
     path("orgs/<uuid:org_id>/teams/<uuid:team_id>", TeamPage.as_view(), name="team"),
     path("orgs/<uuid:org_id>/teams/<uuid:team_id>/delete", DeleteTeamPage.as_view(), name="team-delete"),
+    path("orgs/<uuid:org_id>/access", ServerAccessPage.as_view(), name="server-access"),
     path("orgs/<uuid:org_id>/settings", SettingsPage.as_view(), name="settings"),
     path("orgs/<uuid:org_id>/settings/default-access", DefaultAccessPage.as_view(), name="default-access"),
     path("orgs/<uuid:org_id>/settings/delete", DeleteOrganizationPage.as_view(), name="organization-delete"),

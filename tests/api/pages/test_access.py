@@ -25,6 +25,7 @@ PAGES = {
     "oauth_pages:agent-key": (("account",), FOR_ADMINS),
     "oauth_pages:service-account-delete": (("account",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
+    "orgs:server-access": ((), FOR_ADMINS),
 }
 WRITES = (
     "credentials:connection",
@@ -112,11 +113,12 @@ LINKS_OF_MEMBERS = {
     "Members",
     "Connected apps",
 }
-LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {"Service accounts", "Request log"}
+LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {"Invitations", "Teams", "Server access", "Service accounts", "Request log"}
 
 
 @pytest.mark.parametrize(
-    ("who", "links"), [("owner", LINKS_OF_ADMINS), ("admin", LINKS_OF_ADMINS), ("member", LINKS_OF_MEMBERS)]
+    ("who", "links"),
+    [("owner", LINKS_OF_ADMINS | {"General"}), ("admin", LINKS_OF_ADMINS), ("member", LINKS_OF_MEMBERS)],
 )
 def test_navigation_holds_what_the_role_may_open(site: Site, who: str, links: set[str]) -> None:
     browser = site.cast.client(who)

@@ -64,6 +64,8 @@ def all_pages(site: Site) -> list[str]:
         site.path("proxy_pages:setup"),
         site.path("proxy_pages:health"),
         f"{site.path('proxy_pages:explain')}?who=owner@example.com&tool=fake_list",
+        site.path("orgs:server-access"),
+        f"{site.path('orgs:server-access')}?view=teams",
         site.path("credentials:connections"),
         site.path("credentials:connection", "fake"),
         site.path("oauth_pages:service-accounts"),

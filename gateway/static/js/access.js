@@ -1,0 +1,40 @@
+// Forms of many ticks: how many differ from what is stored, ticks of a whole row, and a question before they are lost.
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+for (const form of all("form[data-guard]")) {
+  const boxes = all("input[type=checkbox], input[type=radio]", form);
+  const summary = form.querySelector("[data-change-summary]");
+  const before = summary?.textContent;
+  let leaving = false;
+
+  const changes = () => {
+    const ticks = boxes.filter((box) => box.type === "checkbox" && box.checked !== box.defaultChecked);
+    const added = ticks.filter((box) => box.checked).length;
+    const others = boxes.some((box) => box.type === "radio" && box.checked !== box.defaultChecked);
+    return { added, removed: ticks.length - added, any: ticks.length > 0 || others || "unsaved" in form.dataset };
+  };
+  const show = () => {
+    const { added, removed, any } = changes();
+    if (summary) summary.textContent = any ? `Not saved yet: +${added} \u2212${removed}` : before;
+    form.classList.toggle("is-changed", any);
+  };
+
+  form.addEventListener("change", show);
+  form.addEventListener("submit", () => { leaving = true; });
+  window.addEventListener("beforeunload", (event) => {
+    if (!leaving && changes().any) event.preventDefault();
+  });
+  window.addEventListener("pageshow", () => { leaving = false; show(); });
+
+  for (const bulk of all("[data-bulk]", form)) {
+    bulk.hidden = false;
+    const own = all("input[type=checkbox]", bulk.closest("tr"));
+    bulk.addEventListener("click", (event) => {
+      const asked = event.target.closest("[data-bulk-set]")?.dataset.bulkSet;
+      if (!asked) return;
+      for (const box of own) box.checked = asked === "all";
+      show();
+    });
+  }
+}

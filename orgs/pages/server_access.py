@@ -1,0 +1,215 @@
+"""Server access as a matrix: members or teams down, vendors across, and why each may or may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Page
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from credentials.selectors import people_vendors
+from gateway.catalog import registry
+from gateway.lib import ids
+from gateway.lib.errors import Invalid
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
+from orgs import selectors
+from orgs.effective_access import Access, effective_access_of
+from orgs.models import Membership, ServerAccessGrant, Team
+from orgs.roles import Role
+from orgs.services.grant_changes import Cell, Toggled, change_member_grants, change_team_grants
+
+ROWS = 25
+COLUMNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One vendor. `is_connected`: no credential serves people yet, so a grant waits for one."""
+
+    slug: str
+    name: str
+    is_connected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """What one member or team may do with one vendor. `reasons` are in words, a direct grant left out."""
+
+    vendor: Column
+    is_direct: bool
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether calls get past the grant."""
+        return self.is_direct or bool(self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One line: `key` is the id in the form, `direct` the slugs that were granted when the page was made."""
+
+    key: UUID
+    label: str
+    note: str
+    cells: list[MatrixCell]
+
+    @property
+    def direct(self) -> str:
+        """For the form."""
+        return " ".join(cell.vendor.slug for cell in self.cells if cell.is_direct)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsShown:
+    """A part of the vendors, from `start` to `end` of `total`; `before` and `after` are offsets or None."""
+
+    shown: list[Column]
+    start: int
+    end: int
+    total: int
+    before: int | None
+    after: int | None
+
+
+class ServerAccessPage(OrgPage):
+    """GET, POST /orgs/:orgId/access[?view=teams&q=&vendor=&page=]. Spec: §4.5 · D33, D57-D59 · ux.md 3"""
+
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    title = "Server access"
+    nav_route = "orgs:server-access"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The part of the matrix that is asked for."""
+        connected = people_vendors(self.organization)
+        matching = self._columns(connected)
+        columns = _part_of(matching, request.GET.get("from", ""))
+        by_team = request.GET.get("view") == "teams"
+        page: Page[Any] = page_of(request, self._teams() if by_team else self._members(), size=ROWS)
+        rows = self._team_rows(page, columns.shown) if by_team else self._member_rows(page, columns.shown, connected)
+        context = {
+            "by_team": by_team,
+            "asked": self._asked,
+            "vendor_asked": request.GET.get("vendor", "").strip(),
+            "columns": columns,
+            "page": page,
+            "rows": rows,
+            "has_vendors": bool(connected) or bool(matching),
+            "connected_count": len(connected),
+            "here": request.get_full_path(),
+        }
+        return self.page("orgs/server_access.html", context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Give and take what was toggled on the page as it was shown, and nothing else."""
+        by_team = request.GET.get("view") == "teams"
+        had, wanted = _cells(request.POST.getlist("had")), _cells(request.POST.getlist("grant"))
+        change = change_team_grants if by_team else change_member_grants
+        done = change(actor=self.actor, organization=self.organization, grants=wanted - had, revokes=had - wanted)
+        _say(request, done)
+        return redirect(request.get_full_path())
+
+    @property
+    def _asked(self) -> str:
+        return self.request.GET.get("q", "").strip()
+
+    def _members(self) -> Any:
+        return selectors.members(self.organization, matching=self._asked).select_related("organization", "user")
+
+    def _teams(self) -> Any:
+        rows = selectors.teams(self.organization)
+        return rows.filter(name__icontains=self._asked) if self._asked else rows
+
+    def _columns(self, connected: Sequence[str]) -> list[Column]:
+        """Connected vendors, and those that somebody was granted before they are."""
+        granted = ServerAccessGrant.objects.filter(organization=self.organization).values_list("vendor", flat=True)
+        catalog = registry.load()
+        words = self.request.GET.get("vendor", "").strip().casefold()
+        found = []
+        for slug in {*connected, *granted.distinct()}:
+            vendor = catalog.get(slug)
+            if vendor is not None and (words in vendor.name.casefold() or words in slug):
+                found.append(Column(slug, vendor.name, slug in connected))
+        return sorted(found, key=lambda column: (column.name.casefold(), column.slug))
+
+    def _member_rows(
+        self, members: Iterable[Membership], columns: Sequence[Column], connected: Sequence[str]
+    ) -> list[MatrixRow]:
+        shown = list(members)
+        access = effective_access_of(shown, connected)
+        teams = Team.objects.in_bulk({each.team_id for reasons in access.values() for each in reasons if each.team_id})
+        rows = []
+        for member in shown:
+            cells = [_cell(column, access[member.pk], teams) for column in columns]
+            rows.append(MatrixRow(member.user_id, member.user.name, f"{member.user.email}, {member.role}", cells))
+        return rows
+
+    def _team_rows(self, teams: Iterable[Any], columns: Sequence[Column]) -> list[MatrixRow]:
+        shown = list(teams)
+        grants = ServerAccessGrant.objects.filter(organization=self.organization, team__in=shown)
+        granted = set(grants.values_list("team_id", "vendor"))
+        rows = []
+        for team in shown:
+            cells = [MatrixCell(column, (team.pk, column.slug) in granted) for column in columns]
+            note = "1 member" if team.member_count == 1 else f"{team.member_count} members"
+            rows.append(MatrixRow(team.pk, team.name, note, cells))
+        return rows
+
+
+def _part_of(columns: Sequence[Column], asked: str) -> ColumnsShown:
+    """Whole parts only: an offset that is none, or lies past the end, leads to one that exists."""
+    start = min(int(asked), max(0, len(columns) - 1)) if asked.isdecimal() and len(asked) < 6 else 0
+    start -= start % COLUMNS
+    end = min(start + COLUMNS, len(columns))
+    return ColumnsShown(
+        list(columns[start:end]),
+        start + 1,
+        end,
+        len(columns),
+        start - COLUMNS if start else None,
+        end if end < len(columns) else None,
+    )
+
+
+def _cell(column: Column, access: Sequence[Access], teams: dict[Any, Team]) -> MatrixCell:
+    mine = [each for each in access if each.vendor == column.slug]
+    reasons = tuple(
+        f"team {teams[each.team_id].name}" if each.team_id in teams else each.source
+        for each in mine
+        if each.source != "direct"
+    )
+    return MatrixCell(column, any(each.source == "direct" for each in mine), reasons)
+
+
+def _cells(values: Sequence[str]) -> set[Cell]:
+    """`<id>:<slug> <slug>` as the form sends them.
+
+    Raises: Invalid.
+    """
+    found: set[Cell] = set()
+    for value in values:
+        key, _, slugs = value.partition(":")
+        principal = ids.parse_id(key)
+        if principal is None:
+            raise Invalid("This form is damaged. Open the page again.")
+        found |= {(principal, slug) for slug in slugs.split()}
+    if len(found) > ROWS * COLUMNS:
+        raise Invalid("This is more than one page of grants.")
+    return found
+
+
+def _say(request: HttpRequest, done: Toggled) -> None:
+    if done.granted or done.revoked:
+        given = f"{done.granted} {'grant' if done.granted == 1 else 'grants'} given"
+        messages.success(request, f"Saved: {given}, {done.revoked} taken back. The next call sees it.")
+    elif not done.gone:
+        messages.info(request, "Nothing was changed.")
+    if done.gone:
+        messages.warning(request, f"{done.gone} of those you changed had left meanwhile.")
