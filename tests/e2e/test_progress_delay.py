@@ -1,0 +1,100 @@
+"""How soon a report of progress is with the caller: at once, and always before the vendor has to say anything more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import statistics
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.e2e.agent import Account
+from tests.e2e.shared_gateway import Gateway, keyless_catalog
+from tests.e2e.test_sdk_clients import sdk_client
+from tests.vendors import servers
+from tests.vendors.processes import RunningServer
+
+pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
+
+log = logging.getLogger(__name__)
+SLUG = "progress"
+STEPS, PAUSE_S = 30, 0.1
+MOST_ADDED_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def vendor(gateway: Gateway) -> Iterator[RunningServer]:
+    """A vendor that reports progress, in the gateway's catalog."""
+    with servers.echo_server("sdk_2") as server:
+        gateway.operator.run("load_catalog", text=keyless_catalog(SLUG, server.mcp_url))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def account(gateway: Gateway, vendor: RunningServer) -> Account:
+    """Of an organization that is connected to the vendor."""
+    return gateway.new_account({SLUG: {}})
+
+
+@contextlib.asynccontextmanager
+async def direct_client(vendor: RunningServer) -> AsyncIterator[Client]:
+    """The official client at the vendor itself."""
+    async with (
+        httpx2.AsyncClient(timeout=30.0, trust_env=False) as http,
+        Client(streamable_http_client(vendor.mcp_url, http_client=http)) as client,
+    ):
+        yield client
+
+
+async def delays(client: Client, tool: str) -> list[float]:
+    """Seconds from the vendor's sending to the callback, for each report. One clock: the vendor is on this machine."""
+    found: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        assert message is not None
+        found.append(time.monotonic() - float(message))
+
+    answer = await client.call_tool(tool, {"steps": STEPS, "pause_s": PAUSE_S}, progress_callback=note)
+    assert not answer.is_error
+    return found
+
+
+async def test_the_gateway_adds_next_to_nothing_to_a_report(
+    gateway: Gateway, account: Account, vendor: RunningServer
+) -> None:
+    """Both ways at the same time, so that what else this machine does is part of both."""
+    async with sdk_client(gateway, account.agent_key) as through, direct_client(vendor) as direct:
+        seen, seen_directly = await asyncio.gather(delays(through, f"{SLUG}_report"), delays(direct, "report"))
+    assert len(seen) == len(seen_directly) == STEPS
+    median_s, direct_s = statistics.median(seen), statistics.median(seen_directly)
+    log.info(
+        "median %.1f ms, worst %.1f ms; directly %.1f ms", *(1e3 * each for each in (median_s, max(seen), direct_s))
+    )
+    assert median_s - direct_s < MOST_ADDED_S
+
+
+async def test_every_report_arrives_while_the_vendor_waits_for_it(
+    gateway: Gateway, account: Account, vendor: RunningServer
+) -> None:
+    """The vendor sends no further byte before the report is confirmed; a gateway that waits for more waits forever."""
+    run, seen = secrets.token_hex(8), []
+    confirmations: list[asyncio.Task[object]] = []
+    async with sdk_client(gateway, account.agent_key) as client, direct_client(vendor) as beside:
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            seen.append(progress)
+            sent = beside.call_tool("confirm", {"run": run, "step": int(progress)})
+            confirmations.append(asyncio.create_task(sent))
+
+        asked = client.call_tool(f"{SLUG}_report_in_step", {"run": run, "steps": 10}, progress_callback=note)
+        answer = await asyncio.wait_for(asked, 60)
+        await asyncio.gather(*confirmations)
+    assert not answer.is_error
+    assert seen == list(range(1, 11))
