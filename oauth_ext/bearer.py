@@ -14,7 +14,7 @@ from django.db.models import Q
 from gateway.lib import clock, secrets
 from oauth_ext import agent_key_format, resources, scopes
 from oauth_ext.jwt import keys
-from oauth_ext.jwt.verify import Claims, InvalidToken, UnknownKey, verify
+from oauth_ext.jwt.verify import Claims, ExpiredToken, InvalidToken, UnknownKey, verify
 from oauth_ext.models import AccessToken, AgentKey, Client
 
 MAX_BEARER_CHARACTERS = 8 * 1024
@@ -32,6 +32,10 @@ class InvalidBearer(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class ExpiredBearer(InvalidBearer):
+    """An access token of ours whose hour is over. Every client brings one now and then; no row was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,5 +147,7 @@ def _verified(bearer: str) -> Claims:
         except UnknownKey:  # perhaps another process rotated a moment ago
             fresher = keys.load_key_set(max_age_s=keys.RELOAD_FOR_UNKNOWN_KEY_AFTER_S)
             return verify(bearer, fresher, now=clock.now())
+    except ExpiredToken as fault:
+        raise ExpiredBearer(fault.reason) from None
     except InvalidToken as fault:
         raise InvalidBearer(fault.reason) from None

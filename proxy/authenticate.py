@@ -29,14 +29,17 @@ def bearer_of(authorization: str | None) -> str:
     return token
 
 
-async def authenticate(snapshots: Snapshots, token: str, *, audiences: frozenset[str], agent_keys: bool) -> Caller:
-    """The caller behind a token that is meant for one of `audiences`.
+async def authenticate(
+    snapshots: Snapshots, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
+) -> Caller:
+    """The caller behind a token that came from `address` and is meant for one of `audiences`.
 
-    An agent key opens the unified endpoint only.   Raises: InvalidBearer; SnapshotUnavailable.   Spec: §5 (2)
+    An agent key opens the unified endpoint only.
+    Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable.   Spec: §5 (2)
     """
     if not agent_keys and looks_like_agent_key(token):
         raise InvalidBearer("An agent key opens the unified MCP endpoint only.")
-    caller = await snapshots.caller(token)
+    caller = await snapshots.caller(token, address)
     if not caller.is_agent_key and not caller.audiences & audiences:
         raise InvalidBearer("The token is meant for another resource.")
     return caller

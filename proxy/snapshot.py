@@ -28,13 +28,14 @@ from gateway.coordination import epochs
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock, secrets
 from oauth_ext import bearer as bearers
-from oauth_ext.bearer import BearerIdentity, InvalidBearer
+from oauth_ext.bearer import BearerIdentity, ExpiredBearer, InvalidBearer
 from oauth_ext.jwt.keys import SigningKeysUnavailable
 from oauth_ext.selectors import vendor_grants
 from orgs import selectors as orgs
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.access import Caller, OrganizationAccess
+from proxy.refused_bearers import RefusedBearers
 from proxy.single_flight import SingleFlight
 
 MAX_AGE_S = 30.0
@@ -72,6 +73,7 @@ class Snapshots:
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
         self._organizations: OrderedDict[uuid.UUID, _Shared[OrganizationAccess]] = OrderedDict()
         self._catalog: _Shared[Catalog] | None = None
+        self._refused = RefusedBearers(store)
         self._loading: SingleFlight[bytes, Caller] = SingleFlight()
         self._island = ThreadPoolExecutor(ISLAND_THREADS, thread_name_prefix="snapshot")
         # A thread apart: while nobody can write, loading must not wait behind notes.
@@ -79,14 +81,16 @@ class Snapshots:
         self._unnoted: set[tuple[uuid.UUID, bool]] = set()
         self._noting: asyncio.Task[None] | None = None
 
-    async def caller(self, bearer: str) -> Caller:
-        """Who this bearer is, from memory when it is known and young.
+    async def caller(self, bearer: str, address: str) -> Caller:
+        """Who this bearer from `address` is, from memory when it is known and young.
 
-        Raises: InvalidBearer; SnapshotUnavailable.
+        Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable.
         """
         digest = secrets.sha256(bearer)
         known = self._callers.get(digest)
-        if known is not None and time.monotonic() - known.loaded_at_s < _max_age_s(known) and _unexpired(known):
+        if known is None:
+            return await self._first_sight(digest, bearer, address)
+        if time.monotonic() - known.loaded_at_s < _max_age_s(known) and _unexpired(known):
             self._callers.move_to_end(digest)
             return known
         return await self.reload(bearer)
@@ -142,9 +146,25 @@ class Snapshots:
         for threads in (self._island, self._notes):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _load(self, digest: bytes, bearer: str) -> Caller:
+    async def _first_sight(self, digest: bytes, bearer: str, address: str) -> Caller:
+        """A bearer that this process does not know: refusing it is counted for its address."""
+
+        def checked() -> BearerIdentity:
+            self._refused.check(address)  # many may have come at once, before the first of them was refused
+            return bearers.load_identity(bearer)
+
+        self._refused.check(address)
+        try:
+            return await self._loading.run(digest, lambda: self._load(digest, bearer, checked))
+        except ExpiredBearer:
+            raise
+        except InvalidBearer:
+            await self._refused.count(address)
+            raise
+
+    async def _load(self, digest: bytes, bearer: str, first_look: Callable[[], BearerIdentity] | None = None) -> Caller:
         # Twice, because only the first look says which epochs matter, and they must be read before the rows count.
-        identity = await self.run(lambda: bearers.load_identity(bearer))
+        identity = await self.run(first_look or partial(bearers.load_identity, bearer))
         names = (epochs.subject(identity.subject), epochs.organization(identity.org_id), epochs.CATALOG)
         current = await self._current_epochs(names)
         caller = await self.run(lambda: self._assemble(bearer, names, current))

@@ -11,6 +11,8 @@ BACKSTOP = Rule("backstop", limit=env.integer("REQUESTS_PER_MINUTE", 600, low=1,
 # Pages and /api in one process, each a thread; who waits longer than PAGE_WAIT_S (seconds) for room is answered 503.
 PAGE_CONCURRENCY = env.integer("PAGE_CONCURRENCY", 32, low=1, high=1_000)
 PAGE_WAIT_S = 10.0
+# For each address, of bearers that nobody is behind. A window of their own: guessing keeps nobody from signing in.
+REFUSED_BEARERS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 
 MCP_BODY_BYTES = 4 * 1024 * 1024  # D18
 OAUTH_BODY_BYTES = 16 * 1024

@@ -34,6 +34,10 @@ class InvalidToken(Exception):
         self.reason = reason
 
 
+class ExpiredToken(InvalidToken):
+    """Ours, and its time is over: whoever has it was let in once."""
+
+
 class UnknownKey(InvalidToken):
     """No published key has this id: a key set that is read again may have it."""
 
@@ -106,7 +110,7 @@ def _signed_payload(token: str, key: EllipticCurvePublicKey) -> dict[str, Any]:
 def _check_times(payload: Mapping[str, Any], now_s: float) -> tuple[int, int]:
     issued_s, expires_s = _seconds(payload, "iat"), _seconds(payload, "exp")
     if expires_s <= now_s:
-        raise InvalidToken("The access token has expired.")
+        raise ExpiredToken("The access token has expired.")
     starts_s = _seconds(payload, "nbf") if "nbf" in payload else issued_s
     if max(issued_s, starts_s) > now_s + LEEWAY_S:
         raise InvalidToken("The access token is not valid yet.")

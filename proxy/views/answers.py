@@ -70,6 +70,13 @@ def rate_limited(retry_after_s: int) -> Refusal:
     )
 
 
+def refused_too_often(admission: Admission) -> Refusal:
+    """429 for an address whose bearers are not looked up for a while. Spec: D19, D22"""
+    refusal = rate_limited(admission.retry_after_s)
+    refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}
+    return refusal
+
+
 def unavailable() -> Refusal:
     """503: what must be asked or written cannot be, so nothing is answered."""
     return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})

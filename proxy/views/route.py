@@ -26,6 +26,7 @@ from proxy import runtime
 from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
 from proxy.calls.admit import admit
 from proxy.exchange import Exchange
+from proxy.refused_bearers import RefusedTooOften
 from proxy.snapshot import SnapshotUnavailable
 from proxy.timing import Timing
 from proxy.views import answers
@@ -75,6 +76,8 @@ async def serve(
         response = answers.refusal_answer(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
         response = answers.refusal_answer(_invalid_token(route, fault), cli=route.is_cli)
+    except RefusedTooOften as fault:
+        response = answers.refusal_answer(answers.refused_too_often(fault.admission), cli=route.is_cli)
     except (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable):
         response = answers.refusal_answer(answers.unavailable(), cli=route.is_cli)
     for name, value in {**_cors(request), **(extra or {})}.items():
@@ -93,7 +96,10 @@ async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: 
             raise answers.unauthorized(route.resource_path, route.scope, None) from None
         except MalformedAuthorization:
             raise Refusal(400, "invalid_request", "Send Authorization: Bearer and one token.") from None
-        caller = await authenticate(live.snapshots, bearer, audiences=route.audiences, agent_keys=route.agent_keys)
+        address = _ip_address(request)
+        caller = await authenticate(
+            live.snapshots, bearer, address=address, audiences=route.audiences, agent_keys=route.agent_keys
+        )
     if request.method != route.method:
         raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
     exchange = Exchange(
@@ -103,7 +109,7 @@ async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: 
         caller=caller,
         timing=timing,
         request_id=request.request_id,  # type: ignore[attr-defined]
-        ip_address=_ip_address(request),
+        ip_address=address,
         request_bytes=len(request.body),
     )
     request.exchange = exchange  # type: ignore[attr-defined]

@@ -101,7 +101,7 @@ def test_somebody_signed_in_is_counted_as_themselves(cast: Cast) -> None:
     assert owner.authorize().status_code == 302
 
 
-def test_documents_and_endpoints_with_limits_of_their_own_are_no_part_of_it(cast: Cast) -> None:
+def test_documents_and_endpoints_with_limits_of_their_own_are_no_part_of_it(cast: Cast, settings: Settings) -> None:
     for _ in range(3):
         MACHINES["token"]()
     for path in ("/.well-known/oauth-authorization-server", "/.well-known/jwks.json", "/health"):
@@ -111,7 +111,7 @@ def test_documents_and_endpoints_with_limits_of_their_own_are_no_part_of_it(cast
         {"client_id": service.client.client_id, "client_secret": service.secret}, "/oauth/device_authorization"
     )
     assert started.status_code == 200
-    assert int(started["X-RateLimit-Limit"]) == 1_000
+    assert int(started["X-RateLimit-Limit"]) == settings.DEVICE_STARTS.limit
     assert Browser().post("/oauth/register", "{}", content_type="application/json").status_code == 400
     # A browser asks for permission before each of its requests.
     assert Browser().options("/oauth/token").status_code == 204

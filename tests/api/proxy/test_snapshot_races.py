@@ -136,7 +136,7 @@ async def test_a_store_that_lost_its_memory_vouches_for_nobody(
 ) -> None:
     """Loaded, then revoked, then everything forgotten: "never bumped" must not look like "unchanged"."""
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
-    caller = await runtime.current().snapshots.caller(tenant.agent_key)
+    caller = await runtime.current().snapshots.caller(tenant.agent_key, "127.0.0.1")
     assert caller.epochs is not None
     assert all(caller.epochs)
     await in_thread(lambda: revoke_agent_key(actor=tenant.owner, client=tenant.client))
