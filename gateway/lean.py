@@ -31,6 +31,7 @@ View = Callable[..., Awaitable[HttpResponseBase]]
 BODY_TIMEOUT_S = 30.0
 SEND_TIMEOUT_S = 30.0
 MAX_KNOWN_HOSTS = 256
+WATCH_AFTER_S = 0.25
 
 
 class _Refused(Exception):
@@ -40,7 +41,40 @@ class _Refused(Exception):
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its request was complete; there is nobody to answer."""
+    """The client closed the connection before its request was complete, or answered; there is nobody to answer."""
+
+
+class _ClientWatch:
+    """Cancels a view that works for nobody any more. A view that is done soon is not watched: it costs a timer only."""
+
+    __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
+
+    def __init__(self, request: LeanRequest, receive: Receive) -> None:
+        self._request, self._receive = request, receive
+        self._task = asyncio.current_task()
+        self._watching: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
+
+    def caught(self) -> None:
+        """The cancellation was ours and ends here."""
+        if self._task is not None:
+            self._task.uncancel()
+
+    def end(self) -> None:
+        """The view is done."""
+        self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def _begin(self) -> None:
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._request.client_left = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 class LeanHandler:
@@ -76,7 +110,16 @@ class LeanHandler:
             return _plain_error(_Refused(400, "invalid_request", "The Host header is not ours."))
         request.resolver_match = match
         view: View = match.func
-        return await view(request, *match.args, **match.kwargs)
+        watch = _ClientWatch(request, receive)
+        try:
+            return await view(request, *match.args, **match.kwargs)
+        except asyncio.CancelledError:
+            if not request.client_left:
+                raise
+            watch.caught()
+            raise ClientGone from None
+        finally:
+            watch.end()
 
     def _check_host(self, request: LeanRequest) -> None:
         """Django's own check, done once for each spelling of our own hosts. Raises: DisallowedHost."""

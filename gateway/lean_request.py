@@ -23,6 +23,7 @@ class LeanRequest(HttpRequest):
 
     request_id: str
     scope: Scope
+    client_left = False  # set while the view runs: the connection is closed, and nobody is answered
 
     def __init__(self, scope: Scope, body: bytes, request_id: str) -> None:
         # Not calling HttpRequest's, which makes the members that this class leaves out or makes later.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from audit.call_status import CallSource
 from gateway.coordination.store import Admission
@@ -10,6 +11,12 @@ from proxy.access import Caller
 from proxy.outcomes import CacheStatus
 from proxy.runtime import Runtime
 from proxy.timing import Timing
+
+
+class Client(Protocol):
+    """Who is told that nobody waits any more: the request, as its handler made it."""
+
+    client_left: bool
 
 
 @dataclass(slots=True)
@@ -27,9 +34,15 @@ class Exchange:
     request_id: str
     ip_address: str
     request_bytes: int
+    client: Client
     admission: Admission | None = None
     cache: CacheStatus = CacheStatus.BYPASS
     cache_epoch: tuple[str, str] | None = None
+
+    @property
+    def client_left(self) -> bool:
+        """The client closed its connection; nobody is answered."""
+        return self.client.client_left
 
     def __repr__(self) -> str:
         return f"Exchange({self.request_id!r})"  # the bearer stays out of tracebacks

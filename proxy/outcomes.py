@@ -91,7 +91,12 @@ class RateLimited:
     retry_after_s: int
 
 
-Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A fault of ours ended the call. What is known of it is in the log, under the id of the request."""
+
+
+Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | Broken
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ class SingleFlight(Generic[K, V]):
     """At most one running attempt per key and event loop.
 
     The attempt runs in a task of its own: a caller that gives up does not take it away from the others. A failure goes
-    to all that waited and is not kept.
+    to all that waited and is not kept. An attempt that does not outlive its callers ends when the last one has left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, outlives_callers: bool = True) -> None:
+        self._outlives_callers = outlives_callers
         self._running: dict[K, asyncio.Task[V]] = {}
+        self._waiting: dict[asyncio.Task[V], int] = {}
 
     async def run(self, key: K, attempt: Callable[[], Awaitable[V]]) -> V:
         """The result of the attempt that is running for `key`, or of a new one."""
@@ -27,13 +29,31 @@ class SingleFlight(Generic[K, V]):
             task = asyncio.ensure_future(_awaited(attempt))
             self._running[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        if self._outlives_callers:
+            return await asyncio.shield(task)
+        self._waiting[task] = self._waiting.get(task, 0) + 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._left(key, task)
+
+    def _left(self, key: K, task: asyncio.Task[V]) -> None:
+        self._waiting[task] -= 1
+        if self._waiting[task]:
+            return
+        del self._waiting[task]
+        if not task.done():
+            self._forget(key, task)  # at once: whoever comes now must not join what is being given up
+            task.cancel()
 
     def _landed(self, key: K, task: asyncio.Task[V]) -> None:
-        if self._running.get(key) is task:
-            del self._running[key]
+        self._forget(key, task)
         if not task.cancelled():
             task.exception()  # retrieved, even if every caller has left
+
+    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
+        if self._running.get(key) is task:
+            del self._running[key]
 
 
 async def _awaited(attempt: Callable[[], Awaitable[V]]) -> V:

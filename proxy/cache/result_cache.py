@@ -48,7 +48,9 @@ class ResultCache:
         self._capacity_bytes = capacity_bytes
         self._monotonic = monotonic
         self._entries: OrderedDict[CacheKey, _Entry] = OrderedDict()
-        self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight()
+        self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight(
+            outlives_callers=False
+        )
         self.size_bytes = 0
 
     def __len__(self) -> int:

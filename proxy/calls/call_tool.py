@@ -10,10 +10,14 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from django.conf import settings
 
 from audit.call_record import CallRecord
+from audit.writer import AuditUnavailable
 from gateway.catalog.vendor import Vendor
+from gateway.coordination.store import CoordinationUnavailable
+from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import Answer
 from proxy.calls import record, reuse
 from proxy.calls.admit import admit
@@ -22,6 +26,7 @@ from proxy.calls.find_tool import FoundTool, NotFound, find_at_vendor, find_by_e
 from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
+    Broken,
     CacheStatus,
     ClientClosed,
     Delivered,
@@ -35,10 +40,13 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
+from proxy.snapshot import SnapshotUnavailable
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import request_once_more
 
+log = structlog.get_logger(__name__)
 FIND_DEADLINE_S = 15.0
+FAIL_CLOSED = (InvalidBearer, SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +66,37 @@ class AskedCall:
 
 
 async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
-    """Run one call from admission to its committed audit row.
+    """Run one call from admission to its committed audit row. A fault of ours is an outcome too.
 
-    Raises: InvalidBearer, SnapshotUnavailable, AuditUnavailable: whole requests that fail closed.
+    Raises: what is in FAIL_CLOSED: whole requests that fail closed.
     """
     vendor_slug = asked.vendor.slug if asked.vendor else ""
     exchange.cache = CacheStatus.BYPASS  # a batch is one exchange with several calls
-    with exchange.timing.phase("auth"):
-        admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
-    if not admission.allowed:
-        await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
-        return RateLimited(admission.retry_after_s)
-    row = record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
-    found = await _find(exchange, asked)
-    if not isinstance(found, FoundTool):
-        await record.record_outcome(exchange, row, found)
-        return found
-    row = record.about_tool(row, found)
+    row: CallRecord | None = None
+    outcome: Outcome
     try:
-        outcome = await _decide_and_send(exchange, asked, found, row)
+        with exchange.timing.phase("auth"):
+            admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
+        if not admission.allowed:
+            await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
+            return RateLimited(admission.retry_after_s)
+        row = record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
+        found = await _find(exchange, asked)
+        if isinstance(found, FoundTool):
+            row = record.about_tool(row, found)
+            outcome = await _decide_and_send(exchange, asked, found, row)
+        else:
+            outcome = found
     except asyncio.CancelledError:
-        if asked.relay is not None and asked.relay.is_closed:
+        if row is not None and (exchange.client_left or (asked.relay is not None and asked.relay.is_closed)):
             await record.record_outcome(exchange, row, ClientClosed())
         raise
+    except FAIL_CLOSED:
+        raise
+    except Exception:
+        log.exception("call failed", request_id=exchange.request_id, vendor=vendor_slug)
+        row = row or record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
+        outcome = Broken()
     await record.record_outcome(exchange, row, outcome)
     return outcome
 

@@ -16,6 +16,7 @@ from proxy.calls.find_tool import FoundTool
 from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
+    Broken,
     CacheStatus,
     ClientClosed,
     Delivered,
@@ -113,6 +114,8 @@ def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
         return CallStatus.ERROR, outcome.fault.value, 0
     if isinstance(outcome, ClientClosed):
         return CallStatus.ERROR, "client_closed", 0
+    if isinstance(outcome, Broken):
+        return CallStatus.ERROR, "internal_error", 0
     if isinstance(outcome, Denied):
         return CallStatus.DENIED, outcome.denial.value, 0
     if isinstance(outcome, UnknownTool):

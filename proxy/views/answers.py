@@ -19,6 +19,8 @@ ALLOWED_HEADERS = (
     "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 )
 
+INTERNAL_ERROR = "Something went wrong on our side. The request's id leads to it in the log."
+
 
 class Refusal(Exception):
     """Ends a request before the pipeline: an OAuth-style body, never JSON-RPC. Spec: D106"""
@@ -80,6 +82,11 @@ def refused_too_often(admission: Admission) -> Refusal:
 def unavailable() -> Refusal:
     """503: what must be asked or written cannot be, so nothing is answered."""
     return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
+
+
+def internal_error() -> Refusal:
+    """500: a fault of ours, told without its words. Spec: §7"""
+    return Refusal(500, "internal_error", INTERNAL_ERROR)
 
 
 def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:

@@ -21,6 +21,7 @@ from proxy.calls.list_tools import vendor_index
 from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
+    Broken,
     CacheStatus,
     Delivered,
     Denial,
@@ -114,6 +115,8 @@ def _worded(route: Route, outcome: Outcome) -> HttpResponse:
         headers = {} if outcome.retry_after_s is None else {"Retry-After": str(outcome.retry_after_s)}
         text = "vendor rejected credentials" if outcome.fault is VendorFault.REJECTED_CREDENTIALS else outcome.detail
         raise Refusal(502, outcome.fault.value, text, headers)
+    if isinstance(outcome, Broken):
+        raise answers.internal_error()
     raise Refusal(502, "vendor_error", f"The vendor answered with an error: {outcome.message}")
 
 

@@ -21,6 +21,7 @@ from proxy.calls.list_tools import list_tools, may_list
 from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
+    Broken,
     Delivered,
     Denial,
     Denied,
@@ -192,6 +193,9 @@ def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> by
         if outcome.retry_after_s is not None:
             data["retryAfter"] = outcome.retry_after_s
         return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, outcome.detail, data)
+    if isinstance(outcome, Broken):
+        data = {"reason": "internal_error"}
+        return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, answers.INTERNAL_ERROR, data)
     return _denied(route, message_id, outcome)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -32,6 +33,7 @@ from proxy.timing import Timing
 from proxy.views import answers
 from proxy.views.answers import Refusal
 
+log = structlog.get_logger(__name__)
 LARGE_BODY_BYTES = 64 * 1024  # from here on reading takes long enough for other calls to notice
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -80,6 +82,9 @@ async def serve(
         response = answers.refusal_answer(answers.refused_too_often(fault.admission), cli=route.is_cli)
     except (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable):
         response = answers.refusal_answer(answers.unavailable(), cli=route.is_cli)
+    except Exception:
+        log.exception("request failed", path=request.path)
+        response = answers.refusal_answer(answers.internal_error(), cli=route.is_cli)
     for name, value in {**_cors(request), **(extra or {})}.items():
         response.headers[name] = value
     known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
@@ -111,6 +116,7 @@ async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: 
         request_id=request.request_id,  # type: ignore[attr-defined]
         ip_address=address,
         request_bytes=len(request.body),
+        client=request,  # type: ignore[arg-type]
     )
     request.exchange = exchange  # type: ignore[attr-defined]
     return await handler(exchange, request)

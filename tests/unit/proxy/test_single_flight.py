@@ -58,3 +58,33 @@ async def test_a_failure_reaches_all_and_is_not_kept() -> None:
     failed = await asyncio.gather(*(flight.run("a", attempt) for _ in range(3)), return_exceptions=True)
     assert [type(one) for one in failed] == [ValueError] * 3
     assert await flight.run("a", attempt) == 7
+
+
+async def test_an_attempt_that_does_not_outlive_its_callers() -> None:
+    flight: SingleFlight[str, int] = SingleFlight(outlives_callers=False)
+    ended: list[str] = []
+
+    async def attempt() -> int:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return 7
+
+    async def quick() -> int:
+        return 8
+
+    callers = [asyncio.ensure_future(flight.run("a", attempt)) for _ in range(2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    await asyncio.wait(callers[:1])
+    assert ended == []
+    callers[1].cancel()
+    await asyncio.sleep(0)
+    assert await flight.run("a", quick) == 8, "nobody joins what is being given up"
+    await asyncio.wait(callers)
+    assert ended == ["cancelled"]
+    assert flight._waiting == {}
+    assert flight._running == {}
