@@ -21,6 +21,8 @@ from oauth_ext.services.documented_clients import DocumentUnusable, documented_c
 from orgs.models import User
 from orgs.selectors import memberships
 
+AFTER_SIGN_IN = "after_sign_in"
+
 
 def authorize(request: HttpRequest) -> HttpResponse:
     """Check the request; then sign-in, then consent. Nothing is stored before somebody is signed in: some clients ask
@@ -40,8 +42,14 @@ def authorize(request: HttpRequest) -> HttpResponse:
     except TellClient as answer:
         return person_pages.back_to_client(answer.location)
     if request.method == "HEAD" or not request.user.is_authenticated:
-        return redirect(f"{settings.LOGIN_URL}?{urlencode({'next': request.get_full_path()})}")
+        return redirect(f"{settings.LOGIN_URL}?{urlencode({'next': _after_sign_in(request)})}")
     return _ask(request, signed_in(request), asked)
+
+
+def _after_sign_in(request: HttpRequest) -> str:
+    """This request again, with a mark that the person comes from the sign-in."""
+    marked = "" if AFTER_SIGN_IN in request.GET else f"&{urlencode({AFTER_SIGN_IN: '1'})}"
+    return f"{request.get_full_path()}{marked}"
 
 
 def _client(request: HttpRequest, client_id: str) -> Client | None:
@@ -53,8 +61,11 @@ def _client(request: HttpRequest, client_id: str) -> Client | None:
 
 
 def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
-    # A person with several organizations chooses each time: nothing else would let them choose another one.
-    if len(belongs := list(memberships(user)[:2])) == 1:
+    # A person with several organizations chooses each time: nothing else would let them choose another one. Whoever
+    # comes from the sign-in is shown the page too: browsers hold every redirect after the provider's form to its
+    # `form-action`, which knows our address and not the app's. The page ends that chain.
+    belongs = list(memberships(user)[:2])
+    if len(belongs) == 1 and AFTER_SIGN_IN not in request.GET:
         location = allow_as_remembered(membership=belongs[0], asked=asked)
         if location is not None:
             return person_pages.back_to_client(location)

@@ -154,7 +154,8 @@ def test_somebody_signed_out_is_sent_to_sign_in_and_nothing_is_stored(cast: Cast
         where = urlsplit(response["Location"])
         assert where.path == "/signin"
         back = parse_qs(where.query)["next"][0]
-        assert back == f"/oauth/authorize?{flow.query(scope='mcp:all', resource='http://testserver/v1/mcp')}"
+        asked = flow.query(scope="mcp:all", resource="http://testserver/v1/mcp")
+        assert back == f"/oauth/authorize?{asked}&after_sign_in=1"
         assert not response.cookies
     assert not AuthorizationRequest.objects.exists()
     assert not Grant.objects.exists()
@@ -249,6 +250,21 @@ def test_consent_is_remembered(flow: Flow) -> None:
     assert set(told) == {"code", "state", "iss"}
     assert flow.redeem(told["code"]).status_code == 200
     assert "code" in answer_of(flow.authorize(scope="mcp"))  # the same as mcp:all
+
+
+def test_whoever_had_to_sign_in_first_is_shown_the_page(cast: Cast, flow: Flow) -> None:
+    """A provider's policy may hold redirects after its form to our address, so the chain of them has to end here."""
+    remember(flow)
+    sign_in = Flow(flow.client, cast.client("nobody")).authorize()
+    back = parse_qs(urlsplit(sign_in["Location"]).query)["next"][0]
+    after = flow.browser.get(back)
+    assert after["Location"].startswith("/oauth/authorize/consent?request=")
+    page = flow.browser.get(after["Location"])
+    assert (page.status_code, "https:" in page["Content-Security-Policy"]) == (200, True)
+    assert "code" in answer_of(flow.answer(after["Location"]))
+    again = parse_qs(urlsplit(cast.client("nobody").get(back)["Location"]).query)["next"][0]
+    assert again == back  # marked once, however often somebody has to sign in
+    assert "code" in answer_of(flow.authorize())
 
 
 def test_consent_is_asked_for_again_when_anything_differs(cast: Cast, flow: Flow, vendor: str) -> None:

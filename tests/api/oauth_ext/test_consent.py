@@ -14,10 +14,10 @@ from audit.models import AdminAuditEntry
 from credentials.models import Credential
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib import clock
-from oauth_ext.models import AuthorizationRequest, Client, Grant
+from oauth_ext.models import AuthorizationRequest, Client, Grant, RememberedConsent
 from orgs.models import Organization, ServerAccessGrant
 from proxy.vendors import probe
-from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
+from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_a_vendor_work, make_flow
 from tests.factories.cast import Cast, make_person
 from tests.factories.tenant import connect, load_vendor
 
@@ -28,9 +28,14 @@ def flow(cast: Cast) -> Flow:
 
 
 def shown(flow: Flow, page: str) -> str:
-    """The text of the page as a person reads it: tags out, spaces single."""
+    """The text of the page as a person reads it."""
     response = flow.browser.get(page)
     assert response.status_code == 200
+    return text_of(response)
+
+
+def text_of(response: HttpResponse) -> str:
+    """A page as a person reads it: tags out, spaces single."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode()))
 
 
@@ -151,6 +156,7 @@ def test_a_form_without_its_token(cast: Cast, flow: Flow) -> None:
 
 def test_an_answer_counts_once(cast: Cast, flow: Flow) -> None:
     page = flow.ask()
+    make_a_vendor_work(cast.org.memberships.get(user=cast.user("member")))
     answer = {"action": "allow", "organization": str(cast.org.id)}
     assert flow.browser.post(page, answer).status_code == 302
     again = flow.browser.post(page, answer)
@@ -211,7 +217,7 @@ def test_the_organization_is_chosen_among_ones_own(cast: Cast, flow: Flow) -> No
     answer = {"action": "allow", "organization": str(cast.other_org.id)}
     refused(flow.browser.post(foreign, answer), 404)
     refused(flow.browser.post(foreign, {"action": "allow", "organization": "x"}), 404)
-    cast.other_org.memberships.create(user=cast.user("member"))
+    make_a_vendor_work(cast.other_org.memberships.create(user=cast.user("member")))
     page = flow.ask()
     text = shown(flow, page)
     assert "Acme" in text
@@ -269,6 +275,24 @@ def test_allow_is_offered_when_one_vendor_works(cast: Cast, flow: Flow) -> None:
     content = flow.browser.get(flow.ask()).content.decode()
     assert 'value="allow"' in content
     assert not disabled.search(content)
+
+
+@pytest.mark.usefixtures("two_vendors")
+@pytest.mark.parametrize(("who", "scope"), [("member", "mcp:all"), ("member", "mcp:acme"), ("owner", "mcp:zeta")])
+def test_allow_is_refused_while_no_vendor_works(cast: Cast, who: str, scope: str) -> None:
+    flow = make_flow(cast, who)
+    page = flow.ask(scope=scope)
+    answer = {"action": "allow", "organization": str(cast.org.id)}
+    response = flow.browser.post(page, answer)
+    assert response.status_code == 409
+    assert "“Some agent” was not allowed: none of the vendors it asks for works for you in Acme" in text_of(response)
+    assert "Location" not in response
+    assert not Grant.objects.exists()
+    assert not RememberedConsent.objects.exists()
+    assert not AdminAuditEntry.objects.filter(event_type="oauth.consent_granted").exists()
+    connect(cast.org, cast.user("owner"), slug="zeta")
+    Organization.objects.update(default_server_access="all")
+    assert "code" in answer_of(flow.browser.post(page, answer))  # the request still waits
 
 
 @pytest.mark.usefixtures("two_vendors")
