@@ -37,6 +37,7 @@ urlpatterns = [
     path("", include("proxy.pages.urls")),
     path("api/schema", api_docs.schema, name="api-schema"),
     path("docs/api", api_docs.page, name="api-docs"),
+    path("docs/migrate", pages.migrate, name="migrate"),
     path("api/", include("proxy.api.urls")),
     path("api/", include("orgs.api.urls")),
     path("api/", include("billing.api.urls")),

@@ -28,6 +28,17 @@ def landing(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+def migrate(request: HttpRequest) -> HttpResponse:
+    """GET /docs/migrate: from the endpoints of single vendors to the one of all. Public. Spec: D112"""
+    context = {
+        "page_title": "Move to the unified endpoint",
+        "base_url": settings.BASE_URL,
+        "sunset": settings.VENDOR_MCP_SUNSET,
+    }
+    return render(request, "site/migrate.html", context)
+
+
+@require_safe
 def signin(request: HttpRequest) -> HttpResponse:
     """One button. `next` is kept only when it stays on this site."""
     target = request.GET.get("next", "")

@@ -33,7 +33,7 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
-from proxy.views import answers
+from proxy.views import answers, deprecation
 from proxy.views.progress_answer import accepts_events, answer_with_progress
 from proxy.views.route import Route, body_of, count, require_json, serve
 
@@ -54,13 +54,13 @@ async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
     route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
 
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
+        deprecation.refuse_when_gone()
         known = exchange.caller.catalog.get(vendor)
         if known is None:
             raise answers.Refusal(404, "not_found", "There is no such vendor.")
         return await _answer(exchange, asked, route, known)
 
-    successor = f'<{settings.BASE_URL}/v1/mcp>; rel="successor-version"'
-    return await serve(request, route, handler, {"Deprecation": settings.VENDOR_MCP_DEPRECATED, "Link": successor})
+    return await serve(request, route, handler, deprecation.headers())
 
 
 async def _answer(exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None) -> HttpResponseBase:

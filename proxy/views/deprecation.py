@@ -1,0 +1,27 @@
+"""What the deprecated endpoint of one vendor says of itself, and when it is gone. Spec: §4.15, §9 · D112"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.utils.http import http_date
+
+from gateway.lib import clock
+from proxy.views.answers import Refusal
+
+
+def headers() -> dict[str, str]:
+    """For every answer of the endpoint: RFC 9745, RFC 8594 once there is a day, and where to go instead."""
+    base = settings.BASE_URL
+    found = {
+        "Deprecation": settings.VENDOR_MCP_DEPRECATED,
+        "Link": f'<{base}/v1/mcp>; rel="successor-version", <{base}/docs/migrate>; rel="deprecation"',
+    }
+    if settings.VENDOR_MCP_SUNSET is not None:
+        found["Sunset"] = http_date(settings.VENDOR_MCP_SUNSET.timestamp())
+    return found
+
+
+def refuse_when_gone() -> None:
+    """Raises: Refusal with 410 from the day of the sunset on."""
+    if settings.VENDOR_MCP_SUNSET is not None and clock.now() >= settings.VENDOR_MCP_SUNSET:
+        raise Refusal(410, "gone", f"This endpoint is gone. Use {settings.BASE_URL}/v1/mcp.")
