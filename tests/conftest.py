@@ -11,11 +11,18 @@ from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
 
+from gateway.coordination import redis_store
 from oauth_ext.jwt import keys
 from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
 
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def pytest_configure() -> None:
+    """A loaded machine makes a test slow; it must not look like a Redis that is away."""
+    redis_store.THREAD_TIMEOUT_S = 20.0
+    redis_store.OPERATION_TIMEOUT_S = 5.0
 
 
 def pytest_report_header() -> str:

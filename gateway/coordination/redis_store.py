@@ -22,6 +22,7 @@ from gateway.coordination.resp import ErrorReply
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 
+THREAD_TIMEOUT_S = 1.0  # for pages and workers, which wait in a thread of their own
 OPERATION_TIMEOUT_S = 0.05  # a slow Redis may cost a call 50 ms, not more
 KNOWN_COMMANDS = 8_192
 EPOCH_TTL_S = 7 * 86_400  # an epoch that expires reads as never bumped, which kills entries too
@@ -120,7 +121,7 @@ class RedisStore:
         self._prefix = prefix
         self._new_value = new_value
         self._sync = redis.Redis.from_url(
-            url, socket_timeout=1.0, socket_connect_timeout=1.0, retry=Retry(NoBackoff(), 1)
+            url, socket_timeout=THREAD_TIMEOUT_S, socket_connect_timeout=THREAD_TIMEOUT_S, retry=Retry(NoBackoff(), 1)
         )
         # One connection per event loop: it belongs to the loop that opened it.
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RedisLine] = weakref.WeakKeyDictionary()
