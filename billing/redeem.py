@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from django.conf import settings
 
 from billing.errors import CodeRequired, InvalidCode, PlanAlreadyActive
 from gateway.lib import secrets
 
 
-def redeem_code(*, code: str) -> None:
+def redeem_code(*, code: str) -> NoReturn:
     """Always refuses, in the words that fit the code. Codes are configured as their SHA-256 only.
 
     Raises: CodeRequired, InvalidCode, PlanAlreadyActive.   Spec: §4.4 · D94

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing import redeem
 from gateway.web.api_view import OrgView
@@ -31,12 +30,11 @@ class RedeemCode(OrgView):
         "POST": Shape(
             "Redeem a code of the time before the one plan",
             body=CodeIn,
-            status=204,
+            status=None,
             refusals={409: "The plan of this code is already active.", 422: "Nobody issued this code."},
         )
     }
 
-    def post(self, request: Request, org_id: str) -> Response:
+    def post(self, request: Request, org_id: str) -> NoReturn:
         """Always refuses; the status says why."""
         redeem.redeem_code(code=self.fields["code"] or "")
-        return self.answer()

@@ -7,12 +7,14 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
 from rest_framework.response import Response
 
+from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
 from gateway.web import rate
@@ -52,7 +54,7 @@ def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
-    """The documented body and the headers that go with it. Spec: D1, D19"""
+    """The documented body and the headers that go with it. Spec: D1, D6, D19"""
     body: dict[str, Any] = {
         "error": refusal.code,
         "message": refusal.message,
@@ -63,6 +65,8 @@ def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], 
     headers = dict(refusal.headers)
     if isinstance(refusal, rate.RateLimited):
         body["retryAfter"] = refusal.admission.retry_after_s
+    elif isinstance(refusal, SubscriptionRequired) and settings.BILLING_PORTAL_URL:
+        body["portalUrl"] = settings.BILLING_PORTAL_URL
     elif isinstance(refusal, Unavailable):
         headers["Retry-After"] = str(RETRY_AFTER_S)
     elif isinstance(refusal, Unauthenticated):

@@ -6,8 +6,8 @@ subscription 402 > validation 4xx > the view's own method.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway.coordination.store import Admission
-from gateway.web import rate
+from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
 from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge, InvalidJSON, UnsupportedBody
@@ -60,6 +60,13 @@ class ApiView(APIView):
         passed = pass_gate(http, request.user, gate, org_id)
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)
+        if http.method == "POST" and self.shapes["POST"].creates and idempotency.HEADER in http.headers:
+            # The library looks the handler up by its name after this.
+            self.__dict__["post"] = partial(self._once, self.post)  # type: ignore[attr-defined]
+
+    def _once(self, handler: Callable[..., Response], request: Request, *args: Any, **kwargs: Any) -> Response:
+        run = partial(handler, request, *args, **kwargs)
+        return idempotency.answer_once(request._request, self.actor, self.shapes["POST"], run)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """Say on every counted answer what is left."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+from gateway.web import idempotency
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 
@@ -26,16 +27,19 @@ class ErrorBody(serializers.Serializer[Any]):
         child=serializers.ListField(child=serializers.CharField()), required=False, help_text="Sentences by member."
     )
     retryAfter = serializers.IntegerField(required=False, help_text="Seconds, with 429.")
+    portalUrl = serializers.CharField(required=False, help_text="Where the plan can be renewed, with 402.")
 
 
 _REFUSALS = {
     400: "A member is missing, mistyped or malformed, or the body is not strict JSON.",
     401: "No session.",
+    409: "Something of the kind exists, or an Idempotency-Key whose first request is unfinished or not kept.",
     402: "The organization's plan does not cover this now.",
     403: "The role is too low, or the request came from another site.",
     404: "No such thing, or it belongs to another organization.",
     413: "The body is too large.",
     415: "The body is not application/json.",
+    422: "The Idempotency-Key came with another body.",
     429: "Too often; `Retry-After` says when to come back.",
     503: "Something the service depends on is away; `Retry-After` says when to come back.",
 }
@@ -70,6 +74,14 @@ class GateSchema(AutoSchema):
             demands.append(f"At most {gate.limit.limit} in {gate.limit.window_s} s.")
         return " ".join(demands)
 
+    def get_override_parameters(self) -> list[Any]:
+        """The key with which a creation may be repeated."""
+        if self.method != "POST" or not self._data()[1].creates:
+            return []
+        schema = {"type": "string", "pattern": f"^{idempotency.KEY_PATTERN}$"}
+        text = "Sent again within 24 hours with the same body, the request is not done twice."
+        return [OpenApiParameter(idempotency.HEADER, schema, OpenApiParameter.HEADER, description=text)]
+
     def get_tags(self) -> list[str]:
         """The app that serves it."""
         return [type(self.view).__module__.partition(".")[0]]
@@ -90,10 +102,14 @@ class GateSchema(AutoSchema):
         answer: Any = shape.answer(many=True) if shape.answer and shape.many else shape.answer
         if shape.texts:
             answer = {"type": "array", "items": {"type": "string"}}
-        found: dict[int, Any] = {shape.status: OpenApiResponse(answer, "Done.")}
+        found: dict[int, Any] = {}
+        if shape.status is not None:
+            found[shape.status] = OpenApiResponse(answer, "Done.")
         statuses = {401, 413, 415, 429, 503}
         if shape.body:
             statuses |= {400}
+        if shape.creates:
+            statuses |= {400, 409, 422}
         if self.method != "GET" or gate.role:
             statuses |= {403}
         if gate.role:

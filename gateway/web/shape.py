@@ -14,7 +14,8 @@ class Shape:
     """`body` validates the request, `answer` renders the result; None for neither.
 
     `texts`: a bare array of strings; `many`: a bare array of answers. `refusals` are statuses beyond those
-    that the gate and the body imply, with a sentence each.
+    that the gate and the body imply, with a sentence each. `status` None: no request succeeds.
+    `shows_secret`: the answer holds what nobody can be shown again, and is kept nowhere.
     """
 
     summary: str
@@ -22,5 +23,11 @@ class Shape:
     answer: type[BaseSerializer[Any]] | None = None
     texts: bool = False
     many: bool = False
-    status: int = 200
+    status: int | None = 200
+    shows_secret: bool = False
     refusals: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def creates(self) -> bool:
+        """Whether a success makes something new, so that a request sent twice would make two."""
+        return self.status == 201

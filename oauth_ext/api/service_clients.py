@@ -62,7 +62,9 @@ class ServiceClientList(OrgView):
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     shapes = {
         "GET": Shape("Its service clients, newest first", answer=ServiceClientOut, many=True),
-        "POST": Shape("Create a service client", body=ServiceClientIn, answer=CreatedOut, status=201),
+        "POST": Shape(
+            "Create a service client", body=ServiceClientIn, answer=CreatedOut, status=201, shows_secret=True
+        ),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
@@ -101,6 +103,7 @@ class AgentKeyView(OrgView):
             "Make or rotate the agent key",
             answer=AgentKeyOut,
             status=201,
+            shows_secret=True,
             refusals={409: "The service client has expired."},
         ),
         "DELETE": Shape("Revoke the agent key", status=204),

@@ -1,9 +1,10 @@
 """Rows of people, organizations and grants. Reach tenant rows through orgs.access or a selector that takes the org."""
 
 from orgs.models.invitation import Invitation, InvitationState
-from orgs.models.known_tool import KnownTool
+from orgs.models.known_tool import KnownTool, ToolLook
 from orgs.models.membership import Membership
 from orgs.models.organization import Organization
+from orgs.models.remembered_answer import RememberedAnswer
 from orgs.models.server_access import ServerAccessGrant
 from orgs.models.team import Team, TeamMembership
 from orgs.models.tool_allowlist import ToolAllowlist
@@ -16,9 +17,11 @@ __all__ = [
     "KnownTool",
     "Membership",
     "Organization",
+    "RememberedAnswer",
     "ServerAccessGrant",
     "Team",
     "TeamMembership",
     "ToolAllowlist",
+    "ToolLook",
     "User",
 ]

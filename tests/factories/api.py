@@ -42,7 +42,7 @@ class Api:
         """Status and error code of a refusal that has the documented shape. Spec: D1"""
         answer = self.send(who, method, path, body, **options)
         found = json.loads(answer.content)
-        assert set(found) <= {"error", "message", "requestId", "fields", "retryAfter"}, found
+        assert set(found) <= {"error", "message", "requestId", "fields", "retryAfter", "portalUrl"}, found
         assert found["message"]
         assert found["requestId"] == answer["X-Request-Id"]
         return answer.status_code, found["error"]

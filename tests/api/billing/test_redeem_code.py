@@ -6,6 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from gateway.lib import secrets
+from gateway.site.api_docs import document
 from tests.factories.api import Api
 
 PATH = "/orgs/{org}/redeem-code"
@@ -50,3 +51,9 @@ def test_five_guesses_in_a_quarter_of_an_hour_whatever_they_are(api: Api) -> Non
         assert api.send("owner", "POST", PATH, body).status_code in {400, 409, 422}
     assert api.refused("owner", "POST", PATH, {"code": "FRIENDS"}) == (429, "rate_limited")
     assert api.refused("other_owner", "POST", "/orgs/{other}/redeem-code", {"code": "FRIENDS"})[0] == 409
+
+
+def test_no_success_is_documented(api: Api) -> None:
+    documented = document()["paths"]["/api/orgs/{org_id}/redeem-code"]["post"]["responses"]
+    assert {status for status in documented if status < "400"} == set()
+    assert {"400", "409", "422", "429"} <= set(documented)

@@ -14,6 +14,7 @@ from billing import entitlements
 from billing.models import Subscription
 from billing.states import SubscriptionStatus, plan_state
 from gateway.lib import clock
+from tests.factories.api import Api
 from tests.factories.cast import Cast
 
 
@@ -79,3 +80,12 @@ def test_where_nobody_bills_everybody_is_active(cast: Cast, settings: LazySettin
     assert entitlements.is_active(cast.other_org)
     settings.BILLING_MODE = "stripe"
     assert not entitlements.is_active(cast.other_org)
+
+
+def test_a_402_names_where_the_plan_is_renewed(api: Api, settings: LazySettings) -> None:
+    path = "/orgs/{org}/teams"
+    assert "portalUrl" not in api.send("admin", "POST", path, {"name": "Ops"}).json()
+    settings.BILLING_PORTAL_URL = "https://pay.example/portal"
+    answer = api.send("admin", "POST", path, {"name": "Ops"})
+    assert (answer.status_code, answer.json()["portalUrl"]) == (402, "https://pay.example/portal")
+    assert "portalUrl" not in api.send("member", "POST", path, {"name": "Ops"}).json()

@@ -1,0 +1,124 @@
+"""A POST that creates, sent twice with the same Idempotency-Key, creates once. Spec: D29
+
+The key is claimed before the work and the answer is kept after it. A process that dies in between leaves a claim
+without an answer: whoever comes again is told so, and nothing is ever done twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+from rest_framework.response import Response
+
+from gateway.lib import clock, secrets
+from gateway.lib.crypto import CryptoError, Keyring
+from gateway.lib.errors import Conflict, DomainError, Invalid
+from gateway.web.api_errors import refusal_of
+from gateway.web.api_json import JSONRenderer
+from gateway.web.shape import Shape
+from orgs.models import RememberedAnswer, User
+
+HEADER = "Idempotency-Key"
+KEPT = timedelta(hours=24)
+KEY_PATTERN = r"[\x21-\x7e]{1,255}"
+
+
+class InvalidIdempotencyKey(Invalid):
+    """Not 1 to 255 visible ASCII characters."""
+
+    code, message = "invalid_idempotency_key", "An Idempotency-Key has 1 to 255 visible ASCII characters."
+
+
+class IdempotencyKeyReused(DomainError):
+    """The key came with another body before."""
+
+    code, message, status = "idempotency_key_reused", "This Idempotency-Key was used with another body.", 422
+
+
+class FirstRequestUnfinished(Conflict):
+    """It is under way in another process, or ended with it."""
+
+    code = "idempotency_unfinished"
+    message = "The first request with this Idempotency-Key has not finished. Look what it did before you use another."
+
+
+class AnswerNotKept(Conflict):
+    """It was done, and its answer held a secret."""
+
+    code = "idempotency_answer_not_kept"
+    message = "This request was already done. Its answer held a secret, which is shown once."
+
+
+def answer_once(request: HttpRequest, user: User, shape: Shape, run: Callable[[], Response]) -> Response:
+    """The answer of `run`, or the one it gave when this person sent the same before.
+
+    A refusal is not kept: nothing was done, and the same request may be tried again.
+    Raises: the errors above; what `run` raises.
+    """
+    row, is_first = _claim(request, user)
+    if not is_first:
+        return _again(row)
+    try:
+        answer = run()
+    except Exception as fault:
+        refusal = refusal_of(fault)
+        if refusal is not None and refusal.status < 500:  # otherwise nobody knows what was done
+            row.delete()
+        raise
+    row.status = answer.status_code
+    if not shape.shows_secret:
+        row.sealing_key_id = _keyring().current_id
+        row.sealed = _keyring().wrap(JSONRenderer().render(answer.data), _aad(row))
+    row.save(update_fields=["status", "sealed", "sealing_key_id"])
+    return answer
+
+
+def _claim(request: HttpRequest, user: User) -> tuple[RememberedAnswer, bool]:
+    key = request.headers[HEADER]
+    if not re.fullmatch(KEY_PATTERN, key):
+        raise InvalidIdempotencyKey
+    now = clock.now()
+    RememberedAnswer.objects.filter(created_at__lte=now - KEPT).delete()
+    key_sha256 = secrets.sha256(f"{request.path_info}\0{key}")
+    body_sha256 = hashlib.sha256(request.body).digest()
+    try:
+        with transaction.atomic():
+            row = RememberedAnswer.objects.create(
+                user=user, key_sha256=key_sha256, body_sha256=body_sha256, created_at=now
+            )
+    except IntegrityError:
+        known = RememberedAnswer.objects.filter(user=user, key_sha256=key_sha256).first()
+        if known is None:  # refused and given back just now
+            raise FirstRequestUnfinished from None
+        if not secrets.equal(bytes(known.body_sha256), body_sha256):
+            raise IdempotencyKeyReused from None
+        return known, False
+    return row, True
+
+
+def _again(row: RememberedAnswer) -> Response:
+    if row.status is None:
+        raise FirstRequestUnfinished
+    if not row.sealed:
+        raise AnswerNotKept
+    try:
+        body = _keyring().unwrap(row.sealing_key_id, bytes(row.sealed), _aad(row))
+    except CryptoError as fault:
+        raise AnswerNotKept from fault
+    return Response(json.loads(body), status=row.status, headers={"Idempotent-Replayed": "true"})
+
+
+def _keyring() -> Keyring:
+    ring: Keyring = settings.CREDENTIAL_KEYRING
+    return ring
+
+
+def _aad(row: RememberedAnswer) -> bytes:
+    return f"answer|{row.user_id}|{bytes(row.key_sha256).hex()}".encode()
