@@ -31,8 +31,10 @@ from orgs.principal import Principal
 from orgs.roles import Role
 from proxy.access import OrganizationAccess
 from proxy.health import store as health
+from proxy.health.selectors import circuit_of
 from proxy.health.states import LABELS, HealthStatus
 from proxy.snapshot import organization_access, principal_of
+from proxy.vendors.circuit import CircuitState
 
 STEPS = ("token", "grant", "credential", "allowlist", "quota", "vendor")
 _NO_CLIENT = uuid.UUID(int=0)
@@ -95,7 +97,7 @@ def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendo
     yield _credential(organization, vendor, credential)
     yield _allowlist(principal, organization, vendor, tool)
     yield _quota(principal)
-    yield _vendor_state(vendor)
+    yield _vendor_state(vendor, credential)
 
 
 def _who(principal: Principal, organization: OrganizationAccess) -> str:
@@ -162,8 +164,12 @@ def _quota(principal: Principal) -> Step:
     return Step("quota", False, detail, remedy)
 
 
-def _vendor_state(vendor: Vendor) -> Step:
-    """As the health monitor saw it last."""
+def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
+    """As calls found it a moment ago, or as the health monitor saw it last."""
+    circuit = circuit_of(vendor.slug, [credential.id] if credential else [])
+    if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
+        detail = f"{vendor.name} could not be reached {circuit.failures} times in a row: calls are held back."
+        return Step("vendor", False, detail, f"By itself: one call is tried after {circuit.until:%H:%M:%S} UTC.")
     if vendor.customer_supplied_url:
         return Step("vendor", True, f"{vendor.name} is not monitored: it runs at an address of your own.")
     state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)

@@ -15,8 +15,10 @@ from gateway.web.shape import Shape
 from orgs.roles import Role
 from proxy.health.selectors import vendor_health
 from proxy.health.states import HealthStatus
+from proxy.vendors.circuit import CircuitState
 
 STATUS_CHOICES = [status.value for status in HealthStatus]
+CIRCUIT_CHOICES = [state.value for state in CircuitState]
 
 
 class VendorHealthOut(serializers.Serializer[Any]):
@@ -30,6 +32,14 @@ class VendorHealthOut(serializers.Serializer[Any]):
     version = serializers.CharField(help_text="The vendor's own, empty where it did not say.")
     errorDetail = serializers.CharField(
         source="error_detail", allow_null=True, help_text="There exactly while the status is degraded or down."
+    )
+    circuit = serializers.ChoiceField(
+        CIRCUIT_CHOICES,
+        source="circuit_state",
+        help_text="closed: calls are sent; open: none is, after failures in a row; half_open: one is let through.",
+    )
+    circuitRetryAt = Timestamp(
+        source="retry_at", allow_null=True, help_text="When the open circuit lets a call through; null while closed."
     )
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
-from credentials.selectors import connected_vendors, vendors_in_use
+from credentials.selectors import connected_vendors, connections, vendors_in_use
 from gateway.catalog import registry as catalog
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry
+from gateway.lib import clock
 from orgs.models import Organization
 from proxy.health import store
 from proxy.health.states import LABELS, HealthStatus, VendorHealth
+from proxy.vendors import circuit_board
+from proxy.vendors.circuit import CircuitState
+from proxy.vendors.circuit_board import PostedCircuit
 
 _WORST_FIRST = (
     HealthStatus.DOWN,
@@ -25,7 +30,10 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class HealthEntry:
-    """One connected vendor. `monitored` is False at a customer-supplied address: it stays unknown. Spec: §2, §3"""
+    """One connected vendor. `monitored` is False at a customer-supplied address: it stays unknown. Spec: §2, §3
+
+    `circuit` is the worst over the organization's credentials, None while every call is sent. docs/decisions/0008
+    """
 
     vendor_slug: str
     display_name: str
@@ -35,6 +43,17 @@ class HealthEntry:
     version: str
     error_detail: str | None
     monitored: bool
+    circuit: PostedCircuit | None = None
+
+    @property
+    def circuit_state(self) -> CircuitState:
+        """Whether calls are sent."""
+        return CircuitState.CLOSED if self.circuit is None else self.circuit.state(clock.now())
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When one call is let through to see, or since when the next one will be."""
+        return None if self.circuit is None else self.circuit.until
 
     @property
     def label(self) -> str:
@@ -44,13 +63,36 @@ class HealthEntry:
 
 def vendor_health(organization: Organization) -> list[HealthEntry]:
     """The organization's connected vendors by display name. Spec: §4.1 · D132"""
-    entries = _entries(connected_vendors(organization))
+    circuits = _circuits(organization)
+    entries = [
+        replace(entry, circuit=circuits.get(entry.vendor_slug)) for entry in _entries(connected_vendors(organization))
+    ]
     return sorted(entries, key=lambda entry: (entry.display_name.casefold(), entry.vendor_slug))
 
 
 def every_vendor_health() -> list[HealthEntry]:
     """Every vendor that is watched for some organization; those at customer-supplied addresses are not. Spec: §3"""
     return [entry for entry in _entries(vendors_in_use()) if entry.monitored]
+
+
+def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | None:
+    """The circuit that holds back calls to the vendor with these credentials for longest, if one does."""
+    names = [circuit_board.vendor_wide(vendor), *(circuit_board.of_credential(vendor, one) for one in credential_ids)]
+    found = circuit_board.posted(registry.current(), names).values()
+    return max(found, key=lambda circuit: circuit.until, default=None)
+
+
+def _circuits(organization: Organization) -> dict[str, PostedCircuit]:
+    names: dict[str, str] = {}
+    for connection in connections(organization):
+        names[circuit_board.vendor_wide(connection.vendor)] = connection.vendor
+        names[circuit_board.of_credential(connection.vendor, connection.id)] = connection.vendor
+    worst: dict[str, PostedCircuit] = {}
+    for name, circuit in circuit_board.posted(registry.current(), names).items():
+        known = worst.get(names[name])
+        if known is None or circuit.until > known.until:
+            worst[names[name]] = circuit
+    return worst
 
 
 def _entries(slugs: Iterable[str]) -> list[HealthEntry]:

@@ -28,7 +28,7 @@ required = true
 """
 
 
-def connected_vendor(organization: Organization, slug: str, *, hosted: bool = False) -> None:
+def connected_vendor(organization: Organization, slug: str, *, hosted: bool = False) -> Credential:
     """A vendor of the catalog that the organization connected; its credential opens nothing.
 
     `hosted`: at an address that the customer supplies.
@@ -37,7 +37,7 @@ def connected_vendor(organization: Organization, slug: str, *, hosted: bool = Fa
         load_catalog(HOSTED.format(slug=slug, name=slug.title()), "test catalog")
     else:
         load_vendor("http://127.0.0.1:9/mcp", slug=slug)
-    Credential.objects.create(
+    return Credential.objects.create(
         organization=organization,
         vendor=slug,
         scope=CredentialScope.ORGANIZATION.value,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from django.contrib.staticfiles import finders
 
 from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
+from gateway.lib import clock
 from proxy.health.states import HealthStatus
+from proxy.vendors.circuit_board import PostedCircuit, post
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.health import connected_vendor, put_health
 
@@ -66,6 +69,18 @@ def test_the_worst_comes_first_and_every_state_has_its_words(troubled: Site) -> 
     assert "1 not responding, 1 degraded, 2 fine, 1 being checked, 1 not monitored" in page
     assert re.search(r"; checked <time[^>]*>2[45] s ago</time>, next check in about 3[56] s", page)
     assert "Collecting first results" not in page
+
+
+def test_calls_that_are_held_back_are_told_beside_the_detail(troubled: Site, shared: SQLiteStore) -> None:
+    now = clock.now()
+    post(shared, "gamma", PostedCircuit(6, now, now + timedelta(seconds=30)))
+    post(shared, "alpha", PostedCircuit(5, now, now))
+    details = {row[0]: row[5] for row in table(text(page_of(troubled)))}
+    held_back = "Tool calls are held back: it could not be reached"
+    assert details["Gamma"].startswith("timed out after 5 s, 3 failures in a row")
+    assert re.search(held_back + r" 6 times in a row. One is tried after \d\d:\d\d:\d\d UTC.", details["Gamma"])
+    assert f"{held_back} 5 times in a row. The next one is tried." in details["Alpha"]
+    assert details["Beta"] == "–"
 
 
 def test_no_state_is_told_by_colour_alone(troubled: Site) -> None:

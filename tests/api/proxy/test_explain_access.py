@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
-from credentials.models import OrganizationDataKey
+from credentials.models import Credential, OrganizationDataKey
 from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
@@ -20,6 +21,8 @@ from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccessGrant
 from proxy.explanation import STEPS, explain_access
 from proxy.health.states import HealthStatus
+from proxy.vendors import circuit_board
+from proxy.vendors.circuit_board import PostedCircuit
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.health import put_health
@@ -106,6 +109,29 @@ def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monke
     put_health(store, "acme", HealthStatus.DOWN, error_detail="timed out after 5 s")
     assert failing(tenant.client.subject) == "vendor"
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == "Acme: Not responding, timed out after 5 s"
+
+
+def test_a_vendor_whose_circuit_is_open(
+    cast: Cast, tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    now = clock.now()
+    credential = Credential.objects.get(organization=cast.org)
+    for name in ("acme", f"acme:{credential.id}"):
+        circuit_board.post(store, name, PostedCircuit(7, now, now + timedelta(seconds=30)))
+        step = explain_access(tenant.client.subject, TOOL).failing
+        assert step is not None
+        assert (step.name, step.detail) == (
+            "vendor",
+            "Acme could not be reached 7 times in a row: calls are held back.",
+        )
+        assert "UTC" in step.remedy
+        circuit_board.post(store, name, None)
+    circuit_board.post(store, f"acme:{uuid.uuid4()}", PostedCircuit(7, now, now + timedelta(seconds=30)))
+    assert failing(tenant.client.subject) is None, "somebody else's credential"
+    circuit_board.post(store, "acme", PostedCircuit(7, now, now))
+    assert failing(tenant.client.subject) is None, "the next call is let through"
 
 
 def test_only_subjects_of_the_organization_that_is_named(cast: Cast, tenant: Tenant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
+from proxy.vendors.circuit_board import PostedCircuit, post
 from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health
 
@@ -31,7 +33,15 @@ def test_every_member_reads_the_states_by_name(api: Api, shared: SQLiteStore, wh
     health = put_health(shared, "zeta", HealthStatus.DOWN, error_detail="could not be reached, 3 failures in a row")
     put_health(shared, "hosted", HealthStatus.HEALTHY)
     assert health.last_checked is not None
-    unknown = {"status": "unknown", "lastChecked": None, "latencyMs": None, "version": "", "errorDetail": None}
+    closed = {"circuit": "closed", "circuitRetryAt": None}
+    unknown = {
+        "status": "unknown",
+        "lastChecked": None,
+        "latencyMs": None,
+        "version": "",
+        "errorDetail": None,
+        **closed,
+    }
     assert api.get(who, PATH)["vendors"] == [
         {"vendorSlug": "alpha", "displayName": "Alpha", **unknown},
         {"vendorSlug": "hosted", "displayName": "Hosted", **unknown},
@@ -43,8 +53,35 @@ def test_every_member_reads_the_states_by_name(api: Api, shared: SQLiteStore, wh
             "latencyMs": 12,
             "version": "1.2",
             "errorDetail": "could not be reached, 3 failures in a row",
+            **closed,
         },
     ]
+
+
+def test_calls_that_are_held_back(api: Api, shared: SQLiteStore) -> None:
+    """The vendor's own circuit, and those of the organization's credentials: nobody else's."""
+    ids = {slug: connected_vendor(api.cast.org, slug).id for slug in ("alpha", "beta", "gamma", "delta")}
+    foreign = connected_vendor(api.cast.other_org, "delta").id
+    soon, late = clock.now() + timedelta(seconds=20), clock.now() + timedelta(seconds=40)
+    for name, until in (
+        ("alpha", soon),
+        (f"alpha:{ids['alpha']}", late),
+        (f"beta:{ids['beta']}", clock.now() - timedelta(seconds=1)),
+        (f"delta:{foreign}", late),
+    ):
+        post(shared, name, PostedCircuit(5, clock.now() - timedelta(seconds=5), until))
+    post(shared, "gamma", PostedCircuit(5, clock.now(), late))
+    post(shared, "gamma", None)
+    found = {each["vendorSlug"]: each for each in api.get("member", PATH)["vendors"]}
+    assert {slug: each["circuit"] for slug, each in found.items()} == {
+        "alpha": "open",
+        "beta": "half_open",
+        "gamma": "closed",
+        "delta": "closed",
+    }
+    assert found["alpha"]["circuitRetryAt"] == clock.rfc3339(late)
+    assert found["gamma"]["circuitRetryAt"] is None
+    assert found["alpha"]["errorDetail"] is None, "which belongs to the probe"
 
 
 @pytest.mark.parametrize("status", [HealthStatus.HEALTHY, HealthStatus.REACHABLE])
