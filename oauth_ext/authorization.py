@@ -53,7 +53,10 @@ class TellClient(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that may be put before the person. `always_ask`: the client wants its consent asked for again."""
+    """A request that may be put before the person.
+
+    `always_ask`: the client wants its consent asked for again; `never_ask`: it wants an answer without any page.
+    """
 
     client: Client
     redirect_uri: str
@@ -61,7 +64,8 @@ class Asked:
     scopes: tuple[str, ...]
     resources: tuple[str, ...]
     code_challenge: str
-    always_ask: bool
+    always_ask: bool = False
+    never_ask: bool = False
 
 
 def read_request(query: str, find_client: Callable[[str], Client | None]) -> Asked:
@@ -151,6 +155,9 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
         raise _Fault("unsupported_response_type", "Only the response type code is supported.")
     if _only(fields, "response_mode") not in {"", *features.RESPONSE_MODES_ON}:
         raise _Fault("invalid_request", "Only the response mode query is supported.")
+    prompts = _only(fields, "prompt").split()
+    if len(prompts) > 1 and "none" in prompts:
+        raise _Fault("invalid_request", "The prompt none excludes every other.")
     return Asked(
         client=client,
         redirect_uri=redirect_uri,
@@ -158,7 +165,8 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
         scopes=_scopes(_only(fields, "scope")),
         resources=_resources(fields.get("resource", [])),
         code_challenge=_challenge(fields),
-        always_ask="consent" in _only(fields, "prompt").split(),
+        always_ask="consent" in prompts,
+        never_ask="none" in prompts,
     )
 
 

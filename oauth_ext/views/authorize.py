@@ -13,7 +13,7 @@ from gateway.site.errors import error_response
 from gateway.web import rate
 from gateway.web.signed_in import signed_in
 from oauth_ext import client_documents, person_pages
-from oauth_ext.authorization import Asked, NotForUs, TellClient, read_request
+from oauth_ext.authorization import Asked, NotForUs, TellClient, error_location, read_request
 from oauth_ext.models import Client
 from oauth_ext.selectors import public_client
 from oauth_ext.services.consent import RequestGone, allow_as_remembered, open_request
@@ -42,8 +42,18 @@ def authorize(request: HttpRequest) -> HttpResponse:
     except TellClient as answer:
         return person_pages.back_to_client(answer.location)
     if request.method == "HEAD" or not request.user.is_authenticated:
+        if asked.never_ask:
+            return _not_without_asking(asked)
         return redirect(f"{settings.LOGIN_URL}?{urlencode({'next': _after_sign_in(request)})}")
     return _ask(request, signed_in(request), asked)
+
+
+def _not_without_asking(asked: Asked) -> HttpResponse:
+    """One error whatever is missing: any site may register a client, and must not learn who is signed in here."""
+    described = "The person has to answer on a page, and prompt=none forbids one."
+    return person_pages.back_to_client(
+        error_location(asked.redirect_uri, asked.state, "interaction_required", described)
+    )
 
 
 def _after_sign_in(request: HttpRequest) -> str:
@@ -69,6 +79,8 @@ def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
         location = allow_as_remembered(membership=belongs[0], asked=asked)
         if location is not None:
             return person_pages.back_to_client(location)
+    if asked.never_ask:
+        return _not_without_asking(asked)
     try:
         waiting = open_request(actor=user, session_key=request.session.session_key or "", asked=asked)
     except RequestGone as gone:

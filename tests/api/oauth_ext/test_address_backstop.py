@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
 from django.http import HttpResponse
 from django.test import Client as Browser
 from pytest_django.fixtures import Settings

@@ -116,6 +116,10 @@ def test_an_address_that_is_no_query(flow: Flow) -> None:
         ({"scope": "mcp openid"}, "invalid_scope"),
         ({"scope": " "}, "invalid_scope"),
         ({"scope": ["mcp", "mcp"]}, "invalid_request"),
+        ({"code_challenge_method": ["S256", "S256"]}, "invalid_request"),
+        ({"response_mode": ["query", "query"]}, "invalid_request"),
+        ({"prompt": ["consent", "consent"]}, "invalid_request"),
+        ({"prompt": "none consent"}, "invalid_request"),
         ({"resource": "https://else.example/v1/mcp"}, "invalid_target"),
         ({"resource": "http://testserver/v1/nope/mcp"}, "invalid_target"),
         ({"resource": ["http://testserver/v1/mcp", "https://else.example/"]}, "invalid_target"),
@@ -142,7 +146,7 @@ def test_a_state_that_cannot_be_brought_back(flow: Flow, state: object) -> None:
 
 def test_a_state_is_optional_and_comes_back_as_it_was(flow: Flow) -> None:
     assert "state" not in answer_of(flow.authorize(state=None, scope="x"))
-    odd = "a b&c=d#e%20+/?" + "x" * 2_000
+    odd = "a b&c=d#e%20+/?".ljust(4_096, "x")
     assert answer_of(flow.authorize(state=odd, scope="x"))["state"] == odd
 
 
@@ -265,6 +269,32 @@ def test_whoever_had_to_sign_in_first_is_shown_the_page(cast: Cast, flow: Flow) 
     again = parse_qs(urlsplit(cast.client("nobody").get(back)["Location"]).query)["next"][0]
     assert again == back  # marked once, however often somebody has to sign in
     assert "code" in answer_of(flow.authorize())
+
+
+def test_no_page_is_shown_to_a_client_that_forbids_one(cast: Cast, flow: Flow) -> None:
+    """And the answer is the same whether or not somebody is signed in: it is nobody's business."""
+
+    def refused(asking: Flow) -> None:
+        told = answer_of(asking.authorize(prompt="none"))
+        assert set(told) == {"error", "error_description", "state", "iss"}
+        assert (told["error"], told["state"], told["iss"]) == ("interaction_required", "st4te", ISSUER)
+        assert not AuthorizationRequest.objects.filter(decided_at=None).exists()
+
+    nobody = Flow(flow.client, cast.client("nobody"))
+    refused(flow)
+    refused(nobody)
+    remember(flow)
+    assert "code" in answer_of(flow.authorize(prompt="none"))
+    refused(nobody)
+    refused(Flow(flow.client, cast.client("owner")))
+    refused(Flow(flow.client, flow.browser, LOOPBACK))  # what stays on the computer is always asked for
+
+
+@pytest.mark.parametrize("prompt", ["login", "select_account", "create", "unheard-of", "login select_account"])
+def test_prompts_that_mean_nothing_here_are_ignored(flow: Flow, prompt: str) -> None:
+    flow.ask(prompt=prompt)
+    remember(flow)
+    assert "code" in answer_of(flow.authorize(prompt=prompt))
 
 
 def test_consent_is_asked_for_again_when_anything_differs(cast: Cast, flow: Flow, vendor: str) -> None:
