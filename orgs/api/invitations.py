@@ -19,6 +19,7 @@ from orgs import selectors
 from orgs.models import Invitation, InvitationState
 from orgs.roles import Role
 from orgs.services import invitations
+from orgs.services.invitation_sealing import token_of
 
 
 class InvitationOut(serializers.Serializer[Any]):
@@ -46,7 +47,7 @@ class InvitationIn(serializers.Serializer[Any]):
 
 def invitation_body(invitation: Invitation) -> dict[str, Any]:
     """What InvitationOut renders."""
-    token = invitations.token_of(invitation)
+    token = token_of(invitation)
     return {
         "id": invitation.id,
         "token": token,

@@ -27,7 +27,8 @@ from gateway.web.paging import page_of
 from orgs.models import Invitation
 from orgs.roles import Role
 from orgs.selectors import pending_invitation, pending_invitations, people_who_may
-from orgs.services.invitations import create_invitation, revoke_invitation, token_of
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import create_invitation, revoke_invitation
 
 
 class InvitationForm(forms.Form):

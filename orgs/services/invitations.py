@@ -15,12 +15,12 @@ from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock, ids, secrets
-from gateway.lib.crypto import CryptoError, Keyring
 from gateway.lib.errors import Invalid, NotFound
 from orgs.errors import InvitationEmailMismatch, InvitationExpired, InvitationNotFound, InvitationUsed
 from orgs.locking import lock_for_change, lock_organization
 from orgs.models import Invitation, InvitationState, Membership, Organization, User
 from orgs.roles import Role
+from orgs.services.invitation_sealing import seal_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,13 @@ def create_invitation(
     bound_to = _checked(email or "", max_uses, days)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
+    key_id, sealed = seal_token(token, org_id=organization.id, invitation_id=invitation_id)
     invitation = Invitation.objects.create(
         id=invitation_id,
         organization=organization,
         token_sha256=secrets.sha256(token),
-        token_sealed=_keyring().wrap(token.encode(), _aad(organization.id, invitation_id)),
-        token_key_id=_keyring().current_id,
+        token_sealed=sealed,
+        token_key_id=key_id,
         email=bound_to,
         max_uses=max_uses,
         created_by=actor,
@@ -125,22 +126,6 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     return Accepted(membership, already_member=False)
 
 
-def token_of(invitation: Invitation) -> str | None:
-    """The token to copy again, or None when the key that sealed it is not configured any more."""
-    try:
-        return (
-            _keyring()
-            .unwrap(
-                invitation.token_key_id,
-                bytes(invitation.token_sealed),
-                _aad(invitation.organization_id, invitation.pk),
-            )
-            .decode()
-        )
-    except CryptoError:
-        return None
-
-
 def _refuse_unusable(invitation: Invitation) -> None:
     match invitation.state(clock.now()):
         case InvitationState.REVOKED:
@@ -166,15 +151,6 @@ def _checked(email: str, max_uses: int, days: int) -> str:
     if faults:
         raise Invalid(fields=faults)
     return bound_to
-
-
-def _keyring() -> Keyring:
-    ring: Keyring = settings.CREDENTIAL_KEYRING
-    return ring
-
-
-def _aad(organization_id: UUID, invitation_id: UUID) -> bytes:
-    return f"invitation|{organization_id}|{invitation_id}".encode()
 
 
 def _record(event: EventType, actor: User, invitation: Invitation, **facts: object) -> None:

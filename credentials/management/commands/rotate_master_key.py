@@ -1,4 +1,4 @@
-"""Re-wrap data keys and re-seal signing keys under the first key of CREDENTIAL_KEYS."""
+"""Re-wrap data keys, re-seal signing keys and invitation tokens under the first key of CREDENTIAL_KEYS."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db.models import Count
 from credentials.services.master_key import BATCH_SIZE, rewrap_data_keys, rows_per_key_id
 from oauth_ext.jwt.rotation import reseal_signing_keys
 from oauth_ext.models import SigningKey
+from orgs.services.invitation_sealing import reseal_tokens, tokens_per_key_id
 
 
 class Command(BaseCommand):
@@ -17,7 +18,7 @@ class Command(BaseCommand):
         "Wraps every organization's data keys with the first key of CREDENTIAL_KEYS. Safe to repeat and to interrupt;"
         " the service keeps running. Order of a rotation: add the new key as the last entry everywhere, make it the"
         " first everywhere, run this, remove the old key when --check shows zero rows for it. The signing keys of"
-        " access tokens are sealed under CREDENTIAL_KEYS as well and go along."
+        " access tokens and the tokens of open invitations are sealed under CREDENTIAL_KEYS as well and go along."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -43,6 +44,7 @@ class Command(BaseCommand):
             for organization_id, version in batch.failed:
                 self.stderr.write(f"data key {version} of organization {organization_id} does not open; left as it is")
         self.stdout.write(f"{reseal_signing_keys()} signing keys sealed again")
+        self.stdout.write(f"{reseal_tokens()} invitation tokens sealed again")
         self.stdout.write(f"done: {rewrapped} re-wrapped, {failed} failed")
         return failed
 
@@ -55,4 +57,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{count.key_id}: {count.rows} data keys{note}")
         for key_id, rows in SigningKey.objects.values_list("key_id").annotate(Count("kid")).order_by("key_id"):
             self.stdout.write(f"{key_id}: {rows} signing keys")
+        for key_id, rows in tokens_per_key_id().items():
+            self.stdout.write(f"{key_id}: {rows} invitation tokens")
         return unreadable

@@ -20,6 +20,8 @@ from gateway.lib.crypto import Keyring
 from oauth_ext.jwt import keys
 from oauth_ext.models import SigningKey
 from orgs.models import Membership, Organization
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import create_invitation, revoke_invitation
 from tests.factories.credentials import SECRET, Setting
 
 OLD, NEW = os.urandom(32), os.urandom(32)
@@ -100,11 +102,12 @@ def test_an_interrupted_run_is_readable_and_the_next_one_finishes(rotating: Sett
 
 def test_progress_is_printed_by_batch(rotating: Setting) -> None:
     printed = run(batch_size=3).splitlines()
-    assert printed[:5] == [
+    assert printed[:6] == [
         "3 data keys re-wrapped",
         "6 data keys re-wrapped",
         "7 data keys re-wrapped",
         "0 signing keys sealed again",
+        "0 invitation tokens sealed again",
         "done: 7 re-wrapped, 0 failed",
     ]
 
@@ -121,6 +124,25 @@ def test_signing_keys_go_along(rotating: Setting, monkeypatch: pytest.MonkeyPatc
     keys.forget()
     monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW}))
     assert keys.load_key_set().public_jwks == before.public_jwks
+
+
+def test_tokens_of_open_invitations_go_along(rotating: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("old", {"old": OLD}))
+    actor, organization = rotating.cast.user("owner"), rotating.cast.org
+    opened = create_invitation(actor=actor, organization=organization)
+    token, revoked = token_of(opened), create_invitation(actor=actor, organization=organization)
+    revoke_invitation(actor=actor, organization=organization, invitation_id=revoked.id)
+    monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW, "old": OLD}))
+    assert "old: 1 invitation tokens" in run(check=True)
+    printed = run()
+    assert "1 invitation tokens sealed again" in printed
+    assert "new: 1 invitation tokens" in printed
+    assert token is not None
+    assert token not in printed
+    monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW}))
+    opened.refresh_from_db()
+    assert token_of(opened) == token
+    assert "0 invitation tokens sealed again" in run()
 
 
 def test_check_counts_and_changes_nothing(rotating: Setting) -> None:

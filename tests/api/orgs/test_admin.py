@@ -18,9 +18,11 @@ from orgs.models import (
     Team,
     TeamMembership,
     ToolAllowlist,
+    ToolLook,
     User,
 )
-from orgs.services.invitations import create_invitation, token_of
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import create_invitation
 from tests.factories.cast import Cast, make_person
 
 MODELS = [
@@ -34,6 +36,7 @@ MODELS = [
     Team,
     TeamMembership,
     ToolAllowlist,
+    ToolLook,
     User,
 ]
 
@@ -65,6 +68,7 @@ def rows(cast: Cast) -> dict[type, object]:
         Team: team,
         TeamMembership: TeamMembership.objects.create(team=team, membership=member),
         ToolAllowlist: ToolAllowlist.objects.create(organization=cast.org, vendor="acme", role="member", tools=["t"]),
+        ToolLook: ToolLook.objects.create(organization=cast.org, vendor="acme"),
         User: cast.user("owner"),
     }
 

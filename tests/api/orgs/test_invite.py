@@ -16,7 +16,8 @@ from billing.models import Subscription
 from gateway.lib import clock
 from orgs.errors import InvitationUsed
 from orgs.models import Invitation, Membership, User
-from orgs.services.invitations import accept_invitation, create_invitation, token_of
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import accept_invitation, create_invitation
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
 

@@ -21,6 +21,7 @@ from orgs.errors import InvitationNotFound
 from orgs.models import Membership, User
 from orgs.roles import Role
 from orgs.services import invitations, members, organizations, server_access, teams, tool_access
+from orgs.services.invitation_sealing import token_of
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import Setting, make_setting
@@ -118,7 +119,7 @@ def test_joining_an_organization_while_it_is_deleted(committed_cast: Cast, monke
     """In PostgreSQL the link is found, then its organization goes; in SQLite one waits for the other."""
     cast = committed_cast
     link = invitations.create_invitation(actor=cast.user("owner"), organization=cast.org)
-    token = invitations.token_of(link)
+    token = token_of(link)
     assert token is not None
     found, gone = threading.Event(), threading.Event()
     find = invitations.find_invitation

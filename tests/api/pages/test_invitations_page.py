@@ -15,7 +15,8 @@ from audit.models import AdminAuditEntry
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from orgs.models import Invitation, Membership
-from orgs.services.invitations import create_invitation, token_of
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import create_invitation
 from tests.api.pages.conftest import Site, hidden, notices, text
 from tests.factories.api import Api
 
