@@ -38,6 +38,23 @@ def json_answer(body: bytes, status: int = 200) -> HttpResponse:
     return response
 
 
+def accepted() -> HttpResponse:
+    """202 without a body, to messages that want no answer."""
+    return _without_body(202)
+
+
+def preflight() -> HttpResponse:
+    """204; whoever asks for it adds what is allowed."""
+    return _without_body(204)
+
+
+def _without_body(status: int) -> HttpResponse:
+    response = HttpResponse(status=status)
+    del response.headers["Content-Type"]
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
 def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
     """The refusal in the shape of its route: `{error, error_description}`, on CLI routes `{error}` alone. Spec: D99"""
     if cli:

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 
 import gateway
 from audit.call_status import CallSource
-from gateway.catalog.vendor import Vendor
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.lib import strict_json
 from proxy.calls.call_tool import AskedCall, call_tool
 from proxy.calls.list_tools import list_tools, may_list
@@ -34,6 +34,7 @@ from proxy.outcomes import (
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
 from proxy.views import answers, deprecation
+from proxy.views.batches import answer_batch
 from proxy.views.progress_answer import accepts_events, answer_with_progress
 from proxy.views.route import Route, body_of, count, require_json, serve
 
@@ -93,7 +94,7 @@ async def _answer_body(
         message_id = message.id if isinstance(message, jsonrpc.Request) else None
         return answers.json_answer(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
-        return HttpResponse(status=202)
+        return answers.accepted()
     token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
     if token is None or not accepts_events(accept):
         return answers.json_answer(await _answer_request(exchange, route, vendor, message))
@@ -113,13 +114,11 @@ async def _answer_batch(
     messages = jsonrpc.parse_batch(body, settings.BATCH_ENTRIES)
     if isinstance(messages, jsonrpc.Invalid):
         return answers.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
-    parts: list[bytes] = []
-    for message in messages:
-        if isinstance(message, jsonrpc.Invalid):
-            parts.append(jsonrpc.error(message.id, message.code, message.message))
-        elif isinstance(message, jsonrpc.Request):
-            parts.append(await _answer_request(exchange, route, vendor, message))
-    return answers.json_answer(jsonrpc.batch_bytes(parts)) if parts else HttpResponse(status=202)
+
+    async def answer(message: jsonrpc.Request) -> bytes:
+        return await _answer_request(exchange, route, vendor, message)
+
+    return await answer_batch(messages, answer)
 
 
 async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
@@ -164,7 +163,7 @@ async def _call(
     relay: ProgressRelay | None = None,
 ) -> bytes:
     name, arguments = message.params.get("name"), message.params.get("arguments")
-    if not isinstance(name, str) or not name or len(name) > 128:
+    if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
         return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "params.name must be a tool name")
     if arguments is None:
         arguments = {}

@@ -176,7 +176,7 @@ def _check_origin(request: HttpRequest) -> None:
 
 
 def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
-    response = HttpResponse(status=204)
+    response = answers.preflight()
     response.headers["Access-Control-Allow-Methods"] = f"{route.method}, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = answers.ALLOWED_HEADERS
     response.headers["Access-Control-Max-Age"] = "600"
