@@ -47,5 +47,6 @@ class EventType(StrEnum):
     TOOL_ACCESS_UPDATED = "tool_access.updated"
     TOOL_ACCESS_CLEARED = "tool_access.cleared"
     VENDOR_TOOLS_CHANGED = "vendor.tools_changed"
+    VENDOR_TOOLS_APPROVED = "vendor.tools_approved"
     BILLING_ACTIVATED = "billing.activated"
     BILLING_LAPSED = "billing.lapsed"

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
@@ -19,6 +20,7 @@ from gateway.lib import clock
 
 MAX_PAGE = 500  # D79
 MAX_KNOWN = 500
+MAX_COUNTED = 1_000
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 _TABLE = RequestAuditEntry._meta.db_table
 _EQUAL = ("user_id", "vendor", "tool", "source", "status", "request_id")
@@ -38,6 +40,14 @@ class DayCalls:
 
     day: date
     calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """Calls of one tool, MAX_COUNTED for as many or more, and the label of who called it last."""
+
+    calls: int
+    last_caller: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,30 @@ def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime
     org = RequestAuditEntry._meta.get_field("org_id").get_db_prep_value(org_id, connection)
     ids = RawSQL(f"SELECT {newest} FROM ({asked}) AS asked", [org, *user_ids])  # noqa: S608, S611
     return dict(RequestAuditEntry.objects.filter(id__in=ids).values_list("user_id", "timestamp"))
+
+
+def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: datetime) -> dict[str, ToolUse]:
+    """How often each tool of a vendor was called since then, and by whom last; a tool that never was is absent.
+
+    Each is counted to MAX_COUNTED and no further, by steps down the index: one busy tool must not cost a page.
+    """
+    if not tools:
+        return {}
+    mine = f"FROM {_TABLE} WHERE org_id = %s AND tool = value AND vendor = %s AND timestamp >= %s"
+    count = f"(SELECT COUNT(*) FROM (SELECT 1 {mine} LIMIT {MAX_COUNTED}) AS few)"  # noqa: S608
+    last = f"(SELECT user_label {mine} ORDER BY timestamp DESC, id DESC LIMIT 1)"
+    # Both databases call the column of such a list column1, and take a list of any length.
+    asked = f"SELECT column1 AS value FROM (VALUES {', '.join(['(%s)'] * len(tools))}) AS names"  # noqa: S608
+    own = [_db_value("org_id", org_id), vendor, _db_value("timestamp", since)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT value, {count}, {last} FROM ({asked}) AS asked", [*own, *own, *tools])  # noqa: S608
+        rows = cursor.fetchall()
+    return {tool: ToolUse(calls, label) for tool, calls, label in rows if calls}
+
+
+def _db_value(column: str, value: object) -> Any:
+    field: Any = RequestAuditEntry._meta.get_field(column)
+    return field.get_db_prep_value(value, connection)
 
 
 def _distinct(org_id: uuid.UUID, column: str, columns: str) -> list[tuple[str, ...]]:

@@ -15,6 +15,7 @@ from orgs.models import (
     Team,
     TeamMembership,
     ToolAllowlist,
+    ToolLook,
     User,
 )
 
@@ -135,7 +136,17 @@ class ToolAllowlistAdmin(ReadOnlyAdmin):
 class KnownToolAdmin(ReadOnlyAdmin):
     """Tools as an organization saw them last."""
 
-    fields = ("organization", "vendor", "tool", "seen_at")
+    fields = ("organization", "vendor", "tool", "seen_at", "seen_definition", "approved_definition")
     list_display = ("tool", "vendor", "organization", "seen_at")
     list_select_related = ("organization",)
     search_fields = ("tool", "vendor", "organization__name")
+
+
+@admin.register(ToolLook)
+class ToolLookAdmin(ReadOnlyAdmin):
+    """When a vendor's tools were compared last."""
+
+    fields = ("organization", "vendor", "looked_at")
+    list_display = ("organization", "vendor", "looked_at")
+    list_select_related = ("organization",)
+    search_fields = ("organization__name", "vendor")

@@ -29,6 +29,22 @@ class TeamNameTaken(Conflict):
     code, message = "team_name_taken", "A team of this organization already has this name."
 
 
+class AllowlistChanged(Conflict):
+    """Somebody changed the list while it was being edited; `by` is their name, or empty. Spec: ux.md 7"""
+
+    code, message = "allowlist_changed", "Somebody changed this list meanwhile."
+
+    def __init__(self, by: str = "") -> None:
+        self.by = by
+        super().__init__(f"{by} changed this list meanwhile." if by else None)
+
+
+class ToolsChanged(Conflict):
+    """The vendor's tools are not those that were shown. Spec: ux.md 7"""
+
+    code, message = "tools_changed", "The vendor's tools changed again meanwhile. Look at them once more."
+
+
 class LastClientGrant(Conflict):
     """A service account whose list became empty would be restricted no more. Spec: D34"""
 

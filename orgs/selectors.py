@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from orgs.models import (
     Invitation,
+    KnownTool,
     Membership,
     Organization,
     ServerAccessGrant,
     Team,
     TeamMembership,
     ToolAllowlist,
+    ToolLook,
     User,
 )
 from orgs.roles import Role
@@ -177,6 +180,28 @@ def grants(organization: Organization) -> QuerySet[ServerAccessGrant]:
     return rows.order_by("granted_at", "id")
 
 
+def known_tools(organization: Organization, vendor: str) -> QuerySet[KnownTool]:
+    """The vendor's tools as the organization saw them last, by name; those that are gone too. Spec: D78"""
+    return KnownTool.objects.filter(organization=organization, vendor=vendor).order_by("tool")
+
+
+def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
+    """By vendor: how many tools it offers, and how many are not as they were approved. Spec: D78"""
+    rows = KnownTool.objects.filter(organization=organization).values("vendor")
+    counted = rows.annotate(
+        offered=Count("id", filter=~Q(seen_sha256=b"")),
+        waiting=Count("id", filter=~Q(seen_sha256=F("approved_sha256"))),
+    )
+    return {row["vendor"]: (row["offered"], row["waiting"]) for row in counted}
+
+
+def looked_at(organization: Organization, vendor: str) -> datetime | None:
+    """When the vendor's tools were compared last, or None."""
+    row = ToolLook.objects.filter(organization=organization, vendor=vendor).first()
+    return row.looked_at if row else None
+
+
 def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllowlist]:
     """The vendor's lists, by role. Spec: §4.9 · D75"""
-    return ToolAllowlist.objects.filter(organization=organization, vendor=vendor).order_by("role")
+    rows = ToolAllowlist.objects.select_related("updated_by").filter(organization=organization, vendor=vendor)
+    return rows.order_by("role")

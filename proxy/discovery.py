@@ -1,19 +1,29 @@
-"""Asking a vendor, now, which tools it has: one conversation of its own, outside the pool of the calls."""
+"""Asking a vendor, now, which tools it has: one conversation of its own, outside the pool of the calls.
+
+What it says is compared with what the organization knew, for the API and for the page of tool access alike.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from credentials.resolve import CredentialRef
+from credentials.resolve import CredentialRef, resolve
 from credentials.sealing import WrappedKey, open_fields
+from credentials.selectors import connections, credential_refs, wrapped_keys
 from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
+from orgs.models import Membership
+from orgs.selectors import team_ids
+from orgs.services.known_tools import note_tools
 from proxy.outcomes import VendorFault
+from proxy.protocol.tool_definitions import agreed_json
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.tool_index import ToolDirectory
@@ -41,6 +51,37 @@ class VendorFailed(DomainError):
         # For whoever asks for the list, a vendor that is late is as good as away.
         self.code = (VendorFault.UNAVAILABLE if fault is VendorFault.TIMEOUT else fault).value
         super().__init__(detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The vendor's definitions by its own names, in its order, and the names that differ from what was approved."""
+
+    definitions: Mapping[str, dict[str, Any]]
+    changed: frozenset[str]
+
+
+def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
+    """What the vendor offers under the credential that the member's own calls would use.
+
+    A tool that is missing counts as removed only where that is the credential that the tool watch looks through:
+    another one may show its holder other tools.
+    Raises: NotConnected; UnusableCredential; VendorFailed; NotFound when the organization is gone.   Spec: §4.9 · D78
+    """
+    organization = membership.organization
+    candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor.slug]
+    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
+    if credential is None:
+        raise NotConnected
+    where = opened(credential, vendor, tuple(wrapped_keys(organization.id)), organization.id)
+    definitions = async_to_sync(discover)(vendor, where)
+    changed = note_tools(
+        organization=organization,
+        vendor=vendor.slug,
+        definitions={name: agreed_json(each) for name, each in definitions.items()},
+        is_whole_list=connections(organization, vendor=vendor.slug)[0].id == credential.id,
+    )
+    return Discovered(definitions, changed)
 
 
 def opened(credential: CredentialRef, vendor: Vendor, wrapped: tuple[WrappedKey, ...], org_id: Any) -> Destination:

@@ -22,7 +22,7 @@ from credentials.selectors import connections
 from gateway.lib.errors import NotFound
 from orgs import selectors
 from orgs.services.known_tools import note_tools
-from proxy.protocol.tool_definitions import Definition, digest
+from proxy.protocol.tool_definitions import Definition, agreed_json
 from proxy.snapshot import Snapshots, SnapshotUnavailable
 from proxy.vendors.pool import PoolKey
 
@@ -74,15 +74,15 @@ def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: by
     Only one credential's lists are compared, the most general: another may show its holder other tools, and to take
     turns between two lists is no change.
     """
-    digests = {name: digest(definition) for name, definition in definitions.items()}
-    fingerprint = hashlib.sha256(b"".join(digests[name] for name in sorted(digests))).digest()
+    agreed = {name: agreed_json(definition) for name, definition in definitions.items()}
+    fingerprint = hashlib.sha256(b"".join(agreed[name] for name in sorted(agreed))).digest()
     organization = None if fingerprint == remembered else selectors.organization(key.org_id)
     if organization is not None:
         watched = connections(organization, vendor=key.vendor)
         if watched and watched[0].id == key.credential_id:
             try:
                 note_tools(
-                    organization=organization, vendor=key.vendor, digests=digests, is_whole_list=True, actor=ACTOR
+                    organization=organization, vendor=key.vendor, definitions=agreed, is_whole_list=True, actor=ACTOR
                 )
             except NotFound:
                 log.info("organization ended while its tools were compared", org_id=str(key.org_id))

@@ -64,4 +64,5 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_100  # a tick for each tool of the longest list that is read
 WEB_BODY_BYTES = 512 * 1024  # of any request outside /v1; the largest of the limits in D18

@@ -34,6 +34,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
         (
             NavItem("Connections", "credentials:connections", "plug"),
             NavItem("Health", "proxy_pages:health", "heartbeat"),
+            NavItem("Tool access", "proxy_pages:tools", "tool", Role.ADMIN),
             NavItem("Explain access", "proxy_pages:explain", "help-circle"),
         ),
     ),

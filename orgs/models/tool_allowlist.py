@@ -29,5 +29,10 @@ class ToolAllowlist(models.Model):
             )
         ]
 
+    @property
+    def version(self) -> str:
+        """What changes with every change; somebody who saw another one saw another list."""
+        return self.updated_at.isoformat()
+
     def __str__(self) -> str:
         return f"{self.role} at {self.vendor}: {len(self.tools)} tools"

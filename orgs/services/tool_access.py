@@ -13,6 +13,7 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
+from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
 from orgs.roles import Role
@@ -22,17 +23,25 @@ from orgs.services.server_access import require_vendor
 
 @transaction.atomic
 def set_allowlist(
-    *, actor: User, organization: Organization, vendor: str, role: str, tools: Sequence[str]
+    *,
+    actor: User,
+    organization: Organization,
+    vendor: str,
+    role: str,
+    tools: Sequence[str],
+    seen_version: str | None = None,
 ) -> ToolAllowlist:
     """Members of `role` may call these tools of the vendor and no other; an empty list allows none.
 
     Names are the vendor's own, each kept once in the order given; the vendor is not asked whether it has them.
-    Raises: NotFound for an unknown vendor or role; Invalid; Forbidden.   Spec: §4.9 · D76, D77
+    `seen_version`: the version of the list that the actor changed, "" where there was none; None asks no question.
+    Raises: NotFound for an unknown vendor or role; Invalid; Forbidden; AllowlistChanged.   Spec: §4.9 · D76, D77
     """
     known_role = _role(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     require_vendor(vendor)
     names = _checked(tools)
+    _require_unchanged(organization, vendor, known_role, seen_version)
     row, _ = ToolAllowlist.objects.update_or_create(
         organization=organization,
         vendor=vendor,
@@ -45,18 +54,31 @@ def set_allowlist(
 
 
 @transaction.atomic
-def clear_allowlist(*, actor: User, organization: Organization, vendor: str, role: str) -> None:
+def clear_allowlist(
+    *, actor: User, organization: Organization, vendor: str, role: str, seen_version: str | None = None
+) -> None:
     """Members of `role` may call every tool of the vendor, whether or not there was a list.
 
-    Raises: NotFound for an unknown vendor or role; Forbidden.   Spec: §4.9 · D9
+    `seen_version`: as for set_allowlist.
+    Raises: NotFound for an unknown vendor or role; Forbidden; AllowlistChanged.   Spec: §4.9 · D9
     """
     known_role = _role(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
+    _require_unchanged(organization, vendor, known_role, seen_version)
     deleted, _ = ToolAllowlist.objects.filter(organization=organization, vendor=vendor, role=known_role.value).delete()
     if not deleted:
         require_vendor(vendor)
         return
     _record(EventType.TOOL_ACCESS_CLEARED, actor, organization, vendor, known_role)
+
+
+def _require_unchanged(organization: Organization, vendor: str, role: Role, seen_version: str | None) -> None:
+    if seen_version is None:
+        return
+    rows = ToolAllowlist.objects.filter(organization=organization, vendor=vendor, role=role.value)
+    row = rows.select_related("updated_by").first()
+    if (row.version if row else "") != seen_version:
+        raise AllowlistChanged(row.updated_by.name if row and row.updated_by else "")
 
 
 def _role(name: str) -> Role:

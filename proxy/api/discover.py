@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from credentials.resolve import resolve
-from credentials.selectors import credential_refs, wrapped_keys
 from gateway.catalog import registry
 from gateway.lib.errors import NotFound
 from gateway.web.api_view import OrgView
@@ -19,9 +16,7 @@ from gateway.web.shape import Shape
 from orgs import selectors
 from orgs.grants import Allowlists, role_may_call_tool
 from orgs.roles import ROLE_CHOICES, Role
-from orgs.services.known_tools import note_tools
 from proxy import discovery
-from proxy.protocol.tool_definitions import digest
 
 
 class ToolOut(serializers.Serializer[Any]):
@@ -59,18 +54,11 @@ class Discover(OrgView):
         known = registry.vendor_or_none(vendor)
         if known is None:
             raise NotFound
-        organization = self.organization
-        candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor]
-        credential = resolve(candidates, service_client_id=None, team_ids=selectors.team_ids(self.membership))
-        if credential is None:
-            raise discovery.NotConnected
-        where = discovery.opened(credential, known, tuple(wrapped_keys(organization.id)), organization.id)
-        definitions = async_to_sync(discovery.discover)(known, where)
-        digests = {name: digest(each) for name, each in definitions.items()}
-        changed = note_tools(organization=organization, vendor=vendor, digests=digests)
-        allowlists = selectors.allowlists(organization.id)
+        found = discovery.discover_for(self.membership, known)
+        allowlists = selectors.allowlists(self.organization.id)
         tools = [
-            _tool(name, each, name in changed, _roles(vendor, name, allowlists)) for name, each in definitions.items()
+            _tool(name, each, name in found.changed, _roles(vendor, name, allowlists))
+            for name, each in found.definitions.items()
         ]
         return self.answer({"tools": tools})
 

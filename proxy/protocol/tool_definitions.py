@@ -1,6 +1,5 @@
 """Pure: a vendor's tool definitions, made fit for callers by touching no more than callers choke on."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -68,12 +67,12 @@ def exposed_definition(definition: Definition, name: str) -> Definition:
     }
 
 
-def digest(definition: Definition) -> bytes:
-    """Return the SHA-256 of what an agent reads and an allowlist's owner has agreed to; pictures and `_meta` are not.
+def agreed_json(definition: Definition) -> bytes:
+    """Return what an agent reads and an allowlist's owner has agreed to, as JSON; pictures and `_meta` are not.
 
     The order of members does not count. Spec: D78
     """
-    return hashlib.sha256(_canonical({name: definition[name] for name in _AGREED if name in definition})).digest()
+    return _canonical({name: definition[name] for name in _AGREED if name in definition})
 
 
 def description_of(definition: Mapping[str, Any]) -> str:

@@ -38,3 +38,31 @@ for (const form of all("form[data-guard]")) {
     });
   }
 }
+
+// Ticking a tool off means a list: the choice between all and a list follows.
+for (const choice of all("[data-mode-list]")) {
+  choice.form.addEventListener("change", (event) => {
+    if (event.target.type === "checkbox" && !choice.checked) {
+      choice.checked = true;
+      choice.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  });
+}
+
+// Words to filter by, beside the field they are put into.
+for (const chips of all("[data-chips]")) {
+  chips.hidden = false;
+  const field = chips.parentElement.querySelector("[data-filter]");
+  const press = () => {
+    const words = field.value.trim().toLowerCase().split(/\s+/);
+    for (const chip of all("[data-chip]", chips)) chip.setAttribute("aria-pressed", String(words.includes(chip.dataset.chip)));
+  };
+  chips.addEventListener("click", (event) => {
+    const word = event.target.closest("[data-chip]")?.dataset.chip;
+    if (!word) return;
+    const words = field.value.trim().split(/\s+/).filter(Boolean);
+    field.value = (words.includes(word) ? words.filter((each) => each !== word) : [...words, word]).join(" ");
+    field.dispatchEvent(new Event("input"));
+  });
+  field.addEventListener("input", press);
+}

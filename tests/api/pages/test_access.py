@@ -26,6 +26,8 @@ PAGES = {
     "oauth_pages:service-account-delete": (("account",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
     "orgs:server-access": ((), FOR_ADMINS),
+    "proxy_pages:tools": ((), FOR_ADMINS),
+    "proxy_pages:tool-access": (("fake",), FOR_ADMINS),
 }
 WRITES = (
     "credentials:connection",
@@ -113,7 +115,14 @@ LINKS_OF_MEMBERS = {
     "Members",
     "Connected apps",
 }
-LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {"Invitations", "Teams", "Server access", "Service accounts", "Request log"}
+LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
+    "Tool access",
+    "Invitations",
+    "Teams",
+    "Server access",
+    "Service accounts",
+    "Request log",
+}
 
 
 @pytest.mark.parametrize(

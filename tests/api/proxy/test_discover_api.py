@@ -43,7 +43,8 @@ def test_the_vendor_is_asked_each_time(api: Api, connected: FakeVendor) -> None:
     connected.tools = connected.tools[:1]
     assert list(tools(api)) == ["fake_list"]
     assert connected.seen["tools/list"] == 2
-    assert api.events() == []
+    assert api.events() == ["vendor.tools_changed"]
+    assert AdminAuditEntry.objects.get().metadata["removed"] == ["fake_fail", "fake_write"]
 
 
 def test_marks_follow_the_allowlists(api: Api, connected: FakeVendor) -> None:

@@ -12,8 +12,8 @@ from proxy.protocol.tool_definitions import (
     MAX_TOOLS,
     AcceptedDefinitions,
     accept_definitions,
+    agreed_json,
     description_of,
-    digest,
     exposed_definition,
 )
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
@@ -201,16 +201,16 @@ def test_no_tool_is_without_a_description(members: dict[str, Any], description: 
 
 
 @pytest.mark.parametrize("name", ["name", "title", "description", "inputSchema", "outputSchema", "annotations"])
-def test_what_an_agent_reads_is_digested(name: str) -> None:
+def test_what_an_agent_reads_is_agreed_to(name: str) -> None:
     changed = {**FULL, name: {"type": "object", "title": "other"} if isinstance(FULL.get(name), dict) else "other"}
-    assert digest(changed) != digest(FULL)
-    assert digest({each: FULL[each] for each in FULL if each != name}) != digest(FULL) or name not in FULL
+    assert agreed_json(changed) != agreed_json(FULL)
+    assert agreed_json({each: FULL[each] for each in FULL if each != name}) != agreed_json(FULL) or name not in FULL
 
 
-def test_the_order_of_members_pictures_and_meta_are_not_digested() -> None:
-    assert digest(dict(reversed(FULL.items()))) == digest(FULL)
-    assert digest({**FULL, "icons": [{"src": "data:other"}], "_meta": {"served": 17}}) == digest(FULL)
-    assert len(digest(FULL)) == 32
+def test_the_order_of_members_pictures_and_meta_are_not_agreed_to() -> None:
+    assert agreed_json(dict(reversed(FULL.items()))) == agreed_json(FULL)
+    assert agreed_json({**FULL, "icons": [{"src": "data:other"}], "_meta": {"served": 17}}) == agreed_json(FULL)
+    assert b"icons" not in agreed_json(FULL)
 
 
 MEMBERS = ["title", "description", "annotations", "icons", "outputSchema", "_meta", "execution", "x-other"]

@@ -1,0 +1,248 @@
+"""Tool access: a vendor's tools as a checklist for each role, what changed about them, and what a role is shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from audit.selectors import MAX_COUNTED, tool_use
+from credentials.selectors import connections, people_vendors
+from gateway.catalog import registry
+from gateway.catalog.vendor import Vendor
+from gateway.coordination import registry as coordination
+from gateway.lib import clock
+from gateway.lib.errors import DomainError, NotFound
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from orgs import selectors
+from orgs.errors import AllowlistChanged, ToolsChanged
+from orgs.models import ToolAllowlist
+from orgs.roles import Role
+from orgs.services.known_tools import approve_shown_tools, fingerprint_of
+from orgs.services.tool_access import clear_allowlist, set_allowlist
+from proxy import discovery
+from proxy.health import store as health
+from proxy.health.states import HealthStatus
+from proxy.pages.tool_choice import Choice, posted, proposed, stored
+from proxy.tool_list import ToolList
+
+USED_WITHIN = timedelta(days=30)
+
+
+class ToolsPage(OrgPage):
+    """GET /orgs/:orgId/tools: the connected vendors, and how much of each the roles may call."""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    title = "Tool access"
+    nav_route = "proxy_pages:tools"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """One row for each vendor that is connected or has a list."""
+        counts = selectors.tool_counts(self.organization)
+        allowlists = selectors.allowlists(self.organization.id)
+        catalog = registry.load()
+        slugs = {*people_vendors(self.organization), *(vendor for vendor, _ in allowlists)}
+        vendors = sorted(filter(None, map(catalog.get, slugs)), key=lambda vendor: vendor.name.casefold())
+        rows = [
+            {
+                "vendor": vendor,
+                "offered": counts.get(vendor.slug, (0, 0))[0],
+                "waiting": counts.get(vendor.slug, (0, 0))[1],
+                "roles": [(role.value, allowlists.get((vendor.slug, role.value))) for role in Role],
+            }
+            for vendor in vendors
+        ]
+        return self.page("proxy/tools.html", {"rows": rows, "roles": [role.value for role in Role]})
+
+
+class ToolAccessPage(OrgPage):
+    """GET, POST /orgs/:orgId/tools/:vendor?role=. Looking asks no vendor. Spec: §4.9 · D75-D78 · ux.md 7"""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.OWNER),
+        "POST approve": Gate(Role.OWNER),
+        "POST discover": Gate(Role.ADMIN),
+    }
+    title = "Tool access"
+    nav_route = "proxy_pages:tools"
+
+    def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
+        """A role's list as it is stored, or as `?start=` proposes to begin."""
+        known, role = _vendor(vendor), _role(request.GET.get("role", Role.MEMBER.value))
+        tools = ToolList(self.organization, known)
+        if request.GET.get("view") == "preview":
+            return self._preview(tools, role)
+        lists = self._lists(known)
+        begin = request.GET.get("start", "")
+        choice = proposed(begin, tools, lists, role.value) if begin else stored(lists.get(role.value))
+        return self._page(tools, role, choice)
+
+    def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
+        """Discover, approve, or save one role's list."""
+        known = _vendor(vendor)
+        match request.POST.get("action"):
+            case "discover":
+                return self._discover(known)
+            case "approve":
+                return self._approve(known)
+        return self._save(known, _role(request.POST.get("role", "")))
+
+    def _discover(self, vendor: Vendor) -> HttpResponse:
+        try:
+            found = discovery.discover_for(self.membership, vendor)
+        except NotFound:
+            raise
+        except discovery.NotConnected:
+            messages.error(self.request, f"{vendor.name} is not connected. What was seen of it before is kept.")
+        except DomainError as refusal:
+            messages.error(self.request, f"Could not reach {vendor.name}: {refusal.message} The saved list is kept.")
+        else:
+            changed = f", {len(found.changed)} of them new or changed" if found.changed else ""
+            messages.success(self.request, f"{vendor.name} offers {len(found.definitions)} tools{changed}.")
+        return self._back(vendor)
+
+    def _approve(self, vendor: Vendor) -> HttpResponse:
+        fingerprint = self.request.POST.get("fingerprint", "")
+        try:
+            count = approve_shown_tools(
+                actor=self.actor, organization=self.organization, vendor=vendor.slug, fingerprint=fingerprint
+            )
+        except ToolsChanged as refusal:
+            messages.error(self.request, refusal.message)
+        else:
+            what = "1 change" if count == 1 else f"{count} changes"
+            messages.success(self.request, f"{what} approved. The lists stay as they are.")
+        return self._back(vendor)
+
+    def _save(self, vendor: Vendor, role: Role) -> HttpResponse:
+        tools, choice = ToolList(self.organization, vendor), posted(self.request.POST)
+        if choice.is_list and not choice.tools and self.request.POST.get("confirm") != "empty":
+            return self._page(tools, role, choice, asks_about_empty=True, status=422)
+        before = self._lists(vendor).get(role.value)
+        try:
+            self._store(vendor, role, choice)
+        except AllowlistChanged as refusal:
+            return self._page(tools, role, choice, conflict=refusal, status=409)
+        except DomainError as refusal:
+            if refusal.status not in {400, 422}:
+                raise
+            fault = " ".join(text for texts in refusal.fields.values() for text in texts) or refusal.message
+            return self._page(tools, role, choice, fault=fault, status=422)
+        messages.success(self.request, _saved(role, before, choice, tools))
+        return self._back(vendor)
+
+    def _store(self, vendor: Vendor, role: Role, choice: Choice) -> None:
+        place: dict[str, Any] = {
+            "actor": self.actor,
+            "organization": self.organization,
+            "vendor": vendor.slug,
+            "role": role.value,
+            "seen_version": choice.version,
+        }
+        if choice.is_list:
+            set_allowlist(tools=choice.tools, **place)
+        else:
+            clear_allowlist(**place)
+
+    def _lists(self, vendor: Vendor) -> dict[str, ToolAllowlist]:
+        return {row.role: row for row in selectors.allowlist_rows(self.organization, vendor.slug)}
+
+    def _preview(self, tools: ToolList, role: Role) -> HttpResponse:
+        preview = tools.preview(role, selectors.allowlists(self.organization.id))
+        everything = tools.preview(role, {})
+        context = {"preview": preview, "everything": everything, **self._frame(tools, role)}
+        return self.page("proxy/tool_preview.html", context)
+
+    def _page(
+        self,
+        tools: ToolList,
+        role: Role,
+        choice: Choice,
+        *,
+        asks_about_empty: bool = False,
+        conflict: AllowlistChanged | None = None,
+        fault: str = "",
+        status: int = 200,
+    ) -> HttpResponse:
+        lists = self._lists(tools.vendor)
+        row = lists.get(role.value)
+        offered = set(tools.names)
+        checked = set(choice.tools) if choice.is_list else offered
+        use = tool_use(self.organization.id, tools.vendor.slug, tools.names, clock.now() - USED_WITHIN)
+        allowlists = selectors.allowlists(self.organization.id)
+        all_tokens, role_tokens = tools.preview(role, {}).tokens, tools.preview(role, allowlists).tokens
+        context = {
+            **self._frame(tools, role),
+            "row": row,
+            "allowed": len(offered.intersection(row.tools)) if row else len(offered),
+            "offered": len(offered),
+            "all_tokens": all_tokens,
+            "role_tokens": role_tokens,
+            "choice": choice,
+            "version": (row.version if row else "") if conflict else choice.version,
+            "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in tools.tools()],
+            "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
+            "changes": tools.changes(),
+            "fingerprint": fingerprint_of(tools.rows),
+            "max_counted": MAX_COUNTED,
+            "other_roles": [other.value for other in Role if other is not role and other.value in lists],
+            "asks_about_empty": asks_about_empty,
+            "conflict": conflict,
+            "fault": fault,
+        }
+        return self.page("proxy/tool_access.html", context, status=status)
+
+    @staticmethod
+    def _vanished(row: ToolAllowlist | None, choice: Choice, offered: set[str]) -> list[str]:
+        """Names on a list that the vendor does not offer any more."""
+        listed = [*(row.tools if row else []), *(choice.tools if choice.is_list else [])]
+        return [name for name in dict.fromkeys(listed) if name not in offered]
+
+    def _frame(self, tools: ToolList, role: Role) -> dict[str, Any]:
+        vendor = tools.vendor
+        state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
+        return {
+            "vendor": vendor,
+            "role": role.value,
+            "roles": [each.value for each in Role],
+            "may_edit": self.membership.has_role(Role.OWNER),
+            "owners": selectors.people_who_may(self.organization, Role.OWNER),
+            "is_connected": bool(connections(self.organization, vendor=vendor.slug)),
+            "looked_at": selectors.looked_at(self.organization, vendor.slug),
+            "is_down": state.status is HealthStatus.DOWN,
+        }
+
+    def _back(self, vendor: Vendor) -> HttpResponse:
+        role = self.request.POST.get("role") or Role.MEMBER.value
+        path = reverse("proxy_pages:tool-access", args=[self.organization.id, vendor.slug])
+        return redirect(f"{path}?{urlencode({'role': _role(role).value})}")
+
+
+def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolList) -> str:
+    """The difference in words: the same for whoever reads it later in the log."""
+    offered = set(tools.names)
+    was = set(before.tools) if before else offered
+    now = set(choice.tools) if choice.is_list else offered
+    state = f"{len(now & offered)} of {len(offered)} tools allowed" if choice.is_list else "all tools allowed"
+    return f"Saved for the role {role.value}: {state} (+{len(now - was)} \N{MINUS SIGN}{len(was - now)})."
+
+
+def _vendor(slug: str) -> Vendor:
+    vendor = registry.vendor_or_none(slug)
+    if vendor is None:
+        raise NotFound
+    return vendor
+
+
+def _role(name: str) -> Role:
+    try:
+        return Role(name)
+    except ValueError:
+        raise NotFound from None

@@ -1,0 +1,52 @@
+"""Which tools of a vendor are ticked for a role: as stored, as proposed to begin with, or as a form sent them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from orgs.models import ToolAllowlist
+from proxy.tool_list import ToolList
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`is_list` False: every tool. `version` is that of the list it was made from, "" where there was none.
+
+    `is_unsaved`: it is not what is stored; `origin` says in words where it came from.
+    """
+
+    is_list: bool
+    tools: tuple[str, ...]
+    version: str
+    is_unsaved: bool = False
+    origin: str = ""
+
+
+def stored(row: ToolAllowlist | None) -> Choice:
+    """As the database has it."""
+    return Choice(True, tuple(row.tools), row.version) if row else Choice(False, (), "")
+
+
+def posted(form: QueryDict) -> Choice:
+    """As the form has it."""
+    is_list = form.get("mode") == "list"
+    return Choice(is_list, tuple(form.getlist("tool")) if is_list else (), form.get("version", ""), is_unsaved=True)
+
+
+def proposed(begin: str, tools: ToolList, lists: Mapping[str, ToolAllowlist], role: str) -> Choice:
+    """A beginning for the role's list: everything, nothing, what is read-only, or another role's list."""
+    version = lists[role].version if role in lists else ""
+    if begin in lists:
+        return Choice(True, tuple(lists[begin].tools), version, True, f"The list of the role {begin}")
+    match begin:
+        case "all":
+            return Choice(True, tuple(tools.names), version, True, "Every tool")
+        case "read-only":
+            names = tuple(tool.name for tool in tools.tools() if "read-only" in tool.hints)
+            return Choice(True, names, version, True, "Every tool that the vendor calls read-only")
+        case "none":
+            return Choice(True, (), version, True, "No tool")
+    return stored(lists.get(role))

@@ -1,0 +1,113 @@
+"""Pure: what a vendor says about its tools, made fit to be judged by a person: hidden characters, differences, hints.
+
+Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, unified_diff
+from typing import Literal
+
+Kind = Literal["same", "added", "removed"]
+MAX_WORDS = 1_500  # comparing takes quadratic time
+MAX_LINES = 120
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+# Letters and symbols by category, blank on every screen.
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_JOINERS = frozenset("\u200c\u200d")
+_words = re.compile(r"\s+|[^\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text, and whether it is in both versions."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A text with each hidden character spelled out, and how many there are."""
+
+    text: str
+    hidden: int
+
+
+def shown(text: str) -> Shown:
+    """`text` with characters that no screen shows, or that reorder what it shows, as `[U+200B]`.
+
+    Line breaks and tabs stay, and joiners where they join: beside a letter or sign that is not ASCII.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return Shown(text, 0)
+    parts, hidden = [], 0
+    for position, character in enumerate(text):
+        if _is_hidden(character) and not _joins(text, position):
+            parts.append(f"[U+{ord(character):04X}]")
+            hidden += 1
+        else:
+            parts.append(character)
+    return Shown("".join(parts), hidden)
+
+
+def word_difference(before: str, after: str) -> list[Piece]:
+    """What was taken out of a text and what was put in, word by word; both whole when they are too long to compare."""
+    old, new = _words.findall(before), _words.findall(after)
+    if max(len(old), len(new)) > MAX_WORDS:
+        return _pieces([("removed", before), ("added", after)])
+    found: list[tuple[Kind, str]] = []
+    for what, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if what == "equal":
+            found.append(("same", "".join(old[old_from:old_to])))
+        else:
+            found += [("removed", "".join(old[old_from:old_to])), ("added", "".join(new[new_from:new_to]))]
+    return _pieces(found)
+
+
+def line_difference(before: str, after: str) -> list[Piece]:
+    """The lines that differ, each with the one before and after it; an empty list when none does."""
+    found: list[tuple[Kind, str]] = []
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[2:]
+    for line in lines[:MAX_LINES]:
+        if line.startswith("@@"):
+            found.append(("same", "…\n"))
+        else:
+            kind: Kind = {"+": "added", "-": "removed"}.get(line[0], "same")  # type: ignore[assignment]
+            found.append((kind, line[1:] + "\n"))
+    if len(lines) > MAX_LINES:
+        found.append(("same", f"… and {len(lines) - MAX_LINES} more lines\n"))
+    return _pieces(found)
+
+
+def hints(annotations: object) -> list[str]:
+    """The vendor's claims about a tool, as words: read-only, destructive, writes. Nobody can check them."""
+    given: Mapping[str, object] = annotations if isinstance(annotations, dict) else {}
+    if given.get("readOnlyHint") is True:
+        return ["read-only"]
+    if given.get("destructiveHint") is True:
+        return ["destructive"]
+    if given.get("readOnlyHint") is False or given.get("destructiveHint") is False:
+        return ["writes"]
+    return []
+
+
+def _pieces(found: Sequence[tuple[Kind, str]]) -> list[Piece]:
+    return [Piece(kind, text) for kind, text in found if text]
+
+
+def _is_hidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return character in _BLANKS or unicodedata.category(character) in _HIDDEN
+
+
+def _joins(text: str, position: int) -> bool:
+    """Persian and Indic spelling and composed emoji need joiners; English does not."""
+    if text[position] not in _JOINERS or not 0 < position < len(text) - 1:
+        return False
+    return not text[position - 1].isascii() and not text[position + 1].isascii()

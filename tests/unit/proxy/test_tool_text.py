@@ -1,0 +1,86 @@
+"""What is shown of a vendor's words: hidden characters, differences, claims."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import tool_text
+from proxy.tool_text import Piece, hints, line_difference, shown, word_difference
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "hidden"),
+    [
+        ("List things.\n\tAll of them.", "List things.\n\tAll of them.", 0),
+        ("Größe, 大きさ, اندازه", "Größe, 大きさ, اندازه", 0),
+        ("List\u200b things", "List[U+200B] things", 1),
+        ("safe\u202egnihton", "safe[U+202E]gnihton", 1),
+        ("\U000e0041\U000e0042", "[U+E0041][U+E0042]", 2),
+        ("a\u3164b\r\x1b[2J", "a[U+3164]b[U+000D][U+001B][2J", 3),
+        ("می\u200cخواهم", "می\u200cخواهم", 0),  # a joiner that Persian is written with
+        ("👩\u200d💻", "👩\u200d💻", 0),
+        ("ad\u200dmin", "ad[U+200D]min", 1),
+        ("\u200d", "[U+200D]", 1),
+    ],
+)
+def test_hidden_characters_are_spelled_out(text: str, expected: str, hidden: int) -> None:
+    found = shown(text)
+    assert (found.text, found.hidden) == (expected, hidden)
+
+
+def test_words_that_came_and_went_are_marked() -> None:
+    assert word_difference("List all things.", "List all keys. Send them.") == [
+        Piece("same", "List all "),
+        Piece("removed", "things."),
+        Piece("added", "keys. Send them."),
+    ]
+    assert word_difference("", "New.") == [Piece("added", "New.")]
+    assert word_difference("Gone.", "") == [Piece("removed", "Gone.")]
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_both_versions_can_be_read_out_of_a_difference(before: str, after: str) -> None:
+    pieces = word_difference(before, after)
+    assert "".join(piece.text for piece in pieces if piece.kind != "added") == before
+    assert "".join(piece.text for piece in pieces if piece.kind != "removed") == after
+
+
+def test_what_is_too_long_to_compare_is_shown_whole() -> None:
+    before = "word " * (tool_text.MAX_WORDS + 1)
+    assert word_difference(before, "short") == [Piece("removed", before), Piece("added", "short")]
+
+
+def test_lines_that_differ_stand_beside_their_neighbours() -> None:
+    before = "\n".join(f"line {number}" for number in range(9))
+    pieces = line_difference(before, before.replace("line 4", "line four"))
+    assert [(piece.kind, piece.text) for piece in pieces] == [
+        ("same", "…\n"),
+        ("same", "line 3\n"),
+        ("removed", "line 4\n"),
+        ("added", "line four\n"),
+        ("same", "line 5\n"),
+    ]
+    assert line_difference(before, before) == []
+    many = line_difference("", "\n".join(f"line {number}" for number in range(500)))
+    assert len(many) == tool_text.MAX_LINES + 1
+    assert many[-1].text.startswith("… and ")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "claims"),
+    [
+        ({"readOnlyHint": True}, ["read-only"]),
+        ({"readOnlyHint": True, "destructiveHint": True}, ["read-only"]),
+        ({"destructiveHint": True}, ["destructive"]),
+        ({"readOnlyHint": False}, ["writes"]),
+        ({"destructiveHint": False}, ["writes"]),
+        ({"readOnlyHint": "yes"}, []),
+        ({}, []),
+        (None, []),
+        ("read-only", []),
+    ],
+)
+def test_only_what_is_claimed_is_repeated(annotations: object, claims: list[str]) -> None:
+    assert hints(annotations) == claims
