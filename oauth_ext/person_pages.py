@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+
+from gateway.lib import error_answers
 
 START_AGAIN = "Go back to your app and connect it again."
 
 
 def error_page(request: HttpRequest, status: int, message: str, what_to_do: str = START_AGAIN) -> HttpResponse:
     """A page that sends nobody anywhere: what is wrong was not sent by somebody we know."""
-    context = {
-        "title": "This app cannot be connected",
-        "message": message,
-        "what_to_do": what_to_do,
-        "request_id": getattr(request, "request_id", ""),
-        "status": status,
-    }
-    return render(request, f"errors/{status}.html", context, status=status)
+    title = "This app cannot be connected"
+    return error_answers.page(request, status, title=title, message=message, what_to_do=what_to_do)
 
 
 def back_to_client(location: str) -> HttpResponse:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
+
+from gateway.lib import error_answers
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Endpoints that other origins are meant to reach; none of them reads the session.
@@ -26,14 +28,7 @@ class CrossSiteMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method not in _SAFE and not request.path_info.startswith(_OPEN_PREFIXES) and _foreign(request):
-            return JsonResponse(
-                {
-                    "error": "cross_site",
-                    "message": "This request came from another site.",
-                    "requestId": getattr(request, "request_id", ""),
-                },
-                status=403,
-            )
+            return error_answers.answer(request, 403, code="cross_site", message="This request came from another site.")
         if _stands_in_for_form_token(request):
             request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
         return self._get_response(request)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from gateway.lib import error_answers
 from gateway.middleware.request_id import HEADER, request_id_of
 
 Message = MutableMapping[str, Any]
@@ -25,7 +26,7 @@ class Refusal(Exception):
 async def answer(scope: Message, send: Send, refusal: Refusal) -> None:
     """Send the refusal and give the connection up: the rest of a body is not waited for."""
     request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
-    body = json.dumps({"error": refusal.error, "message": refusal.message, "requestId": request_id}).encode()
+    body = json.dumps(error_answers.body(refusal.error, refusal.message, request_id)).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

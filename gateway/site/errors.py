@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+
+from gateway.lib import error_answers
 
 _MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
 _PERSON_PREFIXES = ("/oauth/authorize",)  # the one OAuth address that a browser shows
@@ -35,18 +36,11 @@ def error_response(
     """The documented error shape for machines (D1), the error page for people; both carry the request id."""
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
-    request_id = getattr(request, "request_id", "")
     if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
-        body = {"error": code or default_code, "message": message or f"{title}.", "requestId": request_id}
-        return JsonResponse(body, status=status)
-    context = {
-        "title": title,
-        "message": message or f"{title}.",
-        "what_to_do": what_to_do or advice,
-        "request_id": request_id,
-        "status": status,
-    }
-    return render(request, f"errors/{known}.html", context, status=status)
+        return error_answers.answer(request, status, code=code or default_code, message=message or f"{title}.")
+    return error_answers.page(
+        request, status, title=title, message=message or f"{title}.", what_to_do=what_to_do or advice
+    )
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 
 from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import error_answers
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
 from gateway.web import rate
 from gateway.web.api_json import BodyTooLarge
@@ -55,11 +56,7 @@ def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
 
 def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
     """The documented body and the headers that go with it. Spec: D1, D6, D19"""
-    body: dict[str, Any] = {
-        "error": refusal.code,
-        "message": refusal.message,
-        "requestId": getattr(request, "request_id", ""),
-    }
+    body = error_answers.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
     if refusal.fields:
         body["fields"] = refusal.fields
     headers = dict(refusal.headers)

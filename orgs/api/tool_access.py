@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
@@ -40,7 +41,7 @@ class AllowlistSetOut(serializers.Serializer[Any]):
 class ToolsIn(serializers.Serializer[Any]):
     """The only tools that the role may call; an empty list allows none."""
 
-    tools = Texts(max_length=settings.ALLOWLIST_TOOLS, max_characters=settings.TOOL_NAME_CHARACTERS)
+    tools = Texts(max_length=settings.ALLOWLIST_TOOLS, max_characters=TOOL_NAME_MAX_CHARACTERS)
 
 
 class ToolAccess(OrgView):

@@ -10,6 +10,7 @@ from django.db import transaction
 from audit.actor import Target
 from audit.event_types import EventType
 from audit.record import record_admin
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
@@ -91,10 +92,8 @@ def _role(name: str) -> Role:
 def _checked(tools: Sequence[str]) -> list[str]:
     if len(tools) > settings.ALLOWLIST_TOOLS:
         raise Invalid(fields={"tools": [f"At most {settings.ALLOWLIST_TOOLS} tools."]})
-    faulty = [name for name in tools if not 1 <= len(name) <= settings.TOOL_NAME_CHARACTERS or not name.isprintable()]
-    if faulty:
-        most = settings.TOOL_NAME_CHARACTERS
-        raise Invalid(fields={"tools": [f"A tool name has 1 to {most} printable characters."]})
+    if not all(is_tool_name(name) for name in tools):
+        raise Invalid(fields={"tools": [f"A tool name has 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters."]})
     return list(dict.fromkeys(tools))
 
 

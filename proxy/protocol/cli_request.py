@@ -1,10 +1,10 @@
 """Pure: the body of a CLI call."""
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-MAX_TOOL_LENGTH: Final = 128
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
 
 
 class CliRequest(msgspec.Struct, frozen=True):
@@ -34,8 +34,8 @@ def parse_cli_request(obj: object) -> CliRequest:
     tool = obj["tool"]
     if not isinstance(tool, str) or not tool:
         raise CliRequestError("The field 'tool' must be the name of a tool.")
-    if len(tool) > MAX_TOOL_LENGTH:
-        raise CliRequestError(f"The field 'tool' must not be longer than {MAX_TOOL_LENGTH} characters.")
+    if len(tool) > TOOL_NAME_MAX_CHARACTERS:
+        raise CliRequestError(f"The field 'tool' must not be longer than {TOOL_NAME_MAX_CHARACTERS} characters.")
     args = obj.get("args", {})
     if not isinstance(args, dict):
         raise CliRequestError("The field 'args' must be an object.")

@@ -69,10 +69,6 @@ class ExposedTools:
         """Return the tool that a CLI caller means by `name`: the vendor's own name, one for MCP, or its command."""
         return self._by_vendor_name.get(name) or self.by_exposed(name) or self._by_command.get(name)
 
-    def by_vendor_name(self, name: str) -> ExposedTool | None:
-        """Return the tool that the vendor calls `name`."""
-        return self._by_vendor_name.get(name)
-
 
 def _exposed_names(prefix: str, vendor_names: list[str]) -> dict[str, str]:
     """Return the exposed name of each of the sorted `vendor_names`, no two of them the same."""

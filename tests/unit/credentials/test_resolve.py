@@ -6,10 +6,10 @@ import random
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from credentials.resolve import CredentialRef, Reason, explain, resolve
+from credentials.resolve import CredentialRef, resolve
 from credentials.scopes import CredentialScope
 
 OLD_TEAM, YOUNG_TEAM, FOREIGN_TEAM = (UUID(int=number) for number in (1, 2, 3))
@@ -90,9 +90,8 @@ def test_a_service_account_never_uses_a_teams_credentials() -> None:
 
 def test_two_vendors_at_once_are_a_mistake_not_a_choice() -> None:
     foreign = ref(CredentialScope.ORGANIZATION, vendor="globex")
-    for ask in (resolve, explain):
-        with pytest.raises(ValueError, match="more than one vendor"):
-            ask([DEFAULT, foreign], service_client_id=None, team_ids=[])
+    with pytest.raises(ValueError, match="more than one vendor"):
+        resolve([DEFAULT, foreign], service_client_id=None, team_ids=[])
 
 
 def test_an_unknown_scope_is_not_guessed() -> None:
@@ -100,33 +99,13 @@ def test_an_unknown_scope_is_not_guessed() -> None:
         resolve([ref("everybody")], service_client_id=None, team_ids=[])  # type: ignore[arg-type]
 
 
-def test_the_explanation_names_a_reason_for_each() -> None:
-    person = {
-        step.credential.id: step.reason
-        for step in explain(EVERYTHING, service_client_id=None, team_ids=[OLD_TEAM, YOUNG_TEAM])
-    }
-    assert person == {
-        OLD_KEY.id: Reason.CHOSEN,
-        YOUNG_KEY.id: Reason.LESS_SPECIFIC,
-        OLD_TEAMS.id: Reason.LESS_SPECIFIC,
-        YOUNG_TEAMS.id: Reason.LESS_SPECIFIC,
-        DEFAULT.id: Reason.LESS_SPECIFIC,
-        FOREIGN_TEAMS.id: Reason.OTHER_TEAM,
-        FOREIGN_KEY.id: Reason.OTHER_TEAM,
-        UNBOUND_KEY.id: Reason.UNBOUND,
-        OWN.id: Reason.SERVICE_ACCOUNTS_ONLY,
-        OTHERS.id: Reason.SERVICE_ACCOUNTS_ONLY,
-    }
-    machine = {step.credential.id: step.reason for step in explain(EVERYTHING, service_client_id=CLIENT, team_ids=[])}
-    assert machine[OWN.id] is Reason.CHOSEN
-    assert machine[OTHERS.id] is Reason.OTHER_SERVICE_ACCOUNT
-    assert machine[OLD_KEY.id] is machine[OLD_TEAMS.id] is Reason.PEOPLE_ONLY
-    assert machine[UNBOUND_KEY.id] is Reason.UNBOUND
-
-
-def test_the_explanation_lists_the_usable_in_the_order_they_would_be_tried() -> None:
-    steps = explain(EVERYTHING, service_client_id=None, team_ids=[OLD_TEAM, YOUNG_TEAM])
-    assert [step.credential for step in steps[:5]] == [OLD_KEY, YOUNG_KEY, OLD_TEAMS, YOUNG_TEAMS, DEFAULT]
+def test_one_after_the_other_is_tried_in_this_order() -> None:
+    left, tried = list(EVERYTHING), []
+    while (chosen := resolve(left, service_client_id=None, team_ids=[OLD_TEAM, YOUNG_TEAM])) is not None:
+        tried.append(chosen)
+        left.remove(chosen)
+    assert tried == [OLD_KEY, YOUNG_KEY, OLD_TEAMS, YOUNG_TEAMS, DEFAULT]
+    assert {each.id for each in left} == {FOREIGN_TEAMS.id, FOREIGN_KEY.id, UNBOUND_KEY.id, OWN.id, OTHERS.id}
 
 
 def test_a_ref_does_not_show_its_ciphertext() -> None:
@@ -140,11 +119,14 @@ refs = st.one_of(
     st.builds(lambda team: ref(CredentialScope.NAMED_KEY, team=team, name="k"), st.none() | uuids),
     st.builds(lambda client: ref(CredentialScope.SERVICE_CLIENT, client=client), uuids),
 )
+# A busy machine makes these slow, and never wrong.
+ON_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 cases = st.tuples(
     st.lists(refs, max_size=12), st.none() | uuids, st.lists(uuids, max_size=4, unique=True), st.randoms()
 )
 
 
+@ON_ANY_MACHINE
 @given(cases)
 def test_the_order_of_the_candidates_does_not_matter(
     case: tuple[list[CredentialRef], UUID | None, list[UUID], random.Random],
@@ -155,6 +137,7 @@ def test_the_order_of_the_candidates_does_not_matter(
     assert resolve(candidates, service_client_id=client, team_ids=teams) is first
 
 
+@ON_ANY_MACHINE
 @given(cases)
 def test_nobody_is_given_what_hangs_on_somebody_else(
     case: tuple[list[CredentialRef], UUID | None, list[UUID], random.Random],
@@ -172,6 +155,7 @@ def test_nobody_is_given_what_hangs_on_somebody_else(
     assert chosen is None or chosen in usable
 
 
+@ON_ANY_MACHINE
 @given(cases)
 def test_without_the_winner_the_call_falls_through_to_something_no_more_specific(
     case: tuple[list[CredentialRef], UUID | None, list[UUID], random.Random],
@@ -188,15 +172,3 @@ def test_without_the_winner_the_call_falls_through_to_something_no_more_specific
         ranks.append((order.index(chosen.scope), teams.index(chosen.team_id) if chosen.team_id else 0))
         candidates = [each for each in candidates if each is not chosen]
     assert ranks == sorted(ranks)
-
-
-@given(cases)
-def test_the_explanation_agrees_with_the_choice(
-    case: tuple[list[CredentialRef], UUID | None, list[UUID], random.Random],
-) -> None:
-    candidates, client, teams, _ = case
-    steps = explain(candidates, service_client_id=client, team_ids=teams)
-    chosen = [step.credential for step in steps if step.reason is Reason.CHOSEN]
-    winner = resolve(candidates, service_client_id=client, team_ids=teams)
-    assert chosen == ([] if winner is None else [winner])
-    assert sorted(step.credential.id for step in steps) == sorted(each.id for each in candidates)
