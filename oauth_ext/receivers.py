@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.dispatch import receiver
 
-from oauth_ext.models import AccessToken, Grant, TokenFamily
+from oauth_ext.models import AccessToken, Grant, RememberedConsent, TokenFamily
 from orgs.events import member_removed
 
 
@@ -15,6 +15,7 @@ from orgs.events import member_removed
 def end_tokens(sender: object, organization_id: UUID, user_id: UUID, **more: Any) -> None:
     """A removed member's tokens of the organization end: joining again must not bring old ones back. Spec: D45"""
     Grant.objects.filter(organization_id=organization_id, user_id=user_id).delete()
+    RememberedConsent.objects.filter(organization_id=organization_id, user_id=user_id).delete()
     families = TokenFamily.objects.filter(organization_id=organization_id, user_id=user_id)
     # Locked first: a refresh that is under way adds its tokens before they are looked for, or not at all.
     held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 MAX_CHARACTERS = 2_000
+HOST_CHARACTERS = 255  # of what is shown and kept of it
 
 # RFC 3986's characters without the ones we refuse anyway: space, quotes, angle brackets, backslash, fragment, star.
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 # Strictly spelled: what looks like loopback to one parser and not to the next is not loopback.
 _LOOPBACK = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?")
+# A name or an address. Browsers take other characters too, which people would take for the end of the name.
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 # Schemes that a browser runs, reads or hands to another program without an app of the person's choice behind them.
 _FORBIDDEN_SCHEMES = frozenset(
     {
@@ -51,10 +54,12 @@ def check(uri: object) -> str:
         if not is_loopback(uri):
             raise BadRedirectUri("Plain http is for loopback addresses only; use https.")
     elif parts.scheme == "https":
-        if not parts.hostname:
+        if not _HOST.fullmatch(parts.netloc):
             raise BadRedirectUri("A redirect URI must name a host.")
     elif parts.scheme in _FORBIDDEN_SCHEMES or not (parts.netloc or "." in parts.scheme):
         raise BadRedirectUri("This scheme is not accepted in a redirect URI.")
+    if len(shown_host(uri)) > HOST_CHARACTERS:
+        raise BadRedirectUri("The host of a redirect URI is too long.")
     return uri
 
 

@@ -113,6 +113,7 @@ def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
         organization=membership.organization,
         scope=_scope_key(" ".join(asked.scopes)),
         redirect_host=redirect_uris.shown_host(asked.redirect_uri),
+        granted_at__gte=membership.joined_at,  # what an earlier membership allowed ended with it
         expires_at__gt=clock.now(),
     )
     held = lock_order.hold(org_id=membership.organization_id, user_id=membership.user_id, client_pk=asked.client.pk)

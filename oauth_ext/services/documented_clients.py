@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 
 import structlog
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
@@ -14,8 +12,9 @@ from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
-from oauth_ext import client_documents
+from oauth_ext import client_documents, document_threads
 from oauth_ext.document_fetch import FetchFailed, fetch_document
+from oauth_ext.document_threads import NoThreadFree
 from oauth_ext.models import Client
 from oauth_ext.registration import BadMetadata, Registration
 from oauth_ext.scopes_backend import existing
@@ -25,8 +24,8 @@ log = structlog.get_logger(__name__)
 
 # A document that cannot be used is not asked for at every request.
 FETCHES_OF_ONE = Rule("client-document", limit=3, window_s=60)
-# Each fetch holds a thread for seconds at worst; those who want to sign in need some as well.
-_in_flight = threading.BoundedSemaphore(8)
+# How long after its time the last document still speaks for its client, when a newer one cannot be had.
+STALE_FOR = timedelta(days=7)
 
 
 class DocumentUnusable(DomainError):
@@ -38,7 +37,7 @@ class DocumentUnusable(DomainError):
 def documented_client(*, client_id: str, address: str) -> Client:
     """The client whose document is at `client_id`; `address` is what asked for it, for the limits.
 
-    A document that cannot be fetched again does not lock its client out: what it said last still holds.
+    A document that cannot be fetched again does not lock its client out: what it said last holds for another week.
     Raises: DocumentUnusable.   Spec: D117 · protocol.md B.10
     """
     known = Client.objects.filter(client_id=client_id).first()
@@ -50,30 +49,31 @@ def documented_client(*, client_id: str, address: str) -> Client:
         return _fetched_client(client_id, address, known)
     except DocumentUnusable as fault:
         log.info("client document not used", host=client_documents.host_of(client_id), reason=fault.message)
-        if known is None:
+        if known is None or known.cimd_expires_at is None or known.cimd_expires_at + STALE_FOR <= clock.now():
             raise
         return known
 
 
 def _fetched_client(client_id: str, address: str, known: Client | None) -> Client:
     _admit(client_id, address)
-    if not _in_flight.acquire(blocking=False):
-        raise DocumentUnusable("Too many clients are being looked up. Try again in a moment.")
     try:
-        fetched = async_to_sync(fetch_document)(client_id)
+        fetched = document_threads.run(lambda: fetch_document(client_id), asked_by=address)
         wanted = client_documents.read(client_id, fetched.document, existing)
+    except NoThreadFree:
+        raise DocumentUnusable("Too many clients are being looked up. Try again in a moment.") from None
+    except TimeoutError:
+        raise DocumentUnusable("The client's document did not arrive in time.") from None
     except (FetchFailed, BadMetadata) as fault:
         raise DocumentUnusable(fault.reason) from None
-    finally:
-        _in_flight.release()
     lifetime = timedelta(seconds=client_documents.lifetime_s(fetched.cache_control))
     return _stored(client_id, wanted, lifetime, known)
 
 
 def _admit(client_id: str, address: str) -> None:
+    # The address first: one that asks too often uses up nobody else's window.
     counts = (
-        (FETCHES_OF_ONE, secrets.sha256(client_id).hex()),
         (settings.CLIENT_REGISTRATIONS, address),
+        (FETCHES_OF_ONE, secrets.sha256(client_id).hex()),
         (settings.CLIENT_REGISTRATIONS_OF_ALL, ""),
     )
     store = registry.current()

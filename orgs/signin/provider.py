@@ -12,6 +12,7 @@ import requests
 from django.conf import settings
 
 KEEP_S = 3600.0
+AWAY_S = 5.0  # a provider that does not answer is not asked by everybody who wants to sign in, one after the other
 KEYS_REFETCH_S = 30.0  # an unknown key id may be a rotation, but must not become a fetch per request
 
 
@@ -34,6 +35,7 @@ class Provider:
 class _Kept:
     provider: Provider | None = None
     provider_until = 0.0
+    away_until = 0.0
     keys: list[dict[str, Any]] = []
     keys_fetched_at = float("-inf")
     lock = threading.Lock()
@@ -46,7 +48,13 @@ def current() -> Provider:
     """
     with _Kept.lock:
         if _Kept.provider is None or time.monotonic() >= _Kept.provider_until:
-            _Kept.provider = _discover()
+            if time.monotonic() < _Kept.away_until:
+                raise ProviderUnavailable("it was away a moment ago")
+            try:
+                _Kept.provider = _discover()
+            except ProviderUnavailable:
+                _Kept.away_until = time.monotonic() + AWAY_S
+                raise
             _Kept.provider_until = time.monotonic() + KEEP_S
             _Kept.keys, _Kept.keys_fetched_at = [], float("-inf")
         return _Kept.provider
@@ -72,7 +80,7 @@ def signing_key(provider: Provider, token: str) -> jwt.PyJWK:
 def forget() -> None:
     """Ask the provider again at the next sign-in."""
     with _Kept.lock:
-        _Kept.provider, _Kept.keys, _Kept.keys_fetched_at = None, [], float("-inf")
+        _Kept.provider, _Kept.keys, _Kept.keys_fetched_at, _Kept.away_until = None, [], float("-inf"), 0.0
 
 
 def _matching(header: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
-from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
+from django.urls import reverse
+from django.utils.http import urlencode
+from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView, get_next_url
 
 from orgs.signin import provider
 from orgs.signin.provider import ProviderUnavailable
@@ -24,7 +25,7 @@ class AuthenticateView(OIDCAuthenticationRequestView):
         try:
             self.OIDC_OP_AUTH_ENDPOINT = provider.current().authorization_endpoint
         except ProviderUnavailable:
-            return redirect("/signin?failed=unreachable")
+            return _failed("unreachable", get_next_url(request, "next"))
         response: HttpResponse = super().get(request)
         return response
 
@@ -35,4 +36,12 @@ class CallbackView(OIDCAuthenticationCallbackView):
     def login_failure(self) -> HttpResponseRedirect:
         """One page for every failure: why is in the log, not in the address."""
         denied = self.request.GET.get("error") == "access_denied"
-        return HttpResponseRedirect("/signin?failed=denied" if denied else "/signin?failed=1")
+        return _failed("denied" if denied else "1", self.request.session.get("oidc_login_next"))
+
+
+def _failed(why: str, target: str | None) -> HttpResponseRedirect:
+    """The sign-in page with words for `why`. Its button starts again and still leads to where the person wanted to go,
+    which may be an app that waits; nothing starts by itself, so a provider that is away is no loop.
+    """
+    wanted = {"failed": why, **({"next": target} if target else {})}
+    return HttpResponseRedirect(f"{reverse('signin')}?{urlencode(wanted)}")

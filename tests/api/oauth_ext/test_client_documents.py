@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from aiohttp.resolver import ThreadedResolver
+from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
-from oauth_ext import document_fetch
+from oauth_ext import document_fetch, document_threads
 from oauth_ext.document_fetch import Fetched, FetchFailed
 from oauth_ext.models import Client
 from oauth_ext.services import documented_clients
@@ -200,3 +203,95 @@ def test_a_full_table_takes_no_more(db: None, server: DocumentServer, settings: 
     documented_client(client_id=serve(server, "/1.json"), address="192.0.2.1")
     with pytest.raises(DocumentUnusable, match="No more clients"):
         documented_client(client_id=serve(server, "/2.json"), address="192.0.2.1")
+
+
+def expire(client: Client, *, ago: timedelta = timedelta(seconds=1)) -> None:
+    """Its document's time is over for so long."""
+    Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - ago)
+
+
+def test_what_a_document_said_last_does_not_hold_for_ever(
+    db: None, server: DocumentServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = Rule(f"stale {clock.now().timestamp()}", limit=10, window_s=60)
+    monkeypatch.setattr(documented_clients, "FETCHES_OF_ONE", wide)
+    url = serve(server)
+    client = documented_client(client_id=url, address="192.0.2.1")
+    server.answers["/client.json"] = {"status": 404}
+    expire(client, ago=documented_clients.STALE_FOR - timedelta(minutes=1))
+    assert documented_client(client_id=url, address="192.0.2.1") == client
+    expire(client, ago=documented_clients.STALE_FOR)
+    with pytest.raises(DocumentUnusable, match="status 404"):
+        documented_client(client_id=url, address="192.0.2.1")
+    serve(server)
+    assert documented_client(client_id=url, address="192.0.2.1") == client
+
+
+def test_whoever_asks_too_often_uses_up_nobody_elses_window(
+    db: None, server: DocumentServer, settings: Settings
+) -> None:
+    settings.CLIENT_REGISTRATIONS = Rule(f"few {clock.now().timestamp()}", limit=1, window_s=60)
+    documented_client(client_id=serve(server, "/other.json"), address="192.0.2.1")
+    url = serve(server)
+    for _ in range(4):
+        with pytest.raises(DocumentUnusable, match="too often"):
+            documented_client(client_id=url, address="192.0.2.1")
+    documented_client(client_id=url, address="192.0.2.2")
+
+
+class Stuck:
+    """A fetch that nobody can give up, like the resolution of a name whose server does not answer."""
+
+    def __init__(self) -> None:
+        self.may_end, self.begun = threading.Event(), threading.Semaphore(0)
+        self.threads: set[str] = set()
+
+    async def __call__(self, address: str) -> Fetched:
+        self.threads.add(threading.current_thread().name)
+        self.begun.release()
+        self.may_end.wait(30)
+        raise FetchFailed("The client's document cannot be fetched.")
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
+    """Every fetch hangs until the test ends."""
+    made = Stuck()
+    monkeypatch.setattr(documented_clients, "fetch_document", made)
+    monkeypatch.setattr(document_threads, "PATIENCE_S", 0.05)
+    yield made
+    made.may_end.set()
+    for _ in range(500):
+        if not document_threads._busy:
+            return
+        time.sleep(0.01)
+    raise AssertionError("a fetch has not ended")
+
+
+def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck: Stuck) -> None:
+    def refusal(number: int, address: str) -> str:
+        with pytest.raises(DocumentUnusable) as caught:
+            documented_client(client_id=f"https://app.example/{number}.json", address=address)
+        return caught.value.message
+
+    most = document_threads.THREADS_OF_ONE_ADDRESS
+    assert {refusal(number, "192.0.2.1") for number in range(most)} == {"The client's document did not arrive in time."}
+    assert "Too many clients" in refusal(most, "192.0.2.1")
+    others = range(10, 10 + document_threads.THREADS - most)
+    assert {refusal(number, f"192.0.2.{number}") for number in others} == {
+        "The client's document did not arrive in time."
+    }
+    assert "Too many clients" in refusal(99, "192.0.2.99")
+    assert len(stuck.threads) == document_threads.THREADS
+    assert all(name.startswith("client-document") for name in stuck.threads)
+
+
+async def test_a_fetch_does_not_run_on_the_loop_that_serves_calls(stuck: Stuck) -> None:
+    stuck.may_end.set()
+
+    def fetched() -> None:
+        with pytest.raises(FetchFailed):
+            document_threads.run(lambda: stuck("https://app.example/client.json"), asked_by="192.0.2.1")
+
+    await sync_to_async(fetched)()
+    assert threading.current_thread().name not in stuck.threads

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import jwt
 import pytest
+import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.db import connections
 from django.test import Client as Browser
@@ -21,6 +22,7 @@ from tests.factories.cast import Cast
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
+AGAIN = "/signin?failed={}&next=%2Fprofile"
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
@@ -115,14 +117,14 @@ def test_a_forged_state_or_code_signs_nobody_in(db: None, idp: DemoIdentityProvi
     callback = log_in(start(browser), "ana@example.com")
     state = parse_qs(urlsplit(callback).query)["state"][0]
     assert browser.get("/oidc/callback/", {"code": "x", "state": "forged"}).status_code == 400
-    assert browser.get("/oidc/callback/", {"code": "forged", "state": state})["Location"] == "/signin?failed=1"
+    assert browser.get("/oidc/callback/", {"code": "forged", "state": state})["Location"] == AGAIN.format("1")
     assert not Identity.objects.exists()
 
 
 def test_saying_no_is_said_back(db: None, idp: DemoIdentityProvider) -> None:
     browser = Browser()
     answer = browser.get(log_in(start(browser), "", action="deny"))
-    assert answer["Location"] == "/signin?failed=denied"
+    assert answer["Location"] == AGAIN.format("denied")
     assert "You chose not to sign in" in browser.get("/signin?failed=denied").content.decode()
 
 
@@ -132,6 +134,64 @@ def test_a_provider_that_is_away_is_said_without_a_loop(db: None, settings: Any)
     answer = Browser().get("/oidc/authenticate/")
     assert answer["Location"] == "/signin?failed=unreachable"
     assert Browser().get(answer["Location"]).status_code == 200
+
+
+AUTHORIZE = "/oauth/authorize?client_id=mcpc_x&state=a%26b"
+
+
+def start_of(page: Any) -> str:
+    """Where the page's one button leads."""
+    found: str = page.context["start_url"]
+    return found
+
+
+def test_an_app_that_waits_is_reached_when_the_provider_is_back(
+    db: None, idp: DemoIdentityProvider, settings: Any
+) -> None:
+    settings.OIDC_OP_DISCOVERY_URL = "http://127.0.0.1:9/.well-known/openid-configuration"
+    provider.forget()
+    browser = Browser()
+    page = browser.get("/signin", {"next": AUTHORIZE})
+    for _ in range(2):  # each press of the button leads back to a page that does nothing by itself
+        answer = browser.get(start_of(page))
+        assert answer["Location"].startswith("/signin?failed=unreachable&next=")
+        page = browser.get(answer["Location"])
+        assert page.status_code == 200
+        assert "cannot be reached right now" in page.content.decode()
+        assert "http-equiv" not in page.content.decode()
+    settings.OIDC_OP_DISCOVERY_URL = idp.discovery_url
+    provider.forget()
+    callback = log_in(browser.get(start_of(page))["Location"], "ana@example.com")
+    assert browser.get(callback)["Location"] == AUTHORIZE
+
+
+def test_a_sign_in_that_failed_still_knows_where_to(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    state = parse_qs(urlsplit(start(browser, AUTHORIZE)).query)["state"][0]
+    failed = browser.get("/oidc/callback/", {"code": "forged", "state": state})["Location"]
+    assert start_of(browser.get(failed)).endswith(urlencode({"next": AUTHORIZE}))
+    outside = browser.get("/signin", {"failed": "1", "next": "https://evil.example/"})
+    assert "evil" not in outside.content.decode()
+
+
+def test_a_provider_that_is_away_is_not_asked_by_everybody(
+    db: None, idp: DemoIdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def away(url: str, **more: Any) -> None:
+        asked.append(url)
+        raise requests.ConnectTimeout
+
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "get", away)
+        for _ in range(3):
+            with pytest.raises(provider.ProviderUnavailable):
+                provider.current()
+    assert len(asked) == 1
+    monkeypatch.setattr(provider, "AWAY_S", 0.0)
+    provider._Kept.away_until = 0.0
+    assert provider.current().issuer == idp.issuer
 
 
 def test_a_provider_that_speaks_for_another_issuer_is_not_believed(

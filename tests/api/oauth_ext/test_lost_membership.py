@@ -1,0 +1,54 @@
+"""What somebody allowed for an organization ends with their membership, and does not come back with the next one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gateway.lib import clock
+from oauth_ext.models import Grant, RememberedConsent
+from orgs.models import Membership
+from orgs.services.members import remove_member
+from tests.api.oauth_ext.flow import Flow, answer_of, make_flow
+from tests.factories.cast import Cast
+
+
+@pytest.fixture
+def flow(cast: Cast) -> Flow:
+    return make_flow(cast)
+
+
+def remember(flow: Flow) -> None:
+    """The person allows the client, and is not asked again."""
+    assert "code" in answer_of(flow.answer(flow.ask()))
+    assert "code" in answer_of(flow.authorize())
+
+
+def leave(cast: Cast) -> None:
+    """The owner removes the member."""
+    remove_member(actor=cast.user("owner"), organization=cast.org, user_id=cast.user("member").pk)
+
+
+def join(cast: Cast) -> Membership:
+    """The member is invited again."""
+    return Membership.objects.create(organization=cast.org, user=cast.user("member"))
+
+
+def test_a_remembered_consent_ends_with_the_membership(cast: Cast, flow: Flow) -> None:
+    other = make_flow(cast, "owner")
+    remember(flow)
+    remember(other)
+    leave(cast)
+    assert list(RememberedConsent.objects.values_list("user", flat=True)) == [cast.user("owner").pk]
+    assert not Grant.objects.filter(user=cast.user("member")).exists()
+    join(cast)
+    flow.ask()
+    assert "code" in answer_of(other.authorize())
+
+
+def test_a_consent_of_an_earlier_membership_is_none(cast: Cast, flow: Flow) -> None:
+    """Also when somebody allowed the app at the very moment at which they were removed."""
+    remember(flow)
+    Membership.objects.filter(user=cast.user("member")).update(joined_at=clock.now() + timedelta(seconds=1))
+    flow.ask()
