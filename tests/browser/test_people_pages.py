@@ -1,0 +1,237 @@
+"""Members, invitations, teams and settings as people use them: by two persons, without scripts, small and dark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.test_pages import NewVisitor, faults
+
+GRANTED = "Vendor that everybody in the team may use"
+ADD = re.compile("^Member to add")
+
+
+def said(page: Page, text: str) -> Locator:
+    """The notice with this text."""
+    return page.get_by_role("status").filter(has_text=text)
+
+
+def make_invitation(someone: Visitor, org: str) -> str:
+    """A new invitation's link; the dialog with it is still open."""
+    page = someone.open(f"{org}/invitations")
+    page.get_by_role("button", name="Create invitation").click()
+    page.wait_for_load_state()
+    return page.get_by_label("Link", exact=True).input_value().removeprefix(someone.base)
+
+
+def join(other: Visitor, link: str, name: str) -> None:
+    """A new person uses the link."""
+    page = other.open(link)
+    page.get_by_role("link", name="Sign in to join").click()
+    other.sign_in(name=name)
+    other.open(link).get_by_role("button", name="Join").click()
+    page.wait_for_url("**/orgs/*")
+
+
+def make_team(someone: Visitor, org: str, name: str = "Night shift") -> None:
+    """A team, with its page open."""
+    page = someone.open(f"{org}/teams")
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Create team").click()
+    expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
+
+
+def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None:
+    owner, other = visitor(permissions=["clipboard-read", "clipboard-write"]), visitor()
+    org = owner.found_organization("Nordwind")
+    page = owner.open(f"{org}/members")
+    page.get_by_role("link", name="Invite").click()
+    expect(page.get_by_text("No pending invitations")).to_be_visible()
+    link = make_invitation(owner, org)
+    dialog = page.get_by_role("dialog", name="Invitation for anybody with the link")
+    assert page.evaluate("document.querySelector('dialog').matches(':modal')")
+    expect(dialog.get_by_role("button", name="Copy the link")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="Copied the link")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == f"{owner.base}{link}"
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    owner.open(f"{org}/invitations")
+    assert link not in page.content()
+    page.get_by_role("button", name="Show link").click()
+    expect(page.get_by_label("Link", exact=True)).to_have_value(f"{owner.base}{link}")
+    page.get_by_role("link", name="Done").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    join(other, link, "Bo Lindqvist")
+    expect(other.page.get_by_role("link", name="Members")).to_be_visible()
+    expect(other.page.get_by_role("link", name="Invitations")).to_have_count(0)
+    owner.open(f"{org}/invitations")
+    expect(page.get_by_text("No pending invitations")).to_be_visible()
+
+    make_team(owner, org)
+    page.get_by_label(ADD).select_option(label=page.locator("option", has_text="Bo Lindqvist").inner_text())
+    page.get_by_role("button", name="Add to the team").click()
+    expect(said(page, "Bo Lindqvist is in the team.")).to_be_visible()
+    page.get_by_role("button", name="Take out Bo Lindqvist").click()
+    expect(said(page, "Bo Lindqvist is out of the team.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_be_visible()
+    page.get_by_label(GRANTED).select_option("acme")
+    page.get_by_role("button", name="Grant").click()
+    expect(said(page, "Everybody in the team may use Acme RMM.")).to_be_visible()
+
+    owner.open(f"{org}/members")
+    row = page.get_by_role("row").filter(has_text="Bo Lindqvist")
+    expect(row).to_contain_text("Night shift")
+    page.get_by_role("link", name="Change role of Bo Lindqvist").click()
+    page.get_by_label("Admin", exact=True).check()
+    page.get_by_role("button", name="Save role").click()
+    expect(said(page, "Bo Lindqvist is now an admin.")).to_be_visible()
+    other.open(f"{org}/members")
+    expect(other.page.get_by_role("link", name="Invitations")).to_be_visible()
+    page.get_by_role("link", name="Remove Bo Lindqvist").click()
+    expect(page.get_by_text("the place in 1 team: Night shift")).to_be_visible()
+    page.get_by_role("button", name="Remove Bo Lindqvist").click()
+    expect(said(page, "Bo Lindqvist is no longer a member.")).to_be_visible()
+    other.open(f"{org}/members")
+    expect(other.page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+
+
+def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
+    someone = visitor()
+    org = someone.found_organization("Kurzlebig")
+    make_team(someone, org)
+    page = someone.page
+    page.get_by_role("link", name="Delete Night shift").click()
+    button = page.get_by_role("button", name="Delete team")
+    expect(button).to_be_disabled()
+    page.get_by_label("Type Night shift to confirm").fill("Night shift")
+    button.click()
+    expect(said(page, "The team Night shift is deleted.")).to_be_visible()
+    expect(page.get_by_text("No team yet")).to_be_visible()
+
+    page.get_by_role("link", name="General").click()
+    page.get_by_role("link", name="Delete organization").click()
+    button = page.get_by_role("button", name="Delete organization")
+    expect(button).to_be_disabled()
+    page.get_by_label("Type Kurzlebig to confirm").fill("kurzlebig")
+    expect(button).to_be_disabled()
+    page.get_by_label("Type Kurzlebig to confirm").fill("Kurzlebig")
+    button.click()
+    page.wait_for_url("**/welcome")
+    expect(said(page, "Kurzlebig is deleted.")).to_be_visible()
+
+
+def test_without_scripts(visitor: NewVisitor) -> None:
+    owner, other = visitor(java_script_enabled=False), visitor(java_script_enabled=False)
+    org = owner.found_organization("Scriptless")
+    page = owner.page
+    owner.connect_acme(org)
+    link = make_invitation(owner, org)
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+    page.get_by_role("link", name="Done").click()
+    join(other, link, "Bo Lindqvist")
+    make_invitation(owner, org)
+    page.get_by_role("link", name="Done").click()
+    page.get_by_role("link", name="Revoke").click()
+    page.get_by_role("button", name="Revoke invitation").click()
+    expect(said(page, "The invitation is revoked.")).to_be_visible()
+
+    make_team(owner, org)
+    page.get_by_role("button", name="Add to the team").click()
+    expect(page.get_by_text("Choose a member.")).to_be_visible()
+    page.get_by_label(ADD).select_option(index=2)
+    page.get_by_role("button", name="Add to the team").click()
+    page.get_by_role("button", name="Take out").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(said(page, "is in the team.")).to_be_visible()
+
+    owner.open(f"{org}/settings").get_by_label("Every connected vendor").check()
+    page.get_by_role("button", name="Preview the change").click()
+    expect(page.get_by_role("heading", name="1 member gains 1 vendor")).to_be_visible()
+    page.get_by_role("button", name="Open every vendor").click()
+    expect(page.get_by_label("Every connected vendor")).to_be_checked()
+    page.get_by_label("None", exact=True).check()
+    page.get_by_role("button", name="Preview the change").click()
+    expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_contain_text("Acme RMM")
+    page.get_by_role("button", name="Require grants").click()
+    expect(page.get_by_label("None", exact=True)).to_be_checked()
+    page.get_by_role("link", name="Delete organization").click()
+    page.get_by_role("button", name="Delete organization").click()
+    expect(page.get_by_text("Type Scriptless to confirm.")).to_be_visible()
+    page.get_by_label("Type Scriptless to confirm").fill("Scriptless")
+    page.get_by_role("button", name="Delete organization").click()
+    expect(said(page, "Scriptless is deleted.")).to_be_visible()
+
+
+def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
+    """An organization with two members, a connected vendor, an invitation and a team; its pages."""
+    org = owner.found_organization("Volle Halle")
+    owner.connect_acme(org)
+    join(other, make_invitation(owner, org), "Bo Lindqvist")
+    make_invitation(owner, org)
+    make_team(owner, org, "Rufbereitschaftskoordinationsstelle" * 2)
+    page = owner.page
+    page.get_by_label(ADD).select_option(index=2)
+    page.get_by_role("button", name="Add to the team").click()
+    page.get_by_label(GRANTED).select_option("acme")
+    page.get_by_role("button", name="Grant").click()
+    team = page.url.removeprefix(owner.base)
+    paths = [f"{org}/members", f"{org}/invitations", f"{org}/teams", team, f"{team}/delete", f"{org}/settings"]
+    paths += [f"{org}/settings/default-access?to=all", f"{org}/settings/delete", f"{org}/members?q=nobody"]
+    owner.open(f"{org}/members")
+    for name in ("Change role of", "Remove"):
+        found = page.get_by_role("link", name=f"{name} Bo Lindqvist").get_attribute("href")
+        assert found is not None
+        paths.append(found)
+    found = owner.open(f"{org}/invitations").get_by_role("link", name="Revoke").get_attribute("href")
+    assert found is not None
+    return org, [*paths, found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
+    someone, other = visitor(color_scheme=scheme), visitor(color_scheme=scheme)
+    empty = someone.found_organization("Leere Halle")
+    page, found = someone.page, []
+    for rest in ("/members", "/invitations", "/teams", "/settings"):
+        found += faults(someone.open(f"{empty}{rest}"))
+    page = someone.open(f"{empty}/invitations")
+    page.get_by_label("E-mail address").fill("nobody")
+    page.get_by_role("button", name="Create invitation").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    found += faults(page)
+    make_invitation(someone, empty)
+    expect(page.get_by_role("dialog")).to_be_visible()
+    found += faults(page)
+    page.context.clear_cookies()
+    org, paths = peopled(someone, other)
+    for path in paths:
+        found += faults(someone.open(path))
+    someone.open(paths[3]).get_by_role("button", name="Grant").click()
+    expect(page.get_by_text("Choose a vendor of the catalog.")).to_be_visible()
+    found += faults(page)
+    someone.open(paths[3]).get_by_role("button", name="Take out Bo Lindqvist").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    found += faults(page)
+    found += faults(other.open(f"{org}/members"))
+    found += faults(other.open(f"{org}/settings"))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -> None:
+    owner = visitor(viewport={"width": width, "height": 760})
+    _, paths = peopled(owner, visitor())
+    wide, found = [], []
+    for path in paths:
+        page = owner.open(path)
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(path)
+        found += faults(page)
+    assert not wide
+    assert not found, "\n".join(found)
