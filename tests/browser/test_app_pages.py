@@ -1,0 +1,224 @@
+"""What a person sees when an app or a device wants in: consent, device approval, connected apps.
+
+Each page is held to axe, to the width of a phone and to the policy of pages, in both themes. A picture of each is left
+in the test's folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.test_pages import faults
+
+NewVisitor = Callable[..., Visitor]
+WEB, LOOPBACK = "https://app.example/cb", "http://127.0.0.1:43120/callback"
+VERIFIER = "a-verifier-of-the-browser-tests-0123456789-0123456789"
+LOOKS = {"light, wide": ("light", 1280), "dark, wide": ("dark", 1280), "light, phone": ("light", 390)}
+
+
+def post(someone: Visitor, path: str, **content: Any) -> dict[str, Any]:
+    """What the service answers to a program that says who it is in the body."""
+    answer = httpx.post(f"{someone.base}{path}", trust_env=False, timeout=20, **content)
+    assert answer.is_success, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+class App:
+    """A client that registered itself; where its answers would go, a page says that they arrived."""
+
+    def __init__(self, someone: Visitor, *redirect_uris: str, name: str = "Night editor") -> None:
+        self.someone, self.redirect_uri = someone, redirect_uris[0]
+        body = {"client_name": name, "redirect_uris": list(redirect_uris)}
+        self.client_id: str = post(someone, "/oauth/register", json=body)["client_id"]
+        someone.page.context.route("https://app.example/**", self._arrived)
+        someone.page.context.route("http://127.0.0.1:43120/**", self._arrived)
+
+    @staticmethod
+    def _arrived(route: Route) -> None:
+        page = "<!doctype html><html lang=en><title>App</title><link rel=icon href='data:,'><h1>Back in the app</h1>"
+        route.fulfill(body=page, content_type="text/html")
+
+    def address(self, **changes: str) -> str:
+        """What the app opens in the person's browser, as a path."""
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+        query = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+            "state": "st4te",
+            **changes,
+        }
+        return f"/oauth/authorize?{urlencode(query)}"
+
+    def ask(self, **changes: str) -> Page:
+        """The page that comes of it."""
+        return self.someone.open(self.address(**changes))
+
+    def told(self) -> dict[str, str]:
+        """What the browser brought back to the app."""
+        page = self.someone.page
+        expect(page.get_by_role("heading", name="Back in the app")).to_be_visible()
+        assert page.url.startswith(f"{self.redirect_uri}?"), page.url
+        return {name: value for name, (value,) in parse_qs(urlsplit(page.url).query).items()}
+
+    def redeem(self, code: str) -> dict[str, Any]:
+        """Its tokens."""
+        form = {
+            "grant_type": "authorization_code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "code": code,
+            "code_verifier": VERIFIER,
+        }
+        return post(self.someone, "/oauth/token", data=form)
+
+
+class Eyes:
+    """Looks at a page: its faults are collected, its picture is kept."""
+
+    def __init__(self, someone: Visitor, folder: Path, width: int) -> None:
+        self.someone, self.folder, self.width = someone, folder, width
+        self.found: list[str] = []
+
+    def look(self, name: str) -> None:
+        """At the page as it is now."""
+        page = self.someone.page
+        self.found += faults(page)
+        if (wide := page.evaluate("document.documentElement.scrollWidth")) > self.width:
+            self.found.append(f"{name} is {wide} pixels wide")
+        page.screenshot(path=self.folder / f"{name}.png", full_page=True)
+
+
+@pytest.fixture(params=LOOKS)
+def eyes(request: pytest.FixtureRequest, visitor: NewVisitor, tmp_path: Path) -> Eyes:
+    """Of somebody who has not signed in."""
+    scheme, width = LOOKS[request.param]
+    return Eyes(visitor(color_scheme=scheme, viewport={"width": width, "height": 800}), tmp_path, width)
+
+
+def sign_in_where_asked(page: Page, email: str) -> None:
+    """From the sign-in page on, wherever it leads back to."""
+    page.get_by_role("link", name="Continue with").click()
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_the_consent_page(eyes: Eyes) -> None:
+    someone, page = eyes.someone, eyes.someone.page
+    org = someone.found_organization("Nordwind")
+    app, local = App(someone, WEB), App(someone, LOOPBACK, name="A terminal with quite a long name of its own")
+    app.ask()
+    expect(page.get_by_role("button", name="Allow")).to_be_disabled()
+    eyes.look("no-vendor")
+    page.get_by_role("button", name="Allow").evaluate("(button) => { button.disabled = false; }")
+    page.get_by_role("button", name="Allow").click()
+    expect(page.get_by_role("alert")).to_contain_text("“Night editor” was not allowed")
+    eyes.look("refused")
+    app.ask(scope="mcp:acme")
+    eyes.look("needs-credentials")
+    page.get_by_label("API key").fill("a-wrong-key")
+    page.get_by_role("button", name="Connect Acme RMM").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    eyes.look("wrong-credentials")
+    someone.connect_acme(org)
+    local.ask()
+    expect(page.get_by_text("Any program on this computer could be behind this.")).to_be_visible()
+    eyes.look("loopback")
+    page.get_by_role("button", name="Cancel").click()
+    assert local.told()["error"] == "access_denied"
+    someone.open("/welcome").get_by_label("Organization name").fill("Südwind Beteiligungen und Verwaltungen")
+    page.get_by_role("button", name="Create organization").click()
+    page.wait_for_url(f"{someone.base}/orgs/*")
+    app.ask()
+    eyes.look("two-organizations")
+    someone.open("/oauth/authorize?client_id=nobody")
+    eyes.look("unknown-app")
+    assert not eyes.found, "\n".join(eyes.found)
+
+
+def test_connected_apps(eyes: Eyes) -> None:
+    someone, page = eyes.someone, eyes.someone.page
+    org = someone.found_organization("Nordwind")
+    someone.open(f"{org}/apps")
+    eyes.look("no-app")
+    someone.connect_acme(org)
+    for name, address in (("Night editor", WEB), ("A terminal with quite a long name of its own", LOOPBACK)):
+        app = App(someone, address, name=name)
+        app.ask()
+        page.get_by_role("button", name="Allow").click()
+        told = app.told()
+        assert set(told) == {"code", "state", "iss"}
+        app.redeem(told["code"])
+    someone.open(f"{org}/apps")
+    eyes.look("two-apps")
+    page.get_by_role("button", name="Revoke Night editor of").click()
+    expect(page.get_by_role("status").filter(has_text="Night editor is disconnected.")).to_be_visible()
+    eyes.look("revoked")
+    assert not eyes.found, "\n".join(eyes.found)
+
+
+def test_the_device_page(eyes: Eyes) -> None:
+    someone, page = eyes.someone, eyes.someone.page
+    ready = someone.ready
+    account = {"client_id": ready["client_id"], "client_secret": ready["client_secret"]}
+
+    started = post(someone, "/oauth/device_authorization", data=account)
+    page.goto(started["verification_uri_complete"])
+    sign_in_where_asked(page, ready["owner_email"])
+    expect(page.get_by_label("Code from your agent")).to_have_value(started["user_code"])
+    eyes.look("enter")
+    page.get_by_label("Code from your agent").fill("BBBB-BBBB")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("alert")).to_contain_text("That code is not valid or has expired.")
+    eyes.look("wrong-code")
+    page.get_by_label("Code from your agent").fill(started["user_code"].lower())
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("Do you have this code on a screen in front of you?")).to_be_visible()
+    eyes.look("confirm")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", name="Connected")).to_be_visible()
+    eyes.look("approved")
+    page.goto(f"{someone.base}/device")
+    another = post(someone, "/oauth/device_authorization", data=account)
+    page.get_by_label("Code from your agent").fill(another["user_code"])
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Deny").click()
+    expect(page.get_by_role("heading", name="Denied")).to_be_visible()
+    eyes.look("denied")
+    someone.open(f"/orgs/{ready['org_id']}/apps")
+    eyes.look("apps-of-everybody")
+    assert not eyes.found, "\n".join(eyes.found)
+
+
+def test_somebody_who_has_to_sign_in_first_gets_past_a_strict_provider(visitor: NewVisitor) -> None:
+    """The demo provider's form leads to our address alone. A chain of redirects that went on to the app would end in
+    its policy, unseen by the person, although the app was allowed before.
+    """
+    someone = visitor()
+    email = someone.ready["owner_email"]
+    app = App(someone, WEB)
+    app.ask()
+    sign_in_where_asked(someone.page, email)
+    someone.page.get_by_role("button", name="Allow").click()
+    assert set(app.told()) == {"code", "state", "iss"}
+    remembered = someone.page.context.request.get(f"{someone.base}{app.address()}", max_redirects=0)
+    assert remembered.headers["location"].startswith(f"{WEB}?code=")
+    someone.page.context.clear_cookies()
+    app.ask()
+    sign_in_where_asked(someone.page, email)
+    expect(someone.page.get_by_role("heading", name="Connect “Night editor”?")).to_be_visible()
+    someone.page.get_by_role("button", name="Allow").click()
+    assert set(app.told()) == {"code", "state", "iss"}
