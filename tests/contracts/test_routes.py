@@ -17,10 +17,20 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client as Browser
 
+from audit.models import AdminAuditEntry
+from credentials.models import Credential
 from credentials.scopes import CredentialScope
 from gateway.lib import clock
-from oauth_ext.models import AccessToken
-from orgs.models import Membership
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientGrant
+from orgs.models import (
+    Invitation,
+    Membership,
+    Organization,
+    ServerAccessGrant,
+    Team,
+    TeamMembership,
+    ToolAllowlist,
+)
 from orgs.services.invitations import create_invitation
 from tests.contracts.test_gates import NOT_GATED
 from tests.contracts.url_walk import api_addresses
@@ -250,6 +260,25 @@ def test_what_a_lapsed_plan_stops(world: World, method: str, path: str, row: Row
         assert answer.status_code == row.success
 
 
+def tenant_rows() -> dict[str, list[dict[str, Any]]]:
+    """Every row that a tenant has, as it is stored."""
+    models = (
+        Organization,
+        Membership,
+        Invitation,
+        Team,
+        TeamMembership,
+        ServerAccessGrant,
+        ToolAllowlist,
+        Credential,
+        Client,
+        AgentKey,
+        ServiceClientGrant,
+        AdminAuditEntry,
+    )
+    return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in models}
+
+
 OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id")
 
 
@@ -257,5 +286,7 @@ OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id")
 def test_ids_of_another_organization_lead_nowhere(world: World, method: str, path: str, row: Row) -> None:
     """The other organization's owner puts our ids under their own organization."""
     world.ids["org_id"] = str(world.cast.other_org.id)
-    answer = undone(lambda: world.send("other_owner", method, path, row.body))
+    before = tenant_rows()
+    answer = world.send("other_owner", method, path, row.body)
     assert (answer.status_code, json.loads(answer.content)["error"]) == (404, "not_found")
+    assert tenant_rows() == before

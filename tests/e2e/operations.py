@@ -18,21 +18,19 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
-from django.db import transaction  # noqa: E402
 
 from credentials.models import Credential  # noqa: E402
 from credentials.scopes import CredentialScope  # noqa: E402
 from credentials.selectors import connections, credential  # noqa: E402
 from credentials.services.connections import delete_credential, store_credential  # noqa: E402
 from gateway.catalog import registry, services  # noqa: E402
-from gateway.coordination import epochs  # noqa: E402
 from gateway.coordination import registry as coordination  # noqa: E402
-from oauth_ext.models import Client, ServiceClientGrant  # noqa: E402
+from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
-from oauth_ext.services import agent_keys, service_clients  # noqa: E402
-from orgs.models import Membership, Organization, ToolAllowlist, User  # noqa: E402
+from oauth_ext.services import agent_keys, service_clients, vendor_grants  # noqa: E402
+from orgs.models import Membership, Organization, User  # noqa: E402
 from orgs.roles import Role  # noqa: E402
-from orgs.services import members, server_access  # noqa: E402
+from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
 
 
@@ -98,13 +96,13 @@ def delete_service_client(client_id: str) -> None:
     service_clients.delete_service_client(actor=_owner(str(client.organization_id)), client=client)
 
 
-@transaction.atomic
 def grant_vendors(client_id: str, vendors: list[str]) -> None:
     """The service account may use exactly these vendors."""
     client = _client(client_id)
-    ServiceClientGrant.objects.filter(client=client).delete()
-    ServiceClientGrant.objects.bulk_create(ServiceClientGrant(client=client, vendor=vendor) for vendor in vendors)
-    epochs.bump_on_commit(epochs.subject(client.subject))
+    org_id = str(client.organization_id)
+    vendor_grants.replace_client_grants(
+        actor=_owner(org_id), organization=_organization(org_id), client=client, vendors=vendors
+    )
 
 
 def add_member(org_id: str, email: str, vendors: list[str]) -> str:
@@ -116,13 +114,11 @@ def add_member(org_id: str, email: str, vendors: list[str]) -> str:
     return str(user.pk)
 
 
-@transaction.atomic
 def allow_tools(org_id: str, vendor: str, tools: list[str]) -> None:
     """Members, and with them service accounts, may call exactly these tools of the vendor."""
-    ToolAllowlist.objects.update_or_create(
-        organization=_organization(org_id), vendor=vendor, role="member", defaults={"tools": tools}
+    tool_access.set_allowlist(
+        actor=_owner(org_id), organization=_organization(org_id), vendor=vendor, role=Role.MEMBER.value, tools=tools
     )
-    epochs.bump_on_commit(epochs.organization(org_id))
 
 
 def bump_epoch(name: str) -> None:

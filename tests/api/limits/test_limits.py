@@ -16,6 +16,7 @@ from gateway.web.gate import Gate
 from tests.api.limits.burst import let_through
 from tests.contracts.url_walk import api_addresses
 from tests.factories.api import Api
+from tests.factories.credentials import make_service_client
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -78,6 +79,38 @@ def test_another_address_or_spelling_buys_nothing(api: Api, headers: dict[str, s
     for other in ("/orgs/{org}/redeem-code/", "/orgs/{org}/REDEEM-CODE", "//orgs/{org}/redeem-code"):
         assert api.send("owner", "POST", other, {}).status_code == 404
     assert api.refused("owner", "POST", f"/orgs/{str(api.cast.org.id).upper()}/redeem-code", {}) == (404, "not_found")
+
+
+LIMITED = [
+    ("/api/orgs/{org}/redeem-code", 5),
+    ("/api/orgs/{org}/invitations", 10),
+    ("/api/orgs/{org}/credentials/acme", 10),
+    ("/api/orgs/{org}/credentials/acme/keys", 10),
+    ("/api/orgs/{org}/service-clients/{client}/agent-key", 10),
+    ("/invite/{token}", 5),
+]
+
+
+@pytest.mark.parametrize(("path", "limit"), LIMITED, ids=[path for path, _ in LIMITED])
+def test_no_limit_is_moved_by_what_a_caller_says_of_itself(api: Api, path: str, limit: int) -> None:
+    """Other addresses, other spellings of the path, another session and another key: one window. Spec: D21"""
+    client_id = make_service_client(api.cast.org).client_id
+    exact = path.format(org=api.cast.org.id, client=client_id, token="x" * 43)
+    statuses = []
+    for number in range(limit + 1):
+        for spelling in (f"{exact}/", exact.upper().replace("/API/", "/api/").replace("/INVITE/", "/Invite/")):
+            headers = {"X-Forwarded-For": f"203.0.113.{number}"}
+            api.cast.client("owner").post(spelling, "{}", content_type="application/json", headers=headers)
+        answer = api.cast.client("owner").post(
+            f"{exact}?attempt={number}",
+            "{}",
+            content_type="application/json",
+            headers={"X-Forwarded-For": f"203.0.113.{number}, 198.51.100.{number}", "X-Real-IP": f"10.0.0.{number}"},
+            REMOTE_ADDR=f"2001:db8::{number:x}",
+        )
+        statuses.append(answer.status_code)
+    assert statuses[-1] == 429, statuses
+    assert 429 not in statuses[:-1]
 
 
 def test_everything_else_shares_the_backstop(api: Api, settings: LazySettings) -> None:
