@@ -32,16 +32,18 @@ async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None
     """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111"""
     usable = [vendor for vendor in (vendors or exchange.caller.catalog.all()) if may_list(exchange, vendor)]
     answers = await asyncio.gather(*(_vendor_tools(exchange, vendor) for vendor in usable))
-    by_name: dict[str, bytes] = {}
+    by_name: dict[str, bytes | None] = {}
     unavailable: dict[str, str] = {}
-    # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does.
+    # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does,
+    # also where the role may not call that one.
     answered = sorted(zip(usable, answers, strict=True), key=lambda each: len(each[0].tool_prefix))
     for vendor, answer in answered:
         if isinstance(answer, str):
             unavailable[vendor.slug] = answer
         else:
             by_name.update(answer)
-    return ListedTools([by_name[name] for name in sorted(by_name)], unavailable)
+    names = sorted(by_name)
+    return ListedTools([encoded for name in names if (encoded := by_name[name]) is not None], unavailable)
 
 
 def may_list(exchange: Exchange, vendor: Vendor) -> bool:
@@ -65,13 +67,15 @@ async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -
         return VendorFault.TIMEOUT.value
 
 
-async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> dict[str, bytes] | str:
+async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> dict[str, bytes | None] | str:
+    """Every name that leads to this vendor, with the definition of a tool that the role may call and None of others."""
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
     index = await vendor_index(exchange, vendor, deadline=deadline)
     if isinstance(index, str):
         return index
     return {
         tool.exposed_name: index.encoded[tool.exposed_name]
-        for tool in index.tools.tools
         if may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
+        else None
+        for tool in index.tools.tools
     }

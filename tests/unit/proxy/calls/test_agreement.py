@@ -1,0 +1,250 @@
+"""Whatever vendors list and roles may call: what a caller is shown, and what it may call, agree on every route."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from audit.call_status import CallSource
+from credentials.resolve import CredentialRef
+from credentials.scopes import CredentialScope
+from gateway.catalog.registry import Catalog
+from gateway.catalog.tool_config import ToolConfig
+from gateway.catalog.vendor import Vendor
+from gateway.coordination.rules import Rule
+from gateway.coordination.store import Admission
+from orgs.grants import role_may_call_tool
+from orgs.principal import Principal, PrincipalKind
+from orgs.roles import Role
+from proxy.access import Caller, OrganizationAccess
+from proxy.calls.decide import may_call_tool
+from proxy.calls.find_tool import FoundTool, find_at_vendor, find_by_exposed_name
+from proxy.calls.list_tools import list_tools
+from proxy.exchange import Exchange
+from proxy.outcomes import VendorFault
+from proxy.protocol.tool_definitions import accept_definitions
+from proxy.timing import Timing
+from proxy.vendors import errors
+from proxy.vendors.pool import Destination, PoolKey
+from proxy.vendors.tool_index import ToolIndex, build_index
+from proxy.views import cli
+from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
+
+# One prefix begins another, so that two vendors can be meant by one name.
+VENDORS = tuple(
+    Vendor(slug=slug, name=slug.title(), url=f"https://{slug}.example/mcp", tool_prefix=prefix)
+    for slug, prefix in (("acme", "acme"), ("acme-pro", "acme_pro"), ("globex", "globex"))
+)
+ORGANIZATION = uuid.UUID(int=1)
+
+NAMES = st.sampled_from(
+    [
+        "x",
+        "pro_x",
+        "x",
+        "pro_x",
+        "acme_x",
+        "acme_pro_x",
+        "acme-x",
+        "pro-x",
+        "a.x",
+        "a_x",
+        "_x",
+        "__x",
+        "X",
+        "globex_x",
+        "x" * 70,
+        "ü",
+    ]
+) | st.text("xpro_-.", min_size=1, max_size=6)
+DEFINITIONS = st.fixed_dictionaries(
+    {"name": NAMES}, optional={"inputSchema": ANY_SCHEMA | JSON, "description": st.text(max_size=5) | JSON}
+)
+TOOL_LISTS = st.lists(DEFINITIONS | JSON, max_size=5)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> SimpleNamespace:
+    """Tools of each vendor (None: it is down), an allowlist or none for each, and which of them the caller may use."""
+    slugs = [vendor.slug for vendor in VENDORS]
+    tools = {slug: draw(st.none() | TOOL_LISTS) for slug in slugs}
+    names = sorted({each["name"] for listed in tools.values() for each in listed or () if _has_name(each)})
+    allowlists = {}
+    for slug in slugs:
+        allowed = draw(st.none() | st.frozensets(st.sampled_from(names) | NAMES if names else NAMES, max_size=6))
+        if allowed is not None:
+            allowlists[slug, draw(st.sampled_from(Role)).value] = allowed
+    return SimpleNamespace(
+        tools=tools,
+        allowlists=allowlists,
+        role=draw(st.sampled_from(Role)),
+        connected=draw(st.sets(st.sampled_from(slugs))),
+        scopes=draw(st.just({"mcp:all"}) | st.sets(st.sampled_from([f"mcp:{slug}" for slug in slugs]), min_size=1)),
+        asked=draw(st.lists(NAMES, max_size=4)),
+    )
+
+
+def _has_name(each: Any) -> bool:
+    return isinstance(each, dict) and isinstance(each.get("name"), str)
+
+
+class Directory:
+    """Indexes as the real one builds them, of vendors that are asked nothing."""
+
+    def __init__(self, tools: dict[str, Any]) -> None:
+        self.indexes = {
+            vendor.slug: build_index(vendor, accept_definitions(tools[vendor.slug]).definitions, ToolConfig(), 0.0)
+            for vendor in VENDORS
+            if tools[vendor.slug] is not None
+        }
+
+    async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
+        if vendor.slug not in self.indexes:
+            raise errors.unavailable()
+        return self.indexes[vendor.slug]
+
+    fresh_index = index
+
+
+class Store:
+    """There is room in every window, and nothing has changed."""
+
+    async def admit(self, rule: Rule, subject: str, names: Any) -> Admission:
+        return Admission(rule, True, 1, 0, None)
+
+
+class Snapshots:
+    """The caller is who it was."""
+
+    async def confirmed(self, bearer: str, caller: Caller, current: object) -> Caller:
+        return caller
+
+
+def exchange_of(case: SimpleNamespace) -> Exchange:
+    """A caller in the situation."""
+    credentials, destinations = {}, {}
+    for number, vendor in enumerate(VENDORS):
+        if vendor.slug in case.connected:
+            scope = CredentialScope.ORGANIZATION
+            ref = CredentialRef(uuid.UUID(int=number), vendor.slug, scope, None, None, "", 1, b"sealed", 1)
+            key = PoolKey(ORGANIZATION, vendor.slug, ref.id, b"digest")
+            credentials[vendor.slug] = (ref,)
+            destinations[ref.id] = (vendor, Destination(key, lambda: ("", {})))
+    principal = Principal(
+        PrincipalKind.PERSON,
+        "someone",
+        "Someone",
+        ORGANIZATION,
+        case.role,
+        (),
+        None,
+        frozenset(case.scopes),
+        uuid.UUID(int=2),
+        "client",
+        "Client",
+    )
+    organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
+    caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, (), None)
+    runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), snapshots=Snapshots())
+    client = SimpleNamespace(client_left=False)
+    return Exchange(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
+
+
+async def callable_at(exchange: Exchange, vendor: Vendor | None, name: str, *, by_command: bool) -> FoundTool | None:
+    """The tool that a call by this name would run, if it is allowed to."""
+    if vendor is None:
+        found = await find_by_exposed_name(exchange, name, deadline=1e9)
+    else:
+        found = await find_at_vendor(exchange, vendor, name, cli=by_command, deadline=1e9)
+    if not isinstance(found, FoundTool):
+        return None
+    return None if may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name) else found
+
+
+def names_of(encoded: Any) -> list[str]:
+    return [json.loads(each)["name"] for each in encoded]
+
+
+def spellings(case: SimpleNamespace, exchange: Exchange) -> set[str]:
+    """Every name that somebody might try."""
+    tried = set(case.asked)
+    for vendor in VENDORS:
+        index = exchange.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
+        for tool in index.tools.tools if index else ():
+            tried |= {tool.vendor_name, tool.exposed_name, tool.command, f"{vendor.tool_prefix}__{tool.vendor_name}"}
+    return tried
+
+
+async def check_unified(case: SimpleNamespace, exchange: Exchange) -> None:
+    listed = await list_tools(exchange)
+    names = names_of(listed.encoded)
+    assert names == sorted(set(names))
+    definitions = {name: json.loads(each) for name, each in zip(names, listed.encoded, strict=True)}
+    for name in names:
+        found = await callable_at(exchange, None, name, by_command=False)
+        assert found is not None, f"{name} is shown and may not be called"
+        index = exchange.runtime.directory.indexes[found.vendor.slug]  # type: ignore[attr-defined]
+        assert json.loads(index.encoded[name]) == definitions[name], "what is shown is what is called"
+    for name in spellings(case, exchange):
+        found = await callable_at(exchange, None, name, by_command=False)
+        if found is not None:
+            assert name in definitions or name != found.tool.exposed_name, f"{name} may be called and is not shown"
+            # acme__pro_x still says which vendor is meant where acme_pro_x is another one's.
+            assert found.tool.exposed_name in names_of((await list_tools(exchange, [found.vendor])).encoded)
+    for slug, reason in listed.unavailable.items():
+        assert case.tools[slug] is None
+        assert reason == VendorFault.UNAVAILABLE.value
+
+
+async def check_vendor(case: SimpleNamespace, exchange: Exchange, vendor: Vendor) -> None:
+    usable = vendor.slug in case.connected and bool({"mcp:all", f"mcp:{vendor.slug}"} & set(case.scopes))
+    index = exchange.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
+    listed = set(names_of((await list_tools(exchange, [vendor])).encoded))
+    if not usable or index is None:
+        assert listed == set()
+        for name in spellings(case, exchange):
+            assert await callable_at(exchange, vendor, name, by_command=True) is None
+        return
+    marked = {name for name in index.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)}
+    assert listed == {tool.exposed_name for tool in index.tools.tools if tool.vendor_name in marked}
+    route = cli._route("GET", vendor.slug)
+    commands = [each["command"] for each in (await cli._schema(exchange, route, vendor))["commands"]]
+    assert len(commands) == len(set(commands)) == len(marked)
+    reached = set()
+    for command in commands:
+        found = await callable_at(exchange, vendor, command, by_command=True)
+        assert found is not None, f"{command} is shown and may not be called"
+        reached.add(found.tool.vendor_name)
+    assert reached == marked
+    for name in spellings(case, exchange):
+        for by_command in (True, False):
+            found = await callable_at(exchange, vendor, name, by_command=by_command)
+            assert found is None or found.tool.vendor_name in marked
+
+
+SHADOWED = SimpleNamespace(
+    tools={"acme": [{"name": "pro_x"}], "acme-pro": [{"name": "x"}], "globex": []},
+    allowlists={("acme-pro", "member"): frozenset()},
+    role=Role.MEMBER,
+    connected={"acme", "acme-pro"},
+    scopes={"mcp:all"},
+    asked=[],
+)
+
+
+@example(case=SHADOWED)  # two vendors with one name for a tool, and the one it belongs to is refused
+@given(case=situations())
+def test_what_is_shown_may_be_called_and_nothing_else(case: SimpleNamespace) -> None:
+    async def check() -> None:
+        exchange = exchange_of(case)
+        await check_unified(case, exchange)
+        for vendor in VENDORS:
+            await check_vendor(case, exchange, vendor)
+
+    asyncio.run(check())
