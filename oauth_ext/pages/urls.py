@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from gateway.web.rate import backstopped
 from oauth_ext.pages.apps import AppsPage
 from oauth_ext.pages.consent import ConsentPage
 from oauth_ext.pages.device import DevicePage
@@ -11,8 +12,8 @@ from oauth_ext.pages.service_accounts import AgentKeyPage, DeleteServiceAccountP
 
 app_name = "oauth_pages"
 urlpatterns = [
-    path("device", DevicePage.as_view(), name="device"),
-    path("oauth/authorize/consent", ConsentPage.as_view(), name="consent"),
+    path("device", backstopped(DevicePage.as_view()), name="device"),
+    path("oauth/authorize/consent", backstopped(ConsentPage.as_view()), name="consent"),
     path("orgs/<uuid:org_id>/apps", AppsPage.as_view(), name="apps"),
     path("orgs/<uuid:org_id>/service-accounts", ServiceAccountsPage.as_view(), name="service-accounts"),
     path("orgs/<uuid:org_id>/service-accounts/<str:client_id>/agent-key", AgentKeyPage.as_view(), name="agent-key"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
@@ -40,6 +41,8 @@ def documented_client(*, client_id: str, address: str) -> Client:
     A document that cannot be fetched again does not lock its client out: what it said last holds for another week.
     Raises: DocumentUnusable.   Spec: D117 · protocol.md B.10
     """
+    if client_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # we would ask ourselves
+        raise DocumentUnusable
     known = Client.objects.filter(client_id=client_id).first()
     if known is not None and known.registration_source != Client.RegistrationSource.CIMD:
         raise DocumentUnusable

@@ -36,7 +36,13 @@ class IdentityBackend(OIDCAuthenticationBackend):
         self.UserModel = User
 
     def authenticate(self, request: HttpRequest | None, **kwargs: Any) -> User | None:
-        """The person who signed in, or None with the reason in the log (never the code or a token)."""
+        """The person who signed in, or None with the reason in the log (never the code or a token).
+
+        Only for the callback, which knows the nonce of its browser: whoever fills in another form with a code in the
+        address does not make us ask the provider about it.
+        """
+        if not kwargs.get("nonce"):
+            return None
         try:
             known = provider.current()
             self.OIDC_OP_TOKEN_ENDPOINT = known.token_endpoint

@@ -33,6 +33,14 @@ class AuthenticateView(OIDCAuthenticationRequestView):
 class CallbackView(OIDCAuthenticationCallbackView):
     """GET /oidc/callback/ ends the flow."""
 
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Sign the person in. An error that no sign-in of this browser led to signs nobody out: pages may link here."""
+        begun = request.session.get("oidc_states", {})
+        if "error" in request.GET and request.GET.get("state") not in begun:
+            return self.login_failure()
+        response: HttpResponse = super().get(request)
+        return response
+
     def login_failure(self) -> HttpResponseRedirect:
         """One page for every failure: why is in the log, not in the address."""
         denied = self.request.GET.get("error") == "access_denied"

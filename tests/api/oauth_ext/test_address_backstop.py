@@ -101,6 +101,13 @@ def test_somebody_signed_in_is_counted_as_themselves(cast: Cast) -> None:
     assert owner.authorize().status_code == 302
 
 
+@pytest.mark.parametrize("path", ["/device", "/oauth/authorize/consent?request=x"])
+def test_the_pages_of_somebody_signed_in_are_counted_too(cast: Cast, path: str) -> None:
+    browser = cast.client("member")
+    assert 429 not in {browser.get(path).status_code, browser.post(path).status_code}
+    assert (browser.get(path).status_code, cast.client("owner").get(path).status_code != 429) == (429, True)
+
+
 def test_documents_and_endpoints_with_limits_of_their_own_are_no_part_of_it(cast: Cast, settings: Settings) -> None:
     for _ in range(3):
         MACHINES["token"]()

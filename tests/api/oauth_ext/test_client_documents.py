@@ -205,6 +205,13 @@ def test_a_full_table_takes_no_more(db: None, server: DocumentServer, settings: 
         documented_client(client_id=serve(server, "/2.json"), address="192.0.2.1")
 
 
+def test_we_do_not_ask_ourselves(db: None, server: DocumentServer, settings: Settings) -> None:
+    settings.BASE_URL = server.url("")
+    with pytest.raises(DocumentUnusable):
+        documented_client(client_id=serve(server), address="192.0.2.1")
+    assert server.asked == []
+
+
 def expire(client: Client, *, ago: timedelta = timedelta(seconds=1)) -> None:
     """Its document's time is over for so long."""
     Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - ago)

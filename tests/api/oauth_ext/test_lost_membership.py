@@ -7,9 +7,12 @@ from datetime import timedelta
 import pytest
 
 from gateway.lib import clock
-from oauth_ext.models import Grant, RememberedConsent
+from oauth_ext.models import Decision, DeviceGrant, Grant, RememberedConsent
+from oauth_ext.services.devices import decide_device, waiting_device
 from orgs.models import Membership
 from orgs.services.members import remove_member
+from tests.api.oauth_ext.conftest import Service
+from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import Flow, answer_of, make_flow
 from tests.factories.cast import Cast
 
@@ -52,3 +55,15 @@ def test_a_consent_of_an_earlier_membership_is_none(cast: Cast, flow: Flow) -> N
     remember(flow)
     Membership.objects.filter(user=cast.user("member")).update(joined_at=clock.now() + timedelta(seconds=1))
     flow.ask()
+
+
+def test_whoever_was_removed_meanwhile_decides_about_no_device(cast: Cast, service: Service) -> None:
+    device = start_device(service)
+    member = cast.user("member")
+    shown = waiting_device(actor=member, typed=device.user_code, address="192.0.2.1")
+    leave(cast)
+    for decision in Decision:
+        assert not decide_device(actor=member, device=shown, decision=decision)
+    assert device.row.decision == ""
+    assert decide_device(actor=cast.user("admin"), device=shown, decision=Decision.APPROVED)
+    assert DeviceGrant.objects.get().decided_by == cast.user("admin")

@@ -136,6 +136,24 @@ def test_a_provider_that_is_away_is_said_without_a_loop(db: None, settings: Any)
     assert Browser().get(answer["Location"]).status_code == 200
 
 
+def test_a_link_to_the_callback_signs_nobody_out(cast: Cast) -> None:
+    browser = cast.client("member")
+    for query in ({"error": "access_denied"}, {"error": "x", "state": "forged"}):
+        assert browser.get("/oidc/callback/", query)["Location"].startswith("/signin?failed=")
+        assert browser.get("/profile").status_code == 200
+
+
+def test_another_form_makes_us_ask_the_provider_nothing(
+    db: None, idp: DemoIdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(requests, "post", lambda url, **more: asked.append(url))
+    form = {"username": "ana@example.com", "password": "x"}
+    answer = Browser().post("/admin/login/?code=stolen&state=x", form)
+    assert answer.status_code == 200
+    assert asked == []
+
+
 AUTHORIZE = "/oauth/authorize?client_id=mcpc_x&state=a%26b"
 
 
