@@ -138,7 +138,10 @@ async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:
     deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
     if asked.vendor is None:
         return await find_by_exposed_name(exchange, asked.name, deadline=deadline)
-    return await find_at_vendor(exchange, asked.vendor, asked.name, cli=asked.cli, deadline=deadline)
+    vendor = exchange.caller.catalog.get(asked.vendor.slug)  # as it is now, after admission
+    if vendor is None:
+        return Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", asked.vendor.slug)
+    return await find_at_vendor(exchange, vendor, asked.name, cli=asked.cli, deadline=deadline)
 
 
 async def _send(exchange: Exchange, arguments: Mapping[str, Any], asked: AskedCall, found: FoundTool) -> Answer:

@@ -196,7 +196,12 @@ def error_text(raw_result: bytes) -> str:
     except BadVendorReply:
         return NO_ERROR_TEXT
     text = "\n".join(filter(None, map(_text_of, result.content or ())))
-    return text.encode()[:MAX_ERROR_TEXT_BYTES].decode("utf-8", "ignore") or NO_ERROR_TEXT
+    return cut_text(text) or NO_ERROR_TEXT
+
+
+def cut_text(text: str) -> str:
+    """Return at most 4 KiB of a vendor's words. Spec: D100"""
+    return text.encode("utf-8", "replace")[:MAX_ERROR_TEXT_BYTES].decode("utf-8", "ignore")
 
 
 def cli_content(raw_result: bytes) -> list[dict[str, str]]:

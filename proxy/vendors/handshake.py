@@ -15,7 +15,7 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
-FED_BYTES = 64 * 1024
+FED_BYTES = 16 * 1024  # at once: of lines as short as they can be, a few milliseconds
 
 
 def base_headers() -> dict[str, str]:

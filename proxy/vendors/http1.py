@@ -24,6 +24,8 @@ from proxy.vendors.errors import Sign
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes without any body among them: endless headers, trailers, chunk extensions and interim answers all end here.
 MAX_IDLE_TALK_BYTES = 64 * 1024
+# Beside the body in all: the frames of ten megabytes in chunks of forty bytes. Chunks of one byte end here.
+MAX_FRAMING_BYTES = 2 * 1024 * 1024
 DRAIN_S = 1.0
 
 
@@ -52,7 +54,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         *("owner", "idle_since_s", "idle_at_most_s", "_loop", "_limits", "_transport", "_parser", "_answer"),
         *("_deadline", "_quiet_until", "_timer", "_is_usable", "_keeps_alive", "_to_eof", "_gunzip"),
-        *("_head_bytes", "_idle_talk_bytes", "_is_interim", "_is_draining"),
+        *("_head_bytes", "_idle_talk_bytes", "_received_bytes", "_is_interim", "_is_draining"),
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
@@ -71,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        self._head_bytes = self._idle_talk_bytes = 0
+        self._head_bytes = self._idle_talk_bytes = self._received_bytes = 0
         self._is_interim = self._to_eof = self._keeps_alive = False
         self._gunzip: Gunzip | None = None
 
@@ -146,13 +148,15 @@ class Connection(asyncio.Protocol):
             self.abort()  # nobody asked: it must not become the next one's answer
             return
         self._idle_talk_bytes += len(data)
+        self._received_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:  # all its errors; callbacks raise none
             self._keeps_alive = False
             if not answer.is_complete:
                 self._fail(errors.bad_response("it broke off or is not HTTP"))
-        if self._idle_talk_bytes > MAX_IDLE_TALK_BYTES and not answer.is_complete:
+        is_talk = self._idle_talk_bytes > MAX_IDLE_TALK_BYTES or self._received_bytes - answer.size > MAX_FRAMING_BYTES
+        if is_talk and not answer.is_complete:
             self._fail(errors.bad_response("it is too large"))
         if answer.has_head and not answer.is_complete and not answer.is_event_stream and not self._is_draining:
             # An event stream may be silent while a tool works; anything else that has begun has no reason to be.

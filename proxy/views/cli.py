@@ -117,7 +117,7 @@ def _worded(route: Route, outcome: Outcome) -> HttpResponse:
         raise Refusal(502, outcome.fault.value, text, headers)
     if isinstance(outcome, Broken):
         raise answers.internal_error()
-    raise Refusal(502, "vendor_error", f"The vendor answered with an error: {outcome.message}")
+    raise Refusal(502, "vendor_error", f"The vendor answered with an error: {replies.cut_text(outcome.message)}")
 
 
 def _forbidden(route: Route, denied: Denied) -> Refusal:
