@@ -1,4 +1,4 @@
-"""Subscriptions for support staff; set_subscription changes them, and writes it down."""
+"""Subscriptions for support staff. An organization has a row once somebody set one; staff set it there."""
 
 from __future__ import annotations
 

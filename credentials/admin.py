@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from credentials.models import Credential
+from credentials.models import Credential, OrganizationDataKey
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 
@@ -49,3 +49,19 @@ class CredentialAdmin(ReadOnlyAdmin):
         """All rows, the sealed column left in the database."""
         rows: QuerySet[Credential] = super().get_queryset(request)
         return rows.defer("sealed")
+
+
+@admin.register(OrganizationDataKey)
+class OrganizationDataKeyAdmin(ReadOnlyAdmin):
+    """Which master key wraps an organization's data keys; what is wrapped stays in the database."""
+
+    fields = ("organization", "version", "key_id", "created_at")
+    list_display = ("organization", "version", "key_id", "created_at")
+    list_filter = ("key_id",)
+    list_select_related = ("organization",)
+    search_fields = ("organization__name", "=organization__id", "key_id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OrganizationDataKey]:
+        """All rows, the wrapped column left in the database."""
+        rows: QuerySet[OrganizationDataKey] = super().get_queryset(request)
+        return rows.defer("wrapped_key")

@@ -11,7 +11,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from gateway.lib.errors import NotFound
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from gateway.web.acting_admin import ActingAdmin, staff_actor
 from oauth_ext.models import (
@@ -22,6 +21,8 @@ from oauth_ext.models import (
     Grant,
     IDToken,
     RefreshToken,
+    RememberedConsent,
+    ServiceClientGrant,
     SigningKey,
     TokenFamily,
 )
@@ -29,6 +30,8 @@ from oauth_ext.services.agent_keys import revoke_agent_key
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
 from oauth_ext.services.token_families import revoke_family_as_staff
+
+ENDED = "ended. Their tokens no longer work."
 
 for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
     admin.site.unregister(model)
@@ -60,18 +63,16 @@ class ClientAdmin(ActingAdmin):
 
     @admin.action(description="Delete the client and end all its tokens", permissions=["staff_delete"])
     def delete_clients(self, request: HttpRequest, chosen: QuerySet[Client]) -> None:
-        """One after the other, each with its rows in the logs."""
-        done = gone = 0
-        for client in chosen:
-            try:
-                if client.is_service_client:
-                    delete_service_client(actor=staff_actor(request), client=client)
-                else:
-                    delete_registered_client(actor=staff_actor(request), client_pk=client.pk)
-                done += 1
-            except NotFound:
-                gone += 1
-        self.say(request, done, gone, "ended. Their tokens no longer work.")
+        """Each with its rows in the logs."""
+        actor = staff_actor(request)
+
+        def delete(client: Client) -> None:
+            if client.is_service_client:
+                delete_service_client(actor=actor, client=client)
+            else:
+                delete_registered_client(actor=actor, client_pk=client.pk)
+
+        self.act(request, chosen, delete, ENDED)
 
 
 @admin.register(TokenFamily)
@@ -98,15 +99,9 @@ class TokenFamilyAdmin(ActingAdmin):
 
     @admin.action(description="Revoke: end all tokens of the family", permissions=["staff_delete"])
     def revoke_families(self, request: HttpRequest, chosen: QuerySet[TokenFamily]) -> None:
-        """One after the other, each with its row in the organization's log."""
-        done = gone = 0
-        for family_id in chosen.values_list("pk", flat=True):
-            try:
-                revoke_family_as_staff(actor=staff_actor(request), family_id=family_id)
-                done += 1
-            except NotFound:
-                gone += 1
-        self.say(request, done, gone, "ended. Their tokens no longer work.")
+        """Each with its row in the organization's log."""
+        actor = staff_actor(request)
+        self.act(request, chosen, lambda family: revoke_family_as_staff(actor=actor, family_id=family.pk), ENDED)
 
 
 @admin.register(Grant)
@@ -156,15 +151,10 @@ class AgentKeyAdmin(ActingAdmin):
 
     @admin.action(description="Revoke the agent key; the service account stays", permissions=["staff_delete"])
     def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
-        """One after the other, each with its row in the organization's log."""
-        done = gone = 0
-        for key in chosen.select_related("client"):
-            try:
-                revoke_agent_key(actor=staff_actor(request), client=key.client)
-                done += 1
-            except NotFound:
-                gone += 1
-        self.say(request, done, gone, "revoked. They no longer work.")
+        """Each with its row in the organization's log."""
+        actor = staff_actor(request)
+        rows = chosen.select_related("client")
+        self.act(request, rows, lambda key: revoke_agent_key(actor=actor, client=key.client), "revoked.")
 
 
 @admin.register(AccessToken)
@@ -194,3 +184,24 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     fields = ("kid", "public_jwk", "key_id", "created_at", "signs_from", "retires_at")
     list_display = ("kid", "key_id", "created_at", "signs_from", "retires_at")
     search_fields = ("kid",)
+
+
+@admin.register(ServiceClientGrant)
+class ServiceClientGrantAdmin(ReadOnlyAdmin):
+    """Vendors that a service client is restricted to."""
+
+    fields = ("client", "vendor", "granted_by", "granted_at")
+    list_display = ("vendor", "client", "granted_by", "granted_at")
+    list_filter = ("vendor",)
+    list_select_related = ("client", "granted_by")
+    search_fields = ("vendor", "client__client_id", "client__name", "client__organization__name")
+
+
+@admin.register(RememberedConsent)
+class RememberedConsentAdmin(ReadOnlyAdmin):
+    """What people need not be asked again for a while."""
+
+    fields = ("user", "client", "organization", "scope", "redirect_host", "granted_at", "expires_at")
+    list_display = ("user", "client", "organization", "redirect_host", "granted_at", "expires_at")
+    list_select_related = ("user", "client", "organization")
+    search_fields = ("user__email", "client__client_id", "client__name", "organization__name")

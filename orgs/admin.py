@@ -1,10 +1,23 @@
-"""People and organizations for support staff. No token of an invitation is shown, sealed or not."""
+"""People and organizations for support staff. No token of an invitation is shown, sealed or not.
+
+Staff look, and end what should not be; the organization's log names who did.
+"""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from billing.models import Subscription
+from billing.services import set_subscription
+from billing.states import SubscriptionStatus
 from gateway.lib.read_only_admin import ReadOnlyAdmin
+from gateway.web.acting_admin import ActingAdmin, staff_actor
 from orgs.models import (
     Identity,
     Invitation,
@@ -18,15 +31,54 @@ from orgs.models import (
     ToolLook,
     User,
 )
+from orgs.services.invitations import revoke_invitation
+from orgs.services.members import remove_member
+from orgs.services.server_access import revoke_member, revoke_team
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class GroupAdmin(ReadOnlyAdmin):
+    """What staff may do; operators change it on the command line."""
+
+    fields = ("name", "permissions")
+    list_display = ("name",)
+    search_fields = ("name",)
 
 
 @admin.register(Organization)
-class OrganizationAdmin(ReadOnlyAdmin):
-    """Customers."""
+class OrganizationAdmin(ActingAdmin):
+    """Customers. Their subscriptions are set here only where operators bill by hand: a provider is not overruled."""
 
+    actions = ("set_active", "set_canceled")
     fields = ("id", "name", "default_server_access", "created_at")
     list_display = ("name", "id", "default_server_access", "created_at")
     search_fields = ("name", "=id", "memberships__user__email")
+
+    def has_billing_permission(self, request: HttpRequest) -> bool:
+        """What the actions ask for."""
+        return settings.BILLING_MODE == "manual" and bool(request.user.has_perm("billing.change_subscription"))
+
+    @admin.action(description="Set the subscription to active", permissions=["billing"])
+    def set_active(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
+        """From the next request on."""
+        self._set(request, chosen, SubscriptionStatus.ACTIVE)
+
+    @admin.action(description="Set the subscription to canceled", permissions=["billing"])
+    def set_canceled(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
+        """Nothing is deleted."""
+        self._set(request, chosen, SubscriptionStatus.CANCELED)
+
+    def _set(self, request: HttpRequest, chosen: QuerySet[Organization], status: SubscriptionStatus) -> None:
+        actor = staff_actor(request)
+
+        def change(organization: Organization) -> None:
+            row = Subscription.objects.filter(organization=organization).first()
+            exception = row.service_clients if row else None  # a customer's exception outlives a change of state
+            set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)
+
+        self.act(request, chosen, change, f"set to {status.value}.")
 
 
 @admin.register(User)
@@ -60,20 +112,32 @@ class IdentityAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(ReadOnlyAdmin):
+class MembershipAdmin(ActingAdmin):
     """Who belongs where."""
 
+    actions = ("remove_members",)
     fields = ("organization", "user", "role", "joined_at")
     list_display = ("user", "organization", "role", "joined_at")
     list_filter = ("role",)
     list_select_related = ("user", "organization")
     search_fields = ("user__email", "organization__name")
 
+    @admin.action(description="Remove from the organization, with tokens and grants", permissions=["staff_delete"])
+    def remove_members(self, request: HttpRequest, chosen: QuerySet[Membership]) -> None:
+        """Each with its row in the organization's log; the last owner stays."""
+        actor = staff_actor(request)
+
+        def remove(row: Membership) -> None:
+            remove_member(actor=actor, organization=row.organization, user_id=row.user_id)
+
+        self.act(request, chosen.select_related("organization", "user"), remove, "removed.")
+
 
 @admin.register(Invitation)
-class InvitationAdmin(ReadOnlyAdmin):
+class InvitationAdmin(ActingAdmin):
     """Links, without what opens them."""
 
+    actions = ("revoke_invitations",)
     fields = (
         "id",
         "organization",
@@ -88,6 +152,16 @@ class InvitationAdmin(ReadOnlyAdmin):
     list_display = ("id", "organization", "email", "use_count", "max_uses", "expires_at", "revoked_at")
     list_select_related = ("organization",)
     search_fields = ("=id", "email", "organization__name")
+
+    @admin.action(description="Revoke the link", permissions=["staff_delete"])
+    def revoke_invitations(self, request: HttpRequest, chosen: QuerySet[Invitation]) -> None:
+        """Each with its row in the organization's log; who joined stays."""
+        actor = staff_actor(request)
+
+        def revoke(row: Invitation) -> None:
+            revoke_invitation(actor=actor, organization=row.organization, invitation_id=row.pk)
+
+        self.act(request, chosen.select_related("organization"), revoke, "revoked.")
 
 
 @admin.register(Team)
@@ -111,14 +185,29 @@ class TeamMembershipAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ServerAccessGrant)
-class ServerAccessGrantAdmin(ReadOnlyAdmin):
+class ServerAccessGrantAdmin(ActingAdmin):
     """Vendor grants."""
 
+    actions = ("revoke_grants",)
     fields = ("organization", "membership", "team", "vendor", "granted_by", "granted_at")
     list_display = ("vendor", "organization", "membership", "team", "granted_at")
     list_filter = ("vendor",)
     list_select_related = ("organization", "membership", "team")
     search_fields = ("vendor", "organization__name", "membership__user__email", "team__name")
+
+    @admin.action(description="Revoke the grant", permissions=["staff_delete"])
+    def revoke_grants(self, request: HttpRequest, chosen: QuerySet[ServerAccessGrant]) -> None:
+        """Each with its row in the organization's log."""
+        actor = staff_actor(request)
+
+        def revoke(row: ServerAccessGrant) -> None:
+            of: dict[str, Any] = {"actor": actor, "organization": row.organization, "vendor": row.vendor}
+            if row.membership is not None:
+                revoke_member(user_id=row.membership.user_id, **of)
+            elif row.team_id is not None:
+                revoke_team(team_id=row.team_id, **of)
+
+        self.act(request, chosen.select_related("organization", "membership", "team"), revoke, "revoked.")
 
 
 @admin.register(ToolAllowlist)

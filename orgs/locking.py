@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from audit.actor import Actor
 from gateway.lib.errors import Forbidden, NotFound
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
@@ -22,14 +23,16 @@ def lock_organization(organization: Organization | UUID) -> Organization:
     return locked
 
 
-def lock_for_change(organization: Organization | UUID, *, actor: User, role: Role) -> Organization:
+def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, role: Role) -> Organization:
     """The organization under its lock, in which `actor` is `role` or more at this moment.
 
     The gate looked before, perhaps seconds ago: whoever was demoted or removed meanwhile changes nothing any more.
+    An `Actor` is no member but an operator or support staff, whom the command line or the admin let in.
     Raises: NotFound, Forbidden.
     """
     locked = lock_organization(organization)
-    current_membership(locked, actor, role=role)
+    if isinstance(actor, User):
+        current_membership(locked, actor, role=role)
     return locked
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from audit.actor import Actor
+from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from orgs.models import User
+
+Row = TypeVar("Row")
 
 
 class ActingAdmin(ReadOnlyAdmin):
@@ -26,8 +30,17 @@ class ActingAdmin(ReadOnlyAdmin):
         options = self.opts
         return bool(request.user.has_perm(f"{options.app_label}.delete_{options.model_name}"))
 
-    def say(self, request: HttpRequest, done: int, gone: int, what: str) -> None:
-        """What became of the chosen rows."""
+    def act(self, request: HttpRequest, chosen: Iterable[Row], service: Callable[[Row], object], what: str) -> None:
+        """Ask the service for one row after the other, each a transaction of its own, and say what became of them."""
+        done = gone = 0
+        for row in chosen:
+            try:
+                service(row)
+                done += 1
+            except NotFound:
+                gone += 1
+            except DomainError as refusal:
+                messages.error(request, f"{row}: {refusal.message}")
         if done:
             messages.success(request, f"{done} {what}")
         if gone:

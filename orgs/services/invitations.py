@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
+from audit.actor import Actor
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
@@ -66,7 +67,7 @@ def create_invitation(
 
 
 @transaction.atomic
-def revoke_invitation(*, actor: User, organization: Organization, invitation_id: UUID) -> None:
+def revoke_invitation(*, actor: User | Actor, organization: Organization, invitation_id: UUID) -> None:
     """The link is dead; members it made stay.
 
     Raises: NotFound, also when it was revoked before; Forbidden.   Spec: §4.4 · D9, D51
@@ -153,7 +154,7 @@ def _checked(email: str, max_uses: int, days: int) -> str:
     return bound_to
 
 
-def _record(event: EventType, actor: User, invitation: Invitation, **facts: object) -> None:
+def _record(event: EventType, actor: User | Actor, invitation: Invitation, **facts: object) -> None:
     record_admin(
         event,
         org_id=invitation.organization_id,

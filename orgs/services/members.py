@@ -52,16 +52,18 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
 
 
 @transaction.atomic
-def remove_member(*, actor: User, organization: Organization, user_id: UUID) -> None:
+def remove_member(*, actor: User | Actor, organization: Organization, user_id: UUID) -> None:
     """The person is out, with their grants, teams and everything that was given out in the membership's name.
 
+    Support staff, an `Actor`, may remove anybody but the last owner.
     Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45
     """
-    lock_organization(organization)
-    own = current_membership(organization, actor, role=Role.ADMIN)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
     row = _member(organization, user_id)
-    if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
-        raise Forbidden("Only an owner removes admins and owners.")
+    if isinstance(actor, User):
+        own = current_membership(organization, actor, role=Role.ADMIN)
+        if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
+            raise Forbidden("Only an owner removes admins and owners.")
     if is_last_owner(row):
         raise LastOwner
     events.member_removed.send(sender=Membership, organization_id=organization.id, user_id=row.user_id)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from audit.actor import Target
+from audit.actor import Actor, Target
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.catalog import registry
@@ -37,7 +37,7 @@ def grant_member(*, actor: User, organization: Organization, user_id: UUID, vend
 
 
 @transaction.atomic
-def revoke_member(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> None:
+def revoke_member(*, actor: User | Actor, organization: Organization, user_id: UUID, vendor: str) -> None:
     """The member has no grant of their own for the vendor, whether or not they had one.
 
     Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D9
@@ -97,7 +97,7 @@ def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor
 
 
 @transaction.atomic
-def revoke_team(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> None:
+def revoke_team(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
     """The team has no grant for the vendor, whether or not it had one.
 
     Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D9
@@ -163,5 +163,5 @@ def _group(team: Team) -> Target:
     return Target(id=str(team.pk), label=team.name)
 
 
-def _record(event: EventType, actor: User, organization: Organization, target: Target, **facts: object) -> None:
+def _record(event: EventType, actor: User | Actor, organization: Organization, target: Target, **facts: object) -> None:
     record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=target, metadata=facts)

@@ -1,0 +1,157 @@
+"""What support staff end in organizations that are not theirs: by the services, with a row that names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import Permission
+from django.test import Client as Browser
+from django.urls import reverse
+
+from audit.models import AdminAuditEntry
+from billing import entitlements
+from billing.models import Subscription
+from orgs.models import Invitation, Membership, Organization, ServerAccessGrant, Team, User
+from orgs.services.invitations import create_invitation
+from tests.factories.cast import Cast, make_person
+from tests.factories.catalog import load_vendors
+
+BACKEND = "orgs.signin.backend.IdentityBackend"
+
+
+@pytest.fixture
+def person(cast: Cast) -> User:
+    """A superuser of the admin, member of nothing."""
+    found = make_person("support")
+    found.is_staff = found.is_superuser = True
+    found.save()
+    return found
+
+
+@pytest.fixture
+def staff(person: User) -> Browser:
+    browser = Browser()
+    browser.force_login(person, backend=BACKEND)
+    return browser
+
+
+def act(browser: Browser, model: type, action: str, *rows: Any) -> Any:
+    options = model._meta  # type: ignore[attr-defined]
+    address = reverse(f"admin:{options.app_label}_{options.model_name}_changelist")
+    form = {"action": action, "_selected_action": [str(row.pk) for row in rows]}
+    return browser.post(address, form, follow=True)
+
+
+def said(page: Any) -> list[str]:
+    return [str(message) for message in page.context["messages"]]
+
+
+def entry(cast: Cast, event: str) -> AdminAuditEntry:
+    """The only row of this kind, in the organization's own log, under the staff member's name."""
+    row = AdminAuditEntry.objects.get(event_type=event)
+    assert row.org_id == cast.org.id
+    assert row.actor_label == "Support (support staff)"
+    assert row.actor_id == str(User.objects.get(display_name="Support").id)
+    return row
+
+
+def test_a_member_is_removed(cast: Cast, staff: Browser) -> None:
+    row = Membership.objects.get(user=cast.user("member"))
+    assert said(act(staff, Membership, "remove_members", row)) == ["1 removed."]
+    assert not Membership.objects.filter(user=cast.user("member")).exists()
+    assert entry(cast, "member.removed").target_id == str(cast.user("member").id)
+
+
+def test_the_last_owner_stays(cast: Cast, staff: Browser) -> None:
+    owner, admin = (Membership.objects.get(user=cast.user(who)) for who in ("owner", "admin"))
+    messages = said(act(staff, Membership, "remove_members", owner, admin))
+    assert "1 removed." in messages
+    assert any("An organization needs an owner." in message for message in messages)
+    assert Membership.objects.filter(pk=owner.pk).exists()
+    assert entry(cast, "member.removed").target_id == str(cast.user("admin").id)
+
+
+def test_an_invitation_is_revoked_once(cast: Cast, staff: Browser) -> None:
+    row = create_invitation(actor=cast.user("owner"), organization=cast.org)
+    kept = create_invitation(actor=cast.user("other_owner"), organization=cast.other_org)
+    assert said(act(staff, Invitation, "revoke_invitations", row)) == ["1 revoked."]
+    assert said(act(staff, Invitation, "revoke_invitations", row)) == ["1 had ended already."]
+    row.refresh_from_db()
+    kept.refresh_from_db()
+    assert row.revoked_at is not None
+    assert kept.revoked_at is None
+    assert entry(cast, "invitation.revoked").target_id == str(row.pk)
+
+
+def test_grants_of_members_and_teams_are_revoked(cast: Cast, staff: Browser) -> None:
+    load_vendors("acme")
+    team = Team.objects.create(organization=cast.org, name="Ops")
+    rows = [
+        ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor="acme"),
+        ServerAccessGrant.objects.create(
+            organization=cast.org, membership=Membership.objects.get(user=cast.user("member")), vendor="acme"
+        ),
+    ]
+    assert said(act(staff, ServerAccessGrant, "revoke_grants", *rows)) == ["2 revoked."]
+    assert not ServerAccessGrant.objects.exists()
+    found = AdminAuditEntry.objects.filter(event_type="server_access.revoked", org_id=cast.org.id)
+    assert {row.target_label for row in found} == {"Ops", "Member"}
+    assert {row.actor_label for row in found} == {"Support (support staff)"}
+
+
+def test_a_subscription_is_set_by_hand(cast: Cast, staff: Browser, settings: LazySettings) -> None:
+    settings.BILLING_MODE = "manual"
+    assert said(act(staff, Organization, "set_active", cast.org)) == ["1 set to active."]
+    assert entitlements.is_active(cast.org)
+    assert not entitlements.is_active(cast.other_org)
+    entry(cast, "billing.activated")
+    Subscription.objects.update(service_clients=False)
+    act(staff, Organization, "set_canceled", cast.org)
+    assert not entitlements.is_active(cast.org)
+    assert Subscription.objects.get().service_clients is False
+    entry(cast, "billing.lapsed")
+
+
+@pytest.mark.parametrize("mode", ["disabled", "provider"])
+def test_a_provider_is_not_overruled(cast: Cast, staff: Browser, settings: LazySettings, mode: str) -> None:
+    settings.BILLING_MODE = mode
+    act(staff, Organization, "set_active", cast.org)
+    assert not Subscription.objects.exists()
+    assert not AdminAuditEntry.objects.exists()
+
+
+def test_staff_who_may_only_look_end_nothing(cast: Cast, person: User, staff: Browser, settings: LazySettings) -> None:
+    settings.BILLING_MODE = "manual"
+    invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
+    member = Membership.objects.get(user=cast.user("member"))
+    grant = ServerAccessGrant.objects.create(organization=cast.org, membership=member, vendor="acme")
+    AdminAuditEntry.objects.all().delete()
+    person.is_superuser = False
+    person.save()
+    names = ["view_membership", "view_invitation", "view_serveraccessgrant", "view_organization"]
+    person.user_permissions.set(Permission.objects.filter(codename__in=names))
+    for model, action, row in (
+        (Membership, "remove_members", member),
+        (Invitation, "revoke_invitations", invitation),
+        (ServerAccessGrant, "revoke_grants", grant),
+        (Organization, "set_active", cast.org),
+        (Membership, "delete_selected", member),
+    ):
+        assert act(staff, model, action, row).status_code == 200
+    for row in (invitation, member, grant):
+        row.refresh_from_db()
+    assert invitation.revoked_at is None
+    assert not Subscription.objects.exists()
+    assert not AdminAuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("who", ["owner", "member", "nobody"])
+def test_nobody_else_comes_near(cast: Cast, who: str) -> None:
+    member = Membership.objects.get(user=cast.user("member"))
+    address = reverse("admin:orgs_membership_changelist")
+    form = {"action": "remove_members", "_selected_action": [str(member.pk)]}
+    assert cast.client(who).post(address, form).status_code == 302
+    member.refresh_from_db()
+    assert not AdminAuditEntry.objects.exists()
