@@ -8,6 +8,8 @@ from gateway.lib.errors import Invalid
 from gateway.lib.text import clean_name
 from orgs.models import User
 
+_NAMES = ("first_name", "last_name", "display_name")
+
 
 @transaction.atomic
 def update_profile(*, user: User, **names: str) -> User:
@@ -16,13 +18,13 @@ def update_profile(*, user: User, **names: str) -> User:
     Raises: Invalid with `fields`.   Spec: §4.3 · D46
     """
     faults: dict[str, list[str]] = {}
-    for field in ("first_name", "last_name", "display_name"):
-        if field in names:
-            try:
-                setattr(user, field, clean_name(names[field], allow_empty=True))
-            except ValueError as fault:
-                faults[field] = [str(fault)]
+    given = [field for field in _NAMES if field in names]
+    for field in given:
+        try:
+            setattr(user, field, clean_name(names[field], allow_empty=True))
+        except ValueError as fault:
+            faults[field] = [str(fault)]
     if faults:
         raise Invalid(fields=faults)
-    user.save(update_fields=["first_name", "last_name", "display_name"])
+    user.save(update_fields=given)  # no others: they may have changed since this person was read
     return user

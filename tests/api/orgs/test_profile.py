@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from orgs.models import User
+from orgs.services.profile import update_profile
 from tests.factories.api import Api
 
 
@@ -28,6 +30,15 @@ def test_names_are_stored_trimmed_and_cleared(api: Api) -> None:
     answer = api.send("member", "PATCH", "/profile", {"firstName": "", "lastName": ""})
     assert answer.json()["name"] == "member"
     assert api.send("member", "PATCH", "/profile", {}).status_code == 200
+
+
+def test_two_requests_at_once_lose_no_name(api: Api) -> None:
+    person = api.cast.user("member")
+    one, two = User.objects.get(pk=person.pk), User.objects.get(pk=person.pk)
+    update_profile(user=one, first_name="Ana")
+    update_profile(user=two, last_name="Lima")
+    person.refresh_from_db()
+    assert (person.first_name, person.last_name, person.display_name) == ("Ana", "Lima", "Member")
 
 
 def test_what_is_not_ours_to_change_is_ignored(api: Api) -> None:
