@@ -13,7 +13,7 @@ class EventType(StrEnum):
     CREDENTIAL_REPLACED = "credential.replaced"
     CREDENTIAL_DELETED = "credential.deleted"
     SERVICE_CLIENT_CREATED = "service_client.created"
-    SERVICE_CLIENT_SECRET_ROTATED = "service_client.secret_rotated"
+    SERVICE_CLIENT_SECRET_ROTATED = "service_client.secret_rotated"  # noqa: S105 - the name of an event
     SERVICE_CLIENT_DELETED = "service_client.deleted"
     AGENT_KEY_CREATED = "agent_key.created"
     AGENT_KEY_ROTATED = "agent_key.rotated"
