@@ -5,9 +5,20 @@ from __future__ import annotations
 from django.urls import path
 
 from credentials.pages.connections import ConnectionPage, ConnectionsPage
+from credentials.pages.team_credentials import ChooseTeamCredentialPage, TeamCredentialPage
 
 app_name = "credentials"
 urlpatterns = [
     path("orgs/<uuid:org_id>/connections", ConnectionsPage.as_view(), name="connections"),
     path("orgs/<uuid:org_id>/connections/<slug:vendor>", ConnectionPage.as_view(), name="connection"),
+    path(
+        "orgs/<uuid:org_id>/teams/<uuid:team_id>/credentials",
+        ChooseTeamCredentialPage.as_view(),
+        name="team-credentials",
+    ),
+    path(
+        "orgs/<uuid:org_id>/teams/<uuid:team_id>/credentials/<slug:vendor>",
+        TeamCredentialPage.as_view(),
+        name="team-credential",
+    ),
 ]

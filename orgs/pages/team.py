@@ -9,7 +9,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from credentials.selectors import connections, people_vendors
+from credentials.errors import TeamHasKey
+from credentials.scopes import CredentialScope
+from credentials.selectors import Connection, connections, people_vendors
+from credentials.services.keys import update_named_key
 from gateway.catalog import registry
 from gateway.lib import ids
 from gateway.lib.errors import DomainError, NotFound
@@ -41,13 +44,15 @@ class TeamPage(OrgPage):
         return self._page(team_id)
 
     def post(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """Rename it, or add or take away one member or vendor. Spec: §4.5, §4.7 · D59-D61"""
+        """Rename it, or add or take away one member, vendor or key. Spec: §4.5-§4.7 · D59-D61, D65"""
         actions = {
             "rename": self._rename,
             "add-member": self._add_member,
             "remove-member": self._remove_member,
             "grant": self._grant,
             "revoke": self._revoke,
+            "bind-key": self._bind_key,
+            "unbind-key": self._unbind_key,
         }
         action = actions.get(request.POST.get("action", ""))
         if action is None:
@@ -115,6 +120,44 @@ class TeamPage(OrgPage):
             return
         undo.offer(self.request, f"The team has no grant for {name} any more.", {"action": "grant", "vendor": vendor})
 
+    def _bind_key(self, team_id: UUID) -> HttpResponse | None:
+        selectors.team(self.organization, str(team_id))
+        key = self._key(None)
+        if key is None:
+            return self._page(team_id, errors={"key": "Choose a key that is bound to no team."}, status=422)
+        try:
+            self._set_team(key, team_id)
+        except TeamHasKey as refusal:
+            return self._page(team_id, errors={"key": refusal.message}, status=422)
+        messages.success(self.request, f"The key {key.name} serves the team.")
+        return None
+
+    def _unbind_key(self, team_id: UUID) -> None:
+        key = self._key(selectors.team(self.organization, str(team_id)).id)
+        if key is None:
+            raise NotFound
+        self._set_team(key, None)
+        undo.offer(self.request, f"The key {key.name} serves no team now.", {"action": "bind-key", "key": str(key.id)})
+
+    def _key(self, team_id: UUID | None) -> Connection | None:
+        """The named key that the form names, if it is bound as `team_id` says."""
+        asked = ids.parse_id(self.request.POST.get("key", ""))
+        return next((row for row in self._keys(team_id) if row.id == asked), None)
+
+    def _keys(self, team_id: UUID | None) -> list[Connection]:
+        rows = connections(self.organization)
+        return [row for row in rows if row.scope is CredentialScope.NAMED_KEY and row.team_id == team_id]
+
+    def _set_team(self, key: Connection, team_id: UUID | None) -> None:
+        update_named_key(
+            actor=self.actor,
+            organization=self.organization,
+            key_id=key.id,
+            vendor=key.vendor,
+            name=key.name,
+            team_id=team_id,
+        )
+
     def _page(
         self,
         team_id: UUID,
@@ -158,8 +201,14 @@ class TeamPage(OrgPage):
                 ("Not connected yet", [vendor for vendor in rest if vendor.slug not in connected]),
             ],
             "held": [
-                {"row": row, "name": vendor_names([row.vendor], catalog)[0]}
+                {
+                    "row": row,
+                    "name": vendor_names([row.vendor], catalog)[0],
+                    "is_key": row.scope is CredentialScope.NAMED_KEY,
+                }
                 for row in connections(self.organization)
                 if row.team_id == team_id
             ],
+            "free_keys": [(row, vendor_names([row.vendor], catalog)[0]) for row in self._keys(None)],
+            "catalog": catalog.all(),
         }

@@ -251,7 +251,7 @@ def test_credentials_and_keys_are_named_and_never_shown(site: Site, team: Team) 
         assert "Reporting" in page
     page = text(site.owner().get(path(site, team)))
     assert 'Credentials and keys of its own <span class="muted">2</span>' in page
-    assert site.path("credentials:connection", "fake") in page
+    assert site.path("credentials:team-credential", str(team.id), "fake") in page
 
 
 def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
