@@ -1,5 +1,6 @@
 """Pure: one message of a vendor, taken apart. Results stay the bytes they came as."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -58,6 +59,13 @@ class ToolsPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+class RawToolsPage(msgspec.Struct, frozen=True):
+    """The same, each tool still the JSON that it came as."""
+
+    tools: list[Raw]
+    next_cursor: str | None
+
+
 VendorMessage: TypeAlias = VendorResult | VendorError | VendorNotification | VendorRequest
 
 
@@ -109,6 +117,11 @@ class _ToolList(msgspec.Struct, rename="camel"):
     next_cursor: str | None = None
 
 
+class _RawToolList(msgspec.Struct, rename="camel"):
+    tools: list[Raw]
+    next_cursor: str | None = None
+
+
 _envelopes = msgspec.json.Decoder(_Envelope)
 _errors = msgspec.json.Decoder(_ErrorObject)
 _error_answers = msgspec.json.Decoder(_ErrorAnswer)
@@ -118,6 +131,8 @@ _introductions = msgspec.json.Decoder(_Introduction)
 _tool_results = msgspec.json.Decoder(_ToolResult)
 _blocks = msgspec.json.Decoder(_Block)
 _tool_lists = msgspec.json.Decoder(_ToolList)
+_raw_tool_lists = msgspec.json.Decoder(_RawToolList)
+_anything = msgspec.json.Decoder()
 
 
 def parse_message(data: bytes) -> VendorMessage:
@@ -189,6 +204,24 @@ def tools_page(raw_result: bytes) -> ToolsPage:
     return ToolsPage(page.tools, page.next_cursor or None)
 
 
+def raw_tools_page(raw_result: bytes) -> RawToolsPage:
+    """Return the same with each tool as its JSON: a large page is taken apart in slices, by whoever has the time.
+
+    Raises: BadVendorReply.
+    """
+    page = _decoded(_raw_tool_lists, raw_result, "its list of tools is malformed")
+    return RawToolsPage(page.tools, page.next_cursor or None)
+
+
+def tools_of(raw_tools: Iterable[Raw]) -> Iterator[object]:
+    """Yield each tool of raw pages, read when it is its turn.
+
+    Raises: BadVendorReply.
+    """
+    for raw in raw_tools:
+        yield _decoded(_anything, raw, "its list of tools is malformed")
+
+
 def error_text(raw_result: bytes) -> str:
     """Return the text with which a tool says that it failed, at most 4 KiB of it and never "". Spec: D100"""
     try:
@@ -243,7 +276,7 @@ def _refuse_other_encodings(data: bytes) -> None:
         raise BadVendorReply("it is not UTF-8") from None
 
 
-def _decoded(decoder: msgspec.json.Decoder[_T], data: bytes, reason: str) -> _T:
+def _decoded(decoder: msgspec.json.Decoder[_T], data: bytes | Raw, reason: str) -> _T:
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:

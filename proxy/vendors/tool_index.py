@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 import structlog
+from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
@@ -22,7 +24,9 @@ from proxy.vendors.send import request_once_more
 
 log = structlog.get_logger(__name__)
 MAX_INDEXES = 2_000
-MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once, and read on the event loop
+MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as they came; read, they take several times that
+MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once
+READ_IN_LOOP_BYTES = 64 * 1024  # a longer list is read in a thread: it could hold up all other calls
 REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call
 
 
@@ -35,6 +39,7 @@ class ToolIndex:
     encoded: Mapping[str, bytes]  # by exposed name
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
     fetched_s: float
+    size_bytes: int = 0  # of the list as it came
 
     def policy(self, tool: ExposedTool) -> ToolPolicy:
         """Whether a call changes nothing at the vendor, and how long its result may be used again. Spec: D103"""
@@ -60,6 +65,7 @@ class ToolDirectory:
         self._ttl_s = ttl_s
         self._max_pages = max_pages
         self._indexes: OrderedDict[PoolKey, ToolIndex] = OrderedDict()
+        self.size_bytes = 0
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing: set[asyncio.Task[None]] = set()
 
@@ -96,25 +102,35 @@ class ToolDirectory:
     async def _refresh(self, vendor: Vendor, destination: Destination) -> None:
         try:
             await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
-        except errors.VendorProblem as problem:
-            log.info("tool list not refreshed", vendor=vendor.slug, fault=problem.fault.value)
+        except (errors.VendorProblem, TimeoutError) as problem:
+            log.info("tool list not refreshed", vendor=vendor.slug, fault=str(problem))
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
         deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
-        listed = await self._list(vendor, destination, deadline)
-        accepted = tool_definitions.accept_definitions(listed)
-        if accepted.problems:
-            log.info("tool definitions left out", vendor=vendor.slug, problems=accepted.problems[:5])
-        index = build_index(vendor, accepted.definitions, self._tool_config, asyncio.get_running_loop().time())
-        self._indexes[destination.key] = index
-        if len(self._indexes) > MAX_INDEXES:
-            self._indexes.popitem(last=False)
+        listed, size_bytes = await self._list(vendor, destination, deadline)
+        work = partial(_read, vendor, listed, self._tool_config)
+        try:
+            index, problems = await asyncio.to_thread(work) if size_bytes > READ_IN_LOOP_BYTES else work()
+        except replies.BadVendorReply as fault:
+            raise errors.bad_response(fault.reason) from fault
+        if problems:
+            log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
+        index = replace(index, fetched_s=asyncio.get_running_loop().time(), size_bytes=size_bytes)
+        self._keep(destination.key, index)
         if self._on_fetched is not None:
             self._on_fetched(destination.key, index.definitions)
         return index
 
-    async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> list[object]:
-        listed: list[object] = []
+    def _keep(self, key: PoolKey, index: ToolIndex) -> None:
+        before = self._indexes.pop(key, None)
+        self._indexes[key] = index
+        self.size_bytes += index.size_bytes - (before.size_bytes if before else 0)
+        while len(self._indexes) > MAX_INDEXES or self.size_bytes > MAX_INDEX_BYTES:
+            self.size_bytes -= self._indexes.popitem(last=False)[1].size_bytes
+
+    async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
+        """Every tool, not looked into yet, and the bytes of all pages."""
+        listed: list[Raw] = []
         size = 0
         seen: set[str] = set()
         cursor: str | None = None
@@ -129,7 +145,7 @@ class ToolDirectory:
             page = _page(answer)
             listed.extend(page.tools)
             if page.next_cursor is None or len(listed) > tool_definitions.MAX_TOOLS:
-                return listed
+                return listed, size
             if page.next_cursor in seen:
                 raise errors.bad_response("its tool list never ends")
             seen.add(page.next_cursor)
@@ -137,11 +153,20 @@ class ToolDirectory:
         raise errors.bad_response("its tool list has too many pages")
 
 
-def _page(answer: replies.VendorResult) -> replies.ToolsPage:
+def _page(answer: replies.VendorResult) -> replies.RawToolsPage:
     try:
-        return replies.tools_page(answer.raw_result)
+        return replies.raw_tools_page(answer.raw_result)
     except replies.BadVendorReply as fault:
         raise errors.bad_response(fault.reason) from fault
+
+
+def _read(vendor: Vendor, listed: list[Raw], tool_config: ToolConfig) -> tuple[ToolIndex, list[str]]:
+    """The index of a list, and what is wrong with the list. For any thread.
+
+    Raises: BadVendorReply.
+    """
+    accepted = tool_definitions.accept_definitions(replies.tools_of(listed))
+    return build_index(vendor, accepted.definitions, tool_config, 0.0), accepted.problems
 
 
 def build_index(

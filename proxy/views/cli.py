@@ -6,6 +6,7 @@ Spec: §4.14, §7 · D99-D102, D113
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ from proxy.outcomes import (
     VendorFault,
 )
 from proxy.protocol import cli_request, cli_schema, replies
+from proxy.vendors.tool_index import READ_IN_LOOP_BYTES
 from proxy.views import answers
 from proxy.views.answers import Refusal
 from proxy.views.route import Route, body_of, count, require_json, serve
@@ -85,7 +87,8 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
     if isinstance(index, str):
         raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")
     allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
-    commands = cli_schema.commands(vendor.tool_prefix, index.definitions.values(), allowed=allowed)
+    work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
+    commands = await asyncio.to_thread(work) if index.size_bytes > READ_IN_LOOP_BYTES else work()
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -330,3 +331,25 @@ def test_depths_around_the_limit_of_the_stack_do_no_harm(depth: int) -> None:
         return further_down(frames - 1) if frames else error_text(read.raw_result)
 
     assert further_down(100) == NO_ERROR_TEXT
+
+
+def test_raw_tools_are_the_tools() -> None:
+    raw = b'{"tools":[{"name":"a"},7,null,{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":"2"}'
+    page, whole = replies.raw_tools_page(raw), replies.tools_page(raw)
+    assert list(replies.tools_of(page.tools)) == whole.tools
+    assert page.next_cursor == whole.next_cursor == "2"
+    assert replies.raw_tools_page(b'{"tools":[],"nextCursor":""}').next_cursor is None
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"tools":{}}', b'{"tools":[],"nextCursor":7}', b"[]"])
+def test_what_is_no_raw_page(raw: bytes) -> None:
+    with pytest.raises(replies.BadVendorReply):
+        replies.raw_tools_page(raw)
+
+
+def test_a_tool_that_cannot_be_read_is_told_when_it_is_its_turn() -> None:
+    good, deep = msgspec.Raw(b'{"name":"a"}'), msgspec.Raw(b"[" * 100_000 + b"]" * 100_000)
+    tools = replies.tools_of([good, deep])
+    assert next(tools) == {"name": "a"}
+    with pytest.raises(replies.BadVendorReply):
+        next(tools)
