@@ -8,6 +8,7 @@ may be made of an organization as old as that), and while nobody can say what th
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import uuid
 from collections import OrderedDict
@@ -60,6 +61,15 @@ class _Shared(Generic[T]):
     epoch: str | None
     loaded_at_s: float
 
+    @classmethod
+    def of(cls, value: T, epoch: str | None, loaded_at_s: float, known: _Shared[T] | None) -> _Shared[T]:
+        """What was just loaded; if it says the same as what is `known`, as that object.
+
+        Several threads may load at once, and callers of different age share what they can: what was worked out for a
+        vendor is looked up by the object.
+        """
+        return cls(known.value if known is not None and known.value == value else value, epoch, loaded_at_s)
+
     def holds(self, epoch: str | None) -> bool:
         """Whether it may be used under `epoch`. One that was never bumped, or cannot be read, vouches for nothing."""
         return bool(epoch) and self.epoch == epoch and time.monotonic() - self.loaded_at_s < MAX_AGE_S
@@ -73,6 +83,7 @@ class Snapshots:
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
         self._organizations: OrderedDict[uuid.UUID, _Shared[OrganizationAccess]] = OrderedDict()
         self._catalog: _Shared[Catalog] | None = None
+        self._sharing = threading.Lock()
         self._refused = RefusedBearers(store)
         self._loading: SingleFlight[bytes, Caller] = SingleFlight()
         self._island = ThreadPoolExecutor(ISLAND_THREADS, thread_name_prefix="snapshot")
@@ -224,9 +235,12 @@ class Snapshots:
         loaded_at_s = time.monotonic()
         access = organization_access(org_id)
         if epoch:
-            self._organizations[org_id] = _Shared(access, epoch, loaded_at_s)
-            if len(self._organizations) > MAX_ORGANIZATIONS:
-                self._organizations.popitem(last=False)
+            with self._sharing:
+                shared = _Shared.of(access, epoch, loaded_at_s, self._organizations.get(org_id))
+                self._organizations[org_id] = shared
+                if len(self._organizations) > MAX_ORGANIZATIONS:
+                    self._organizations.popitem(last=False)
+            return shared.value
         return access
 
     def _current_catalog(self, epoch: str | None) -> Catalog:
@@ -235,8 +249,9 @@ class Snapshots:
             return known.value
         loaded_at_s = time.monotonic()
         catalog = catalog_registry.load()
-        self._catalog = _Shared(catalog, epoch, loaded_at_s)
-        return catalog
+        with self._sharing:
+            self._catalog = _Shared.of(catalog, epoch, loaded_at_s, self._catalog)
+            return self._catalog.value
 
 
 def _max_age_s(caller: Caller) -> float:

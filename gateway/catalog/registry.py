@@ -41,6 +41,12 @@ class Catalog:
                 yield vendor
             end = tool_name.rfind("_", 0, end)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalog) and self._by_name == other._by_name
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.by_slug))
+
     def __iter__(self) -> Iterator[Vendor]:
         return iter(self._by_name)
 

@@ -238,9 +238,8 @@ class RedisStore:
     @staticmethod
     def _admission(rule: Rule, answer: list[object], *, asked: bool) -> Admission:
         allowed, remaining, retry_ms, *values = answer
-        taken = window.Take(bool(allowed), int(str(remaining)), int(str(retry_ms)))
-        epochs = tuple(value.decode() if isinstance(value, bytes) else "" for value in values)
-        return Admission.of(rule, taken, epochs if asked else None)
+        taken = window.Take(bool(allowed), cast(int, remaining), cast(int, retry_ms))
+        return Admission.of(rule, taken, tuple([cast(bytes, value).decode() for value in values]) if asked else None)
 
 
 def _bytes(value: bytes | str | None) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from audit.call_record import CallRecord
 from audit.writer import AuditUnavailable
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
@@ -72,7 +71,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
     """
     vendor_slug = asked.vendor.slug if asked.vendor else ""
     exchange.cache = CacheStatus.BYPASS  # a batch is one exchange with several calls
-    row: CallRecord | None = None
+    row: record.OpenCall | None = None
     outcome: Outcome
     try:
         with exchange.timing.phase("auth"):
@@ -80,10 +79,10 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
         if not admission.allowed:
             await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
             return RateLimited(admission.retry_after_s)
-        row = record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
+        row = record.open_record(vendor=vendor_slug, tool=asked.name)
         found = await _find(exchange, asked)
         if isinstance(found, FoundTool):
-            row = record.about_tool(row, found)
+            record.about_tool(row, found)
             outcome = await _decide_and_send(exchange, asked, found, row)
         else:
             outcome = found
@@ -95,7 +94,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
         raise
     except Exception:
         log.exception("call failed", request_id=exchange.request_id, vendor=vendor_slug)
-        row = row or record.open_record(exchange, vendor=vendor_slug, tool=asked.name)
+        row = row or record.open_record(vendor=vendor_slug, tool=asked.name)
         outcome = Broken()
     await record.record_outcome(exchange, row, outcome)
     return outcome
@@ -109,11 +108,11 @@ async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Out
         await record.record_rate_limited(exchange, vendor=slug, tool=tool)
         return RateLimited(admission.retry_after_s)
     denied = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
-    await record.record_outcome(exchange, record.open_record(exchange, vendor=slug, tool=tool), denied)
+    await record.record_outcome(exchange, record.open_record(vendor=slug, tool=tool), denied)
     return denied
 
 
-async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: CallRecord) -> Outcome:
+async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: record.OpenCall) -> Outcome:
     denied = may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name)
     if denied is not None:
         return denied

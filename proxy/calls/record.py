@@ -6,8 +6,10 @@ Spec: §6 · D80
 from __future__ import annotations
 
 import time
-
-from msgspec.structs import replace
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from audit.call_record import CallRecord
 from audit.call_status import CallStatus
@@ -29,65 +31,80 @@ from proxy.outcomes import (
 )
 
 
-def open_record(exchange: Exchange, *, vendor: str, tool: str) -> CallRecord:
-    """The row of a call that has not ended: status unknown until it does."""
-    principal = exchange.caller.principal
-    return CallRecord(
-        id=ids.new_log_id(),
-        timestamp=clock.now(),
-        org_id=principal.org_id,
-        user_id=principal.subject,
-        user_label=principal.label,
-        vendor=vendor,
-        tool=tool,
-        source=exchange.source.value,
-        status=CallStatus.UNKNOWN.value,
-        client_id=principal.client_id,
-        client_name=principal.client_name,
-        ip_address=exchange.ip_address,
-        request_id=exchange.request_id,
-        request_bytes=exchange.request_bytes,
-    )
+@dataclass(slots=True)
+class OpenCall:
+    """A call that has not ended: what its row will say of it. The tool and the credential become known on the way."""
+
+    id: uuid.UUID
+    timestamp: datetime
+    vendor: str
+    tool: str
+    credential_scope: str = ""
+    credential_name: str = ""
 
 
-def about_tool(record: CallRecord, found: FoundTool) -> CallRecord:
-    """The row, now that the tool and the credential are known."""
-    credential = found.credential
-    return replace(
-        record,
-        vendor=found.vendor.slug,
-        tool=found.tool.vendor_name,
-        credential_scope=credential.scope.value,
-        credential_name=credential.name,
-    )
+def open_record(*, vendor: str, tool: str) -> OpenCall:
+    """A call that begins now."""
+    return OpenCall(ids.new_log_id(), clock.now(), vendor, tool)
 
 
-async def record_intent(exchange: Exchange, record: CallRecord) -> None:
+def about_tool(row: OpenCall, found: FoundTool) -> None:
+    """The tool and the credential are known now."""
+    row.vendor, row.tool = found.vendor.slug, found.tool.vendor_name
+    row.credential_scope, row.credential_name = found.credential.scope, found.credential.name
+
+
+async def record_intent(exchange: Exchange, row: OpenCall) -> None:
     """Commit that a writing call is about to be sent. If the process dies, the row stays with status unknown.
 
     Raises: AuditUnavailable, and then nothing is sent.
     """
-    await exchange.runtime.audit.write(record)
+    await exchange.runtime.audit.write(_record(exchange, row, status=CallStatus.UNKNOWN))
 
 
-async def record_outcome(exchange: Exchange, record: CallRecord, outcome: Outcome | ClientClosed) -> None:
+async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
     """Commit how the call ended.
 
     Raises: AuditUnavailable, and then the answer is 503: no answer without its row.
     """
     status, code, size = _ending(outcome)
     cached = exchange.cache is CacheStatus.HIT
+    row.vendor = row.vendor or getattr(outcome, "vendor", "")
     await exchange.runtime.audit.write(
-        replace(
-            record,
-            vendor=record.vendor or getattr(outcome, "vendor", ""),
-            status=status.value,
+        _record(
+            exchange,
+            row,
+            status=status,
             error_code=code,
             duration_ms=exchange.timing.total_ms(),
             vendor_ms=0 if cached else exchange.timing.ms("vendor"),
             cached=cached,
             response_bytes=size,
         )
+    )
+
+
+def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) -> CallRecord:
+    """The row as it is now; `ending` are the columns of an outcome."""
+    principal = exchange.caller.principal
+    return CallRecord(
+        id=row.id,
+        timestamp=row.timestamp,
+        org_id=principal.org_id,
+        user_id=principal.subject,
+        user_label=principal.label,
+        vendor=row.vendor,
+        tool=row.tool,
+        source=exchange.source,
+        status=status,
+        credential_scope=row.credential_scope,
+        credential_name=row.credential_name,
+        client_id=principal.client_id,
+        client_name=principal.client_name,
+        ip_address=exchange.ip_address,
+        request_id=exchange.request_id,
+        request_bytes=exchange.request_bytes,
+        **ending,
     )
 
 
@@ -101,7 +118,7 @@ async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> 
     if len(noted) > 10_000:
         noted.clear()
     noted[subject] = minute
-    await record_outcome(exchange, open_record(exchange, vendor=vendor, tool=tool), RateLimited(0))
+    await record_outcome(exchange, open_record(vendor=vendor, tool=tool), RateLimited(0))
 
 
 def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:

@@ -19,9 +19,12 @@ from proxy.vendors.transport import VendorTransport
 MAX_SESSIONS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PoolKey:
-    """Who shares a session: organization, vendor, credential and exactly these headers at this address. Spec: D104"""
+    """Who shares a session: organization, vendor, credential and exactly these headers at this address. Spec: D104
+
+    `digest` is made of all of it, and is all that is compared: keys are looked up several times a call.
+    """
 
     org_id: uuid.UUID
     vendor: str
@@ -33,11 +36,15 @@ class PoolKey:
         cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
     ) -> PoolKey:
         """The key of one credential; a replaced one has another digest."""
-        parts = "\0".join([url, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
+        whose = (org_id.hex, vendor, credential_id.hex, url)
+        parts = "\0".join([*whose, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
         return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PoolKey) and self.digest == other.digest
+
     def __hash__(self) -> int:
-        return hash(self.digest)  # looked up several times a call; two organizations with one secret differ by __eq__
+        return hash(self.digest)
 
 
 @dataclass(frozen=True, slots=True)

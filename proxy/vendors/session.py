@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import structlog
 
@@ -123,13 +123,19 @@ class VendorSession:
     ) -> replies.VendorResult | replies.VendorError:
         """The answer to this request among all that the vendor says meanwhile."""
         try:
-            async for message in messages(answer):
-                if isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id:
+            if not answer.is_event_stream:  # one message; what is left of a generator is closed in a task of its own
+                message = replies.parse_message(await answer.body())
+                if is_answer(message, message_id):
                     return message
-                if not isinstance(message, replies.VendorNotification):
-                    self._handle_other(message)
-                elif relay is not None and message.method == progress.METHOD:
-                    await relay.put(message.raw, message_id, deadline=deadline)
+                self._handle_other(message)
+            else:
+                async for message in messages(answer):
+                    if is_answer(message, message_id):
+                        return message
+                    if not isinstance(message, replies.VendorNotification):
+                        self._handle_other(message)
+                    elif relay is not None and message.method == progress.METHOD:
+                        await relay.put(message.raw, message_id, deadline=deadline)
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:
             raise errors.bad_response(str(fault)) from fault
         raise errors.bad_response("it ended without an answer")
@@ -187,6 +193,11 @@ class VendorSession:
             if self.session_id is not None:
                 headers["Mcp-Session-Id"] = self.session_id
         self._prepared = self.transport.prepare(self.url, headers, self.vendor)
+
+
+def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.VendorError]:
+    """Whether this is what the request `message_id` waits for."""
+    return isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id
 
 
 def _seconds(retry_after: str | None) -> int | None:

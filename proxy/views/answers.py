@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.coordination.store import Admission
+from gateway.lib.whole_answer import WholeAnswer
 from oauth_ext import challenges
 
 EXPOSED_HEADERS = (
@@ -33,9 +34,9 @@ class Refusal(Exception):
 
 def json_answer(body: bytes, status: int = 200) -> HttpResponse:
     """A JSON body that nobody may keep."""
-    response = HttpResponse(body, status=status, content_type="application/json")
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    # What a refusal says in its headers is put into their character set by Django.
+    return WholeAnswer(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
 
 
 def accepted() -> HttpResponse:

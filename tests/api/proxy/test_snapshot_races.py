@@ -148,3 +148,26 @@ async def test_a_store_that_lost_its_memory_vouches_for_nobody(
 
     monkeypatch.setattr(store, "admit", forgetful)
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401
+
+
+async def test_what_has_not_changed_stays_the_object_it_was(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers of different age share it, and with it what was worked out for each vendor."""
+    loads: list[object] = []
+    load = snapshot.catalog_registry.load
+
+    def counted() -> Any:
+        loads.append(catalog := load())
+        return catalog
+
+    monkeypatch.setattr(snapshot.catalog_registry, "load", counted)
+    snapshots = runtime.current().snapshots
+    first = await snapshots.reload(tenant.agent_key)
+    monkeypatch.setattr(snapshot, "MAX_AGE_S", 0.0)
+    second = await snapshots.reload(jwt)
+    other = await snapshots.reload(other_tenant.agent_key)
+    assert len(loads) == 3
+    assert first.catalog is second.catalog is other.catalog
+    assert first.organization is second.organization
+    assert first.organization is not other.organization
