@@ -2,7 +2,8 @@
 
 One thread owns one connection. While it commits, the records of other calls gather; they are the next batch. A lone
 call is committed at once; only while batches hold several records anyway, and commits are dear, a moment is waited for
-more of them.
+more of them. Where the database can be waited for in the event loop, the thread hands its connection over once that
+has proved itself (`commit_lane`), and gets back what does not go smoothly.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import os
 import queue
 import threading
 import time
-import uuid
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
-from audit.call_record import UNKNOWN, CallRecord
-from audit.sink import RecordRefused, Sink, open_sink
+from audit.call_record import CallRecord
+from audit.commit_lane import CommitLane, LaneStats
+from audit.sink import PostgreSQLSink, RecordRefused, Sink, open_sink
+from audit.waiting import AuditUnavailable, Waiting, by_id, fail, latest, succeed
+
+__all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]
 
 DEADLINE_S = 5.0
 MAX_BATCH = 512
@@ -29,10 +33,6 @@ MAX_WAITING = 20_000
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 logger = structlog.get_logger(__name__)
-
-
-class AuditUnavailable(Exception):
-    """The record is not known to be durable: the call it speaks of must not be answered as if it were. Spec: D80"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,6 @@ class WriterStats:
     refused: int = 0  # turned away at a full queue, out of time, or not storable
     faults: int = 0  # connections given up
     waiting: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A record, and who waits for it where."""
-
-    record: CallRecord
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[None]
-    expires_at: float  # on the monotonic clock
 
 
 class AuditWriter:
@@ -78,7 +68,7 @@ class AuditWriter:
         _writers.add(self)
 
     def _begin(self) -> None:
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -86,6 +76,8 @@ class AuditWriter:
         self._refused = 0
         self._failing_since: float | None = None
         self._batch_size = 0
+        self._lane: CommitLane | None = None
+        self._lane_stats = LaneStats()
 
     def start(self) -> None:
         """The thread runs. The first write() does the same: after a fork the child's own thread starts there."""
@@ -101,37 +93,82 @@ class AuditWriter:
         """
         if self._thread is None:
             self.start()
-        if self._closed or self._queue.qsize() >= self._max_waiting:
+        if self._closed or self._waiting() >= self._max_waiting:
             self._count_refused(1)
             raise AuditUnavailable("the audit log takes no more records now")
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        # The thread looks at deadlines between attempts; this one holds while an attempt hangs.
-        alarm = loop.call_later(self._deadline_s, _fail, (future,), "the audit log did not answer in time")
-        self._queue.put(_Waiting(record, loop, future, time.monotonic() + self._deadline_s))
-        try:
-            await future
-        finally:
-            alarm.cancel()
+        waiting = Waiting(record, loop, loop.create_future(), time.monotonic() + self._deadline_s)
+        lane = self._lane
+        if lane is not None and lane.loop is loop:
+            lane.put(waiting)
+        else:
+            self._put(waiting, self._deadline_s)
+        await waiting.future
 
     async def aclose(self) -> None:
         """What waits is committed as far as the deadlines allow, and the connection closed. write() then refuses."""
         with self._lock:
             self._closed = True
-            thread = self._thread
+            thread, lane = self._thread, self._lane
+        if lane is not None and lane.loop is asyncio.get_running_loop():
+            await lane.aclose()
+            self._lane = None
         if thread is not None:
             self._queue.put(None)
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
     def stats(self) -> WriterStats:
         """The figures so far."""
-        return replace(self._stats, refused=self._refused, waiting=self._queue.qsize())
+        stats, lane = self._stats, self._lane_stats
+        return replace(
+            stats,
+            batches=stats.batches + lane.batches,
+            rows=stats.rows + lane.rows,
+            largest_batch=max(stats.largest_batch, lane.largest_batch),
+            last_commit_ms=lane.last_commit_ms if self._lane is not None and lane.batches else stats.last_commit_ms,
+            faults=stats.faults + lane.faults,
+            refused=self._refused,
+            waiting=self._waiting(),
+        )
 
     def abandon(self) -> None:
         """As new, without touching what the parent of this process left behind."""
-        _abandoned.append(self._sink)
+        _abandoned.extend([self._sink, self._lane])
         self._sink = None
         self._begin()
+
+    def _waiting(self) -> int:
+        lane = self._lane
+        return self._queue.qsize() + (lane.waiting if lane is not None else 0)
+
+    def _put(self, waiting: Waiting, left_s: float) -> None:
+        """To the thread. It looks at deadlines between attempts; the alarm holds while an attempt hangs."""
+        reason = "the audit log did not answer in time"
+        alarm = waiting.loop.call_later(max(0.0, left_s), fail, (waiting.future,), reason)
+        waiting.future.add_done_callback(lambda _: alarm.cancel())
+        self._queue.put(waiting)
+
+    def _adopt(self, sink: PostgreSQLSink, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop: its records go the short way from now on."""
+        if self._closed or self._lane is not None:
+            sink.close()
+            return
+        self._lane = CommitLane(
+            *(sink, loop),
+            give_back=self._take_back,
+            stats=self._lane_stats,
+            max_batch=self._max_batch,
+            deadline_s=self._deadline_s,
+        )
+
+    def _take_back(self, batch: Sequence[Waiting], fault: Exception) -> None:
+        """In the loop: the thread goes on with what the lane could not commit."""
+        if self._lane is not None and not self._lane.is_open:
+            self._lane = None
+            logger.warning("audit.connection_lost", fault=type(fault).__name__)
+        now = time.monotonic()
+        for waiting in batch:
+            self._put(waiting, waiting.expires_at - now)
 
     # --- what follows runs in the thread ---------------------------------------------------------------------------
 
@@ -143,14 +180,16 @@ class AuditWriter:
                 # A fault of ours must not end the thread: every later call would be refused until a restart.
                 logger.exception("audit.batch_failed", records=len(batch))
                 self._refuse(batch, "the audit log failed")
+            else:
+                self._hand_over(batch[-1].loop)
         self._drop_sink()
         while not self._queue.empty():
             if late := self._queue.get():
                 self._refuse([late], "the audit log is closed")
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[Waiting]:
         """Everything that waits, up to the largest batch; empty at the end. Blocks while there is nothing to do."""
-        batch: list[_Waiting] = []
+        batch: list[Waiting] = []
         while len(batch) < self._max_batch and not (batch and self._queue.empty()):
             waiting = self._queue.get()
             if waiting is None:
@@ -163,16 +202,16 @@ class AuditWriter:
         self._batch_size = len(batch)
         return batch
 
-    def _commit(self, batch: list[_Waiting]) -> None:
+    def _commit(self, batch: list[Waiting]) -> None:
         """Every record of the batch is durable and its waiters told, or they are told that it is not."""
         pause_s = FIRST_PAUSE_S
         while batch := self._in_time(batch):
-            by_id = _by_id(batch)
+            groups = by_id(batch)
             try:
-                self._keep([_latest(group) for group in by_id.values()])
+                self._keep([latest(group) for group in groups.values()])
             except RecordRefused as fault:
-                if len(by_id) > 1:
-                    for group in by_id.values():
+                if len(groups) > 1:
+                    for group in groups.values():
                         self._commit(group)
                 else:
                     logger.error("audit.record_refused", record_id=str(batch[0].record.id), reason=str(fault))
@@ -203,6 +242,16 @@ class AuditWriter:
             logger.warning("audit.recovered", after_s=round(time.monotonic() - self._failing_since, 1))
             self._failing_since = None
 
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A connection that works, with nothing behind it, goes to the loop that writes."""
+        sink = self._sink
+        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLSink) or not sink.is_prepared:
+            return
+        if self._queue.empty():
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._adopt, sink, loop)
+                self._sink = None
+
     def _note_fault(self, fault: Exception) -> None:
         """One log line an outage. The driver's text stays out of it: it may quote the row."""
         self._drop_sink()
@@ -216,14 +265,14 @@ class AuditWriter:
         if sink is not None:
             sink.close()
 
-    def _in_time(self, batch: list[_Waiting]) -> list[_Waiting]:
+    def _in_time(self, batch: list[Waiting]) -> list[Waiting]:
         now = time.monotonic()
         if late := [waiting for waiting in batch if waiting.expires_at <= now]:
             self._refuse(late, "the audit log did not answer in time")
             return [waiting for waiting in batch if waiting.expires_at > now]
         return batch
 
-    def _refuse(self, batch: Sequence[_Waiting], reason: str) -> None:
+    def _refuse(self, batch: Sequence[Waiting], reason: str) -> None:
         self._count_refused(len(batch))
         _tell(batch, reason)
 
@@ -232,20 +281,7 @@ class AuditWriter:
             self._refused += count
 
 
-def _by_id(batch: Sequence[_Waiting]) -> dict[uuid.UUID, list[_Waiting]]:
-    groups: dict[uuid.UUID, list[_Waiting]] = {}
-    for waiting in batch:
-        groups.setdefault(waiting.record.id, []).append(waiting)
-    return groups
-
-
-def _latest(group: Sequence[_Waiting]) -> CallRecord:
-    """Of an intent and its outcome in one batch, the outcome: one statement may touch a row only once."""
-    finished = [waiting.record for waiting in group if waiting.record.status != UNKNOWN]
-    return finished[0] if finished else group[-1].record
-
-
-def _tell(batch: Sequence[_Waiting], reason: str | None) -> None:
+def _tell(batch: Sequence[Waiting], reason: str | None) -> None:
     """Wake every waiter, with one call into each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for waiting in batch:
@@ -253,25 +289,13 @@ def _tell(batch: Sequence[_Waiting], reason: str | None) -> None:
     for loop, futures in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
             if reason is None:
-                loop.call_soon_threadsafe(_succeed, futures)
+                loop.call_soon_threadsafe(succeed, futures)
             else:
-                loop.call_soon_threadsafe(_fail, futures, reason)
-
-
-def _succeed(futures: Iterable[asyncio.Future[None]]) -> None:
-    for future in futures:
-        if not future.done():
-            future.set_result(None)
-
-
-def _fail(futures: Iterable[asyncio.Future[None]], reason: str) -> None:
-    for future in futures:
-        if not future.done():
-            future.set_exception(AuditUnavailable(reason))
+                loop.call_soon_threadsafe(fail, futures, reason)
 
 
 _writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()
-_abandoned: list[Sink | None] = []
+_abandoned: list[Sink | CommitLane | None] = []
 
 
 def _begin_again_after_fork() -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection
 from msgspec.structs import asdict, force_setattr, replace
 
 from audit.call_record import MAX_INTEGER, CallRecord
 from audit.models import RequestAuditEntry
-from audit.sink import RecordRefused, Sink, open_sink
+from audit.sink import PostgreSQLSink, RecordRefused, Sink, open_sink
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,3 +128,14 @@ def test_hostile_names_are_stored_cleaned(sink: Sink, harmful: str) -> None:
     assert row["client_name"] == record.client_name
     assert str(row["tool"]).startswith("acme\ufffd")
     assert not any(ord(character) < 32 for value in row.values() for character in str(value))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite knows no prepared statements")
+def test_a_pooler_that_forgets_what_was_prepared_costs_speed_and_no_record(sink: Sink) -> None:
+    assert isinstance(sink, PostgreSQLSink)
+    first, second = make_record(), make_record()
+    sink.commit([first])
+    sink._pgconn.exec_(b"DEALLOCATE ALL")
+    sink.commit([second])
+    assert not sink.is_prepared
+    assert RequestAuditEntry.objects.filter(pk__in=[first.id, second.id]).count() == 2
