@@ -19,7 +19,7 @@ from gateway.lib.text import clean_name
 from oauth_ext.models import Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
 from oauth_ext.services.token_families import lock_families_of
-from orgs.locking import lock_for_change, lock_organization
+from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
 
@@ -95,10 +95,7 @@ def locked_service_client(*, actor: User | Actor, client: Client, to_delete: boo
     org_id = client.organization_id
     if org_id is None:
         raise NotFound
-    if isinstance(actor, User):
-        lock_for_change(org_id, actor=actor, role=Role.ADMIN)
-    else:
-        lock_organization(org_id)
+    lock_for_change(org_id, actor=actor, role=Role.ADMIN)
     rows = Client.objects.select_for_update(no_key=not to_delete)
     found = rows.filter(pk=client.pk, organization_id=org_id).first()
     if found is None:
