@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -34,10 +35,15 @@ class CallbackView(OIDCAuthenticationCallbackView):
     """GET /oidc/callback/ ends the flow."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Sign the person in. An error that no sign-in of this browser led to signs nobody out: pages may link here."""
-        begun = request.session.get("oidc_states", {})
-        if "error" in request.GET and request.GET.get("state") not in begun:
-            return self.login_failure()
+        """Sign the person in. What no sign-in of this browser led to is refused, and an error among it signs nobody
+        out: pages may link here.
+
+        Raises: SuspiciousOperation, a 400: the state is missing, another browser's or was used.
+        """
+        if request.GET.get("state") not in request.session.get("oidc_states", {}):
+            if "error" in request.GET:
+                return self.login_failure()
+            raise SuspiciousOperation("the callback belongs to no sign-in of this browser")
         response: HttpResponse = super().get(request)
         return response
 

@@ -98,10 +98,21 @@ def test_next_never_leaves_the_site(db: None, idp: DemoIdentityProvider, target:
 
 def test_a_callback_in_another_browser_is_refused(db: None, idp: DemoIdentityProvider) -> None:
     callback = log_in(start(Browser()), "ana@example.com")
-    other = Browser()
-    start(other)
-    assert other.get(callback).status_code == 400
-    assert Browser().get(callback)["Location"].startswith("/signin?failed=")
+    waiting = Browser()
+    start(waiting)
+    for other in (waiting, Browser()):
+        assert other.get(callback).status_code == 400
+        assert other.get("/profile").status_code == 302  # signed in as nobody
+    assert not Identity.objects.exists()
+
+
+@pytest.mark.parametrize("query", ["", "?code=x", "?code=x&state=", "?state=x"])
+def test_a_callback_without_a_state_is_refused(db: None, idp: DemoIdentityProvider, query: str) -> None:
+    browser = Browser()
+    start(browser)
+    for each in (browser, Browser()):
+        assert each.get(f"/oidc/callback/{query}").status_code == 400
+        assert each.get("/profile").status_code == 302
     assert not Identity.objects.exists()
 
 
