@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -120,6 +121,33 @@ def test_a_shorter_allowlist(gateway: Gateway, new_caller: Callable[[], Caller])
     assert [answer.status_code for answer in caller.cli("acme", "list-devices")] == [403, 403]
     for answer in (*caller.mcp("acme_whoami"), *bystander.mcp("acme_list_devices")):
         agent.result(answer)
+
+
+def test_a_write_at_one_server_is_read_fresh_at_the_other(
+    clients: list[httpx.Client], new_caller: Callable[[], Caller]
+) -> None:
+    """Kept results are each process's own; what makes them worthless is everybody's."""
+    caller = new_caller()
+
+    def cli(client: httpx.Client, tool: str, **arguments: str) -> httpx.Response:
+        answer = agent.cli(client, caller.token, "acme", tool, **arguments)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    devices = cli(clients[0], "list-devices").json()["result"]["content"][0]["text"]
+    device_id = json.loads(devices)["devices"][0]["id"]
+
+    def read(client: httpx.Client) -> tuple[str, str | None]:
+        answer = cli(client, "get-device", device_id=device_id)
+        return answer.headers["X-Cache"], json.loads(answer.json()["result"]["content"][0]["text"])["note"]
+
+    for client in clients:
+        assert [read(client)[0], read(client)[0]] == ["MISS", "HIT"]
+    for number, (writer, reader) in enumerate((clients, clients[::-1], clients)):
+        note = f"note {number}"
+        cli(writer, "update-device", device_id=device_id, note=note)
+        assert [read(reader), read(writer)] == [("MISS", note)] * 2
+        assert [read(reader), read(writer)] == [("HIT", note)] * 2
 
 
 def test_a_vendor_that_was_disconnected(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
