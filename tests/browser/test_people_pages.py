@@ -182,7 +182,12 @@ def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
     page.get_by_role("button", name="Grant").click()
     team = page.url.removeprefix(owner.base)
     paths = [f"{org}/members", f"{org}/invitations", f"{org}/teams", team, f"{team}/delete", f"{org}/settings"]
-    paths += [f"{org}/settings/default-access?to=all", f"{org}/settings/delete", f"{org}/members?q=nobody"]
+    paths += [
+        f"{team}/credentials/acme",
+        f"{org}/settings/default-access?to=all",
+        f"{org}/settings/delete",
+        f"{org}/members?q=nobody",
+    ]
     owner.open(f"{org}/members")
     for name in ("Change role of", "Remove"):
         found = page.get_by_role("link", name=f"{name} Bo Lindqvist").get_attribute("href")
