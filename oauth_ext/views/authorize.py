@@ -72,7 +72,7 @@ def _client(request: HttpRequest, client_id: str) -> Client | None:
 
 def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
     # A person with several organizations chooses each time: nothing else would let them choose another one. Whoever
-    # comes from the sign-in is shown the page too: browsers hold every redirect after the provider's form to its
+    # comes from the sign-in is shown the page too: some browsers hold every redirect after the provider's form to its
     # `form-action`, which knows our address and not the app's. The page ends that chain.
     belongs = list(memberships(user)[:2])
     if len(belongs) == 1 and AFTER_SIGN_IN not in request.GET:

@@ -204,8 +204,8 @@ def test_the_device_page(eyes: Eyes) -> None:
 
 
 def test_somebody_who_has_to_sign_in_first_gets_past_a_strict_provider(visitor: NewVisitor) -> None:
-    """The demo provider's form leads to our address alone. A chain of redirects that went on to the app would end in
-    its policy, unseen by the person, although the app was allowed before.
+    """The demo provider's form leads to our address alone. Some browsers end a chain of redirects that goes on to the
+    app in that policy, unseen by the person, so ours ends on the consent page although the app was allowed before.
     """
     someone = visitor()
     email = someone.ready["owner_email"]
