@@ -54,6 +54,13 @@ class Preview:
     tools: list[tuple[str, str]]
     tokens: int
 
+    @property
+    def about(self) -> str:
+        """The tokens as an estimate is said: 840, 2.9k, 26k."""
+        if self.tokens < 1_000:
+            return str(self.tokens)
+        return f"{self.tokens / 1_000:.{1 if self.tokens < 9_950 else 0}f}k"
+
 
 class ToolList:
     """The tools of one vendor in one organization."""

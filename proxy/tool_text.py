@@ -61,12 +61,15 @@ def word_difference(before: str, after: str) -> list[Piece]:
     if max(len(old), len(new)) > MAX_WORDS:
         return _pieces([("removed", before), ("added", after)])
     found: list[tuple[Kind, str]] = []
+    out, put = "", ""  # what goes out and comes in between two words that stay
     for what, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if what == "equal":
-            found.append(("same", "".join(old[old_from:old_to])))
+        before_text, after_text = "".join(old[old_from:old_to]), "".join(new[new_from:new_to])
+        if what != "equal" or ((out or put) and before_text.isspace() and old_to < len(old)):
+            out, put = out + before_text, put + after_text
         else:
-            found += [("removed", "".join(old[old_from:old_to])), ("added", "".join(new[new_from:new_to]))]
-    return _pieces(found)
+            found += [("removed", out), ("added", put), ("same", before_text)]
+            out, put = "", ""
+    return _pieces([*found, ("removed", out), ("added", put)])
 
 
 def line_difference(before: str, after: str) -> list[Piece]:

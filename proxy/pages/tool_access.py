@@ -177,14 +177,13 @@ class ToolAccessPage(OrgPage):
         checked = set(choice.tools) if choice.is_list else offered
         use = tool_use(self.organization.id, tools.vendor.slug, tools.names, clock.now() - USED_WITHIN)
         allowlists = selectors.allowlists(self.organization.id)
-        all_tokens, role_tokens = tools.preview(role, {}).tokens, tools.preview(role, allowlists).tokens
         context = {
             **self._frame(tools, role),
             "row": row,
             "allowed": len(offered.intersection(row.tools)) if row else len(offered),
             "offered": len(offered),
-            "all_tokens": all_tokens,
-            "role_tokens": role_tokens,
+            "all_tokens": tools.preview(role, {}).about,
+            "role_tokens": tools.preview(role, allowlists).about,
             "choice": choice,
             "version": (row.version if row else "") if conflict else choice.version,
             "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in tools.tools()],

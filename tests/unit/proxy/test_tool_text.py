@@ -36,6 +36,11 @@ def test_words_that_came_and_went_are_marked() -> None:
         Piece("removed", "things."),
         Piece("added", "keys. Send them."),
     ]
+    assert word_difference("Deletes a ticket when asked.", "Deletes a ticket for good.") == [
+        Piece("same", "Deletes a ticket "),
+        Piece("removed", "when asked."),
+        Piece("added", "for good."),
+    ]
     assert word_difference("", "New.") == [Piece("added", "New.")]
     assert word_difference("Gone.", "") == [Piece("removed", "Gone.")]
 

@@ -1,0 +1,182 @@
+"""Tool access, server access and explain access as people use them: with and without scripts, small and dark."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Dialog, Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.test_pages import NewVisitor, faults
+from tests.browser.test_people_pages import join, make_invitation, make_team, said
+
+WITHOUT_SCRIPTS = {"java_script_enabled": False}
+
+
+def discover(someone: Visitor, org: str) -> Page:
+    """Acme's tools, seen once, with their page open."""
+    page = someone.open(f"{org}/tools/acme")
+    page.get_by_role("button", name="Discover").click()
+    page.wait_for_load_state()
+    expect(said(page, "Acme RMM offers 9 tools")).to_be_visible()
+    return page
+
+
+def agent_key(someone: Visitor, org: str) -> str:
+    """A new service account's agent key."""
+    page = someone.page
+    someone.create_account(org, "Triage bot")
+    page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Create key for Triage bot").click()
+    page.get_by_role("button", name="Create key").click()
+    key = page.get_by_label("Agent key", exact=True).input_value()
+    page.get_by_role("link", name="I have saved it").click()
+    return key
+
+
+def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
+    owner = visitor()
+    org = owner.found_organization("Nordwind")
+    owner.connect_acme(org)
+    key = agent_key(owner, org)
+    page = discover(owner, org)
+    expect(page.get_by_role("heading", name="All tools allowed")).to_be_visible()
+
+    page.get_by_role("button", name="destructive").click()
+    expect(page.locator(".tool-row:visible")).to_have_count(1)
+    box = page.get_by_label("Delete a ticket acme_delete_ticket")
+    box.uncheck()
+    expect(page.get_by_label("Only the ticked tools")).to_be_checked()
+    expect(page.get_by_text("Not saved yet: +0 −1")).to_be_visible()
+
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.once("dialog", stay)
+    page.get_by_role("link", name="Preview as member").click()
+    page.wait_for_timeout(300)
+    assert asked == ["beforeunload"]
+    expect(box).not_to_be_checked()
+    page.get_by_role("button", name="Save for members").click()
+    expect(said(page, "Saved for the role member: 8 of 9 tools allowed (+0 −1).")).to_be_visible()
+    expect(page.get_by_role("heading", name="8 of 9 allowed")).to_be_visible()
+
+    refused = owner.call_tool(key, "acme_delete_ticket").json()["result"]
+    assert refused["isError"]
+    assert "is not on the allowlist of the role member" in refused["content"][0]["text"]
+    page.get_by_role("link", name="Preview as member").click()
+    expect(page.get_by_text("8 of 9 tools, about")).to_be_visible()
+    expect(page.get_by_text("acme_delete_ticket")).to_have_count(0)
+    page.get_by_role("link", name="Admin", exact=True).click()
+    expect(page.get_by_text("9 of 9 tools, about")).to_be_visible()
+
+    owner.open(f"{org}/explain")
+    bot = page.locator("#people option").filter(has_text="Triage bot").get_attribute("value")
+    page.get_by_label("Who", exact=True).fill(bot or "")
+    page.get_by_label("Tool", exact=True).fill("acme_delete_ticket")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_role("heading", name="acme_delete_ticket would be refused")).to_be_visible()
+    expect(said(page, "An owner of Nordwind can add it")).to_be_visible()
+    page.get_by_label("Tool", exact=True).fill("acme_whoami")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+
+
+def test_two_owners_of_one_list(visitor: NewVisitor) -> None:
+    one = visitor()
+    org = one.found_organization()
+    one.connect_acme(org)
+    page = discover(one, org)
+    other = page.context.new_page()
+    other.goto(f"{one.base}{org}/tools/acme")
+    other.get_by_label("Fail acme_fail").uncheck()
+    other.get_by_role("button", name="Save for members").click()
+    expect(said(other, "8 of 9 tools allowed")).to_be_visible()
+    page.get_by_label("Who am I").uncheck()
+    page.get_by_role("button", name="Save for members").click()
+    expect(page.get_by_role("alert").filter(has_text="changed this list meanwhile")).to_be_focused()
+    expect(page.get_by_label("Who am I")).not_to_be_checked()
+    assert not faults(page)
+    page.get_by_role("button", name="Overwrite with mine").click()
+    expect(said(page, "8 of 9 tools allowed (+1 −1)")).to_be_visible()
+
+
+def test_a_vendor_is_granted_to_a_member(visitor: NewVisitor) -> None:
+    owner, member = visitor(), visitor()
+    org = owner.found_organization("Nordwind")
+    owner.connect_acme(org)
+    join(member, make_invitation(owner, org), "Mia Member")
+    member.open(f"{org}/explain?tool=acme_whoami")
+    expect(said(member.page, "Mia Member has no access to Acme RMM.")).to_be_visible()
+    expect(member.page.get_by_label("Who", exact=True)).to_have_count(0)
+    assert not faults(member.page)
+
+    page = owner.open(f"{org}/access")
+    box = page.get_by_label("Grant Acme RMM to Mia Member")
+    page.get_by_role("button", name="All vendors for Mia Member").click()
+    expect(box).to_be_checked()
+    expect(page.get_by_text("Not saved yet: +1 −0")).to_be_visible()
+    page.get_by_role("button", name="Save grants").click()
+    expect(said(page, "Saved: 1 grant given, 0 taken back.")).to_be_visible()
+    expect(box).to_be_checked()
+    member.page.reload()
+    expect(member.page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+
+    page.get_by_role("link", name="Give every member every vendor").click()
+    expect(page.get_by_role("heading", level=1, name="Open every vendor to members")).to_be_visible()
+
+
+def test_without_scripts(visitor: NewVisitor) -> None:
+    owner = visitor(**WITHOUT_SCRIPTS)
+    org = owner.found_organization()
+    owner.connect_acme(org)
+    page = discover(owner, org)
+    expect(page.get_by_role("button", name="destructive")).to_have_count(0)
+    page.get_by_role("link", name="none").click()
+    page.get_by_role("button", name="Save for members").click()
+    expect(page.get_by_text("Members will be able to call nothing of Acme RMM.")).to_be_visible()
+    page.get_by_role("button", name="Allow nothing").click()
+    expect(said(page, "0 of 9 tools allowed")).to_be_visible()
+    page.get_by_role("link", name="read-only").click()
+    page.get_by_role("button", name="Save for members").click()
+    expect(said(page, "Saved for the role member: 6 of 9 tools allowed (+6 −0).")).to_be_visible()
+    make_team(owner, org)
+    owner.open(f"{org}/access?view=teams")
+    page.get_by_label("Grant Acme RMM to Night shift").check()
+    page.get_by_role("button", name="Save grants").click()
+    expect(said(page, "Saved: 1 grant given")).to_be_visible()
+    owner.open(f"{org}/explain?tool=acme_whoami")
+    expect(page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_every_page_is_accessible(visitor: NewVisitor, scheme: str, width: int) -> None:
+    someone = visitor(color_scheme=scheme, viewport={"width": width, "height": 844})
+    org = someone.found_organization()
+    page, found = someone.page, []
+    empty = ["/tools", "/tools/acme", "/access", "/access?view=teams", "/explain"]
+    full = [
+        *empty,
+        "/access?q=nobody",
+        "/access?vendor=nothing",
+        "/tools/acme?start=read-only",
+        "/tools/acme?view=preview",
+        "/tools/acme?role=admin",
+        "/explain?tool=acme_whoami",
+        "/explain?tool=nothing_like_it",
+    ]
+    for path in empty:
+        found += faults(someone.open(f"{org}{path}"))
+    someone.connect_acme(org)
+    discover(someone, org)
+    make_team(someone, org)
+    for path in full:
+        found += faults(someone.open(f"{org}{path}"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    someone.open(f"{org}/tools/acme?start=none")
+    page.get_by_role("button", name="Save for members").click()
+    page.get_by_role("button", name="Allow nothing").wait_for()
+    found += faults(page)
+    assert not found, "\n".join(found)
