@@ -8,7 +8,7 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from audit.call_status import CallSource
@@ -238,6 +238,7 @@ SHADOWED = SimpleNamespace(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(case=SHADOWED)  # two vendors with one name for a tool, and the one it belongs to is refused
 @given(case=situations())
 def test_what_is_shown_may_be_called_and_nothing_else(case: SimpleNamespace) -> None:
