@@ -9,9 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut, known_vendor
+from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut
 from credentials.scopes import CredentialScope
 from credentials.services.connections import delete_credential
+from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape

@@ -11,12 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields, known_id, known_vendor
+from credentials.api.vendor_fields import REFUSED, FlatFields
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
 from credentials.services.connections import delete_credential
 from credentials.services.keys import update_named_key
+from gateway.catalog.registry import known_vendor
 from gateway.lib.errors import NotFound
+from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp
 from gateway.web.gate import Gate

@@ -1,16 +1,10 @@
-"""What all routes that store credentials share: the vendor of the path and its flat fields."""
+"""What all routes that store credentials share: the vendor's flat fields, and what is said of them afterwards."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from rest_framework import serializers
-
-from gateway.catalog import registry
-from gateway.catalog.vendor import Vendor
-from gateway.lib import ids
-from gateway.lib.errors import NotFound
 
 REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
 
@@ -37,25 +31,3 @@ class StoredOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     vendor = serializers.CharField()
     validated = serializers.BooleanField(help_text="Whether the vendor accepted it just now.")
-
-
-def known_vendor(slug: str) -> Vendor:
-    """The vendor of the path.
-
-    Raises: NotFound.   Spec: D64
-    """
-    vendor = registry.vendor_or_none(slug)
-    if vendor is None:
-        raise NotFound
-    return vendor
-
-
-def known_id(text: str) -> UUID:
-    """An id of the path.
-
-    Raises: NotFound.   Spec: D4
-    """
-    key = ids.parse_id(text)
-    if key is None:
-        raise NotFound
-    return key

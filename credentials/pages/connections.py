@@ -66,12 +66,12 @@ class ConnectionPage(OrgPage):
 
     def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """The vendor's form, empty."""
-        known = _vendor(vendor)
+        known = registry.known_vendor(vendor)
         return self._page(known, ConnectionForm(known))
 
     def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """Disconnect, or check the fields with the vendor and store them. Spec: §4.6 · D62, D63"""
-        known = _vendor(vendor)
+        known = registry.known_vendor(vendor)
         if request.POST.get("action") == "disconnect":
             return self._disconnect(known)
         form = ConnectionForm(known, request.POST)
@@ -114,10 +114,3 @@ class ConnectionPage(OrgPage):
             "rows": connections(self.organization, vendor=vendor.slug),
         }
         return self.page("credentials/connection.html", context, status=status)
-
-
-def _vendor(slug: str) -> Vendor:
-    vendor = registry.vendor_or_none(slug)
-    if vendor is None:
-        raise NotFound
-    return vendor

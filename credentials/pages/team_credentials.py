@@ -14,7 +14,7 @@ from credentials.selectors import Connection, connections, credential_at
 from credentials.services.connections import delete_credential
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
-from gateway.lib.errors import DomainError, NotFound
+from gateway.lib.errors import DomainError
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -50,12 +50,12 @@ class TeamCredentialPage(OrgPage):
 
     def get(self, request: HttpRequest, team_id: UUID, vendor: str) -> HttpResponse:
         """The vendor's form, empty."""
-        known, of_team = _vendor(vendor), team(self.organization, str(team_id))
+        known, of_team = registry.known_vendor(vendor), team(self.organization, str(team_id))
         return self._page(known, of_team, ConnectionForm(known))
 
     def post(self, request: HttpRequest, team_id: UUID, vendor: str) -> HttpResponse:
         """Delete what is stored, or check the fields with the vendor and store them."""
-        known, of_team = _vendor(vendor), team(self.organization, str(team_id))
+        known, of_team = registry.known_vendor(vendor), team(self.organization, str(team_id))
         if request.POST.get("action") == "delete":
             return self._delete(known, of_team)
         form = ConnectionForm(known, request.POST)
@@ -96,10 +96,3 @@ class TeamCredentialPage(OrgPage):
     def _page(self, vendor: Vendor, of_team: Team, form: ConnectionForm, *, status: int = 200) -> HttpResponse:
         context = {"vendor": vendor, "team": of_team, "form": form, "stored": self._stored(vendor, of_team)}
         return self.page("credentials/team_credential.html", context, status=status)
-
-
-def _vendor(slug: str) -> Vendor:
-    vendor = registry.vendor_or_none(slug)
-    if vendor is None:
-        raise NotFound
-    return vendor

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from gateway.catalog.models import VendorRow
 from gateway.catalog.vendor import SLUG_MAX_CHARACTERS, Vendor, vendor_from_json
+from gateway.lib.errors import NotFound
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,17 @@ def vendor_or_none(slug: str) -> Vendor | None:
     """Return one vendor as the database has it now."""
     definition = VendorRow.objects.filter(slug=slug).values_list("definition", flat=True).first()
     return None if definition is None else _vendor(slug, definition)
+
+
+def known_vendor(slug: str) -> Vendor:
+    """The vendor that a path names.
+
+    Raises: NotFound.   Spec: D64
+    """
+    vendor = vendor_or_none(slug)
+    if vendor is None:
+        raise NotFound
+    return vendor
 
 
 def _vendor(slug: str, definition: Mapping[str, object]) -> Vendor | None:

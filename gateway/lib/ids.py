@@ -6,6 +6,8 @@ import os
 import time
 import uuid
 
+from gateway.lib.errors import NotFound
+
 
 def new_id() -> uuid.UUID:
     """A random identifier. Spec: D14"""
@@ -19,6 +21,17 @@ def new_log_id() -> uuid.UUID:
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return uuid.UUID(int=value)
+
+
+def known_id(text: object) -> uuid.UUID:
+    """The identifier of a path or a form.
+
+    Raises: NotFound for what can name nothing, as for what names nothing.   Spec: D4
+    """
+    key = parse_id(text)
+    if key is None:
+        raise NotFound
+    return key
 
 
 def parse_id(text: object) -> uuid.UUID | None:

@@ -10,7 +10,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.lib import clock, ids
-from gateway.lib.errors import NotFound
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp, WholeNumber
 from gateway.web.gate import Gate
@@ -98,8 +97,6 @@ class InvitationDetail(OrgView):
 
     def delete(self, request: Request, org_id: str, invitation_id: str) -> Response:
         """Revoke it."""
-        key = ids.parse_id(invitation_id)
-        if key is None:
-            raise NotFound
+        key = ids.known_id(invitation_id)
         invitations.revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=key)
         return self.answer()

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.lib import ids
-from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.errors import Invalid
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp
 from gateway.web.gate import Gate
@@ -55,9 +55,7 @@ class MemberDetail(OrgView):
 
     def delete(self, request: Request, org_id: str, user_id: str) -> Response:
         """Remove."""
-        key = ids.parse_id(user_id)
-        if key is None:
-            raise NotFound
+        key = ids.known_id(user_id)
         members.remove_member(actor=self.actor, organization=self.organization, user_id=key)
         return self.answer()
 
@@ -70,9 +68,7 @@ class MemberRole(OrgView):
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         """Change the role."""
-        key = ids.parse_id(user_id)
-        if key is None:
-            raise NotFound
+        key = ids.known_id(user_id)
         if self.fields["role"] not in {Role.ADMIN.value, Role.MEMBER.value}:
             raise Invalid(fields={"role": ["Must be admin or member."]})
         return self.answer(

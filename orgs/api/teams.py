@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials.selectors import vendors_by_team
-from gateway.lib import ids
-from gateway.lib.errors import NotFound
+from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Timestamp
 from gateway.web.gate import Gate
@@ -97,13 +96,13 @@ class TeamDetail(OrgView):
     def patch(self, request: Request, org_id: str, team_id: str) -> Response:
         """Rename it."""
         team = teams.rename_team(
-            actor=self.actor, organization=self.organization, team_id=_id(team_id), name=self.fields["name"]
+            actor=self.actor, organization=self.organization, team_id=known_id(team_id), name=self.fields["name"]
         )
         return self.answer(_one(self.organization, team.id))
 
     def delete(self, request: Request, org_id: str, team_id: str) -> Response:
         """Delete it."""
-        teams.delete_team(actor=self.actor, organization=self.organization, team_id=_id(team_id))
+        teams.delete_team(actor=self.actor, organization=self.organization, team_id=known_id(team_id))
         return self.answer()
 
 
@@ -120,20 +119,13 @@ class TeamMember(OrgView):
         """Add."""
         return self.answer(
             teams.add_team_member(
-                actor=self.actor, organization=self.organization, team_id=_id(team_id), user_id=_id(user_id)
+                actor=self.actor, organization=self.organization, team_id=known_id(team_id), user_id=known_id(user_id)
             )
         )
 
     def delete(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:
         """Take out; 204 also for somebody who was not in it."""
         teams.remove_team_member(
-            actor=self.actor, organization=self.organization, team_id=_id(team_id), user_id=_id(user_id)
+            actor=self.actor, organization=self.organization, team_id=known_id(team_id), user_id=known_id(user_id)
         )
         return self.answer()
-
-
-def _id(text: str) -> UUID:
-    key = ids.parse_id(text)
-    if key is None:
-        raise NotFound
-    return key

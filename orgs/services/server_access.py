@@ -117,8 +117,7 @@ def require_vendor(slug: str) -> None:
 
     Raises: NotFound.   Spec: D59
     """
-    if registry.vendor_or_none(slug) is None:
-        raise NotFound
+    registry.known_vendor(slug)
 
 
 def require_vendors(slugs: Sequence[str]) -> list[str]:

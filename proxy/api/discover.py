@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.catalog import registry
-from gateway.lib.errors import NotFound
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
@@ -51,9 +50,7 @@ class Discover(OrgView):
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
         """Live: nothing here is cached."""
-        known = registry.vendor_or_none(vendor)
-        if known is None:
-            raise NotFound
+        known = registry.known_vendor(vendor)
         found = discovery.discover_for(self.membership, known)
         allowlists = selectors.allowlists(self.organization.id)
         tools = [
