@@ -24,8 +24,8 @@ from gateway.supervisor.services import web_command
 from tests.e2e.deployment_data import Database, Template, store_variables
 from tests.vendors.processes import PASSED_ON, ROOT, TETHER, free_port, stop
 
-READY_DEADLINE_S = 40.0
-OPERATION_DEADLINE_S = 30.0
+READY_DEADLINE_S = 120.0
+OPERATION_DEADLINE_S = 120.0
 LOG_TAIL_CHARACTERS = 4_000
 
 

@@ -19,7 +19,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 TETHER = Path(__file__).with_name("tether.py")
-START_DEADLINE_S = 40.0
+START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 5.0
 PORT_ATTEMPTS = 3
 LOG_TAIL_CHARS = 4000
