@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +17,7 @@ from orgs.models import KnownTool, Organization
 from orgs.roles import Role
 from proxy.protocol.tool_definitions import description_of
 from proxy.tool_text import Piece, Shown, hints, line_difference, shown, word_difference
-from proxy.vendors.tool_index import build_index
+from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
 
@@ -86,7 +87,7 @@ class ToolList:
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
         """By the functions that also make tools/list."""
-        index = build_index(self.vendor, list(self._definitions.values()), settings.VENDOR_TOOL_CONFIG, 0.0)
+        index = self._index
         allowed = [
             tool.exposed_name
             for tool in index.tools.tools
@@ -94,6 +95,10 @@ class ToolList:
         ]
         encoded = [(name, index.encoded[name].decode()) for name in sorted(allowed)]
         return Preview(encoded, sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN)
+
+    @cached_property
+    def _index(self) -> ToolIndex:
+        return build_index(self.vendor, list(self._definitions.values()), settings.VENDOR_TOOL_CONFIG, 0.0)
 
     def _tool(self, row: KnownTool) -> ListedTool:
         definition = self._definitions[row.tool]

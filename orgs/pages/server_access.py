@@ -16,6 +16,7 @@ from credentials.selectors import people_vendors
 from gateway.catalog import registry
 from gateway.lib import ids
 from gateway.lib.errors import Invalid
+from gateway.web import undo
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
@@ -27,6 +28,7 @@ from orgs.services.grant_changes import Cell, Toggled, change_member_grants, cha
 
 ROWS = 25
 COLUMNS = 20
+MAX_UNDONE = 50  # cells that one button takes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class ServerAccessPage(OrgPage):
             "has_vendors": bool(connected) or bool(matching),
             "connected_count": len(connected),
             "here": request.get_full_path(),
+            "undo": undo.take(request),
         }
         return self.page("orgs/server_access.html", context)
 
@@ -113,7 +116,7 @@ class ServerAccessPage(OrgPage):
         had, wanted = _cells(request.POST.getlist("had")), _cells(request.POST.getlist("grant"))
         change = change_team_grants if by_team else change_member_grants
         done = change(actor=self.actor, organization=self.organization, grants=wanted - had, revokes=had - wanted)
-        _say(request, done)
+        _say(request, done, wanted - had, had - wanted)
         return redirect(request.get_full_path())
 
     @property
@@ -189,12 +192,12 @@ def _cell(column: Column, access: Sequence[Access], teams: dict[Any, Team]) -> M
 
 
 def _cells(values: Sequence[str]) -> set[Cell]:
-    """`<id>:<slug> <slug>` as the form sends them.
+    """`<id>:<slug> <slug>`, or several of them with commas between, as the form sends them.
 
     Raises: Invalid.
     """
     found: set[Cell] = set()
-    for value in values:
+    for value in filter(None, ",".join(values).split(",")):
         key, _, slugs = value.partition(":")
         principal = ids.parse_id(key)
         if principal is None:
@@ -205,11 +208,21 @@ def _cells(values: Sequence[str]) -> set[Cell]:
     return found
 
 
-def _say(request: HttpRequest, done: Toggled) -> None:
-    if done.granted or done.revoked:
-        given = f"{done.granted} {'grant' if done.granted == 1 else 'grants'} given"
-        messages.success(request, f"Saved: {given}, {done.revoked} taken back. The next call sees it.")
-    elif not done.gone:
-        messages.info(request, "Nothing was changed.")
+def _say(request: HttpRequest, done: Toggled, given: set[Cell], taken: set[Cell]) -> None:
     if done.gone:
         messages.warning(request, f"{done.gone} of those you changed had left meanwhile.")
+    if not done.granted and not done.revoked:
+        if not done.gone:
+            messages.info(request, "Nothing was changed.")
+        return
+    grants = f"{done.granted} {'grant' if done.granted == 1 else 'grants'} given"
+    text = f"Saved: {grants}, {done.revoked} taken back. The next call sees it."
+    if done.gone or len(given) + len(taken) > MAX_UNDONE:
+        messages.success(request, text)
+    else:
+        undo.offer(request, text, {"had": _as_field(given), "grant": _as_field(taken)})
+
+
+def _as_field(cells: set[Cell]) -> str:
+    """What `_cells` reads."""
+    return ",".join(f"{principal}:{slug}" for principal, slug in sorted(cells))

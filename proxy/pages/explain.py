@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from gateway.catalog import registry
 from gateway.lib import ids
 from gateway.lib.errors import Forbidden, Invalid, NotFound
 from gateway.web.gate import Gate
@@ -13,13 +14,14 @@ from orgs import selectors
 from orgs.models import Organization
 from orgs.roles import Role
 from proxy.explanation import Explanation, explain_access
+from proxy.protocol.tool_names import exposed_name
 
 SUGGESTED = 200
 TOOL_MAX_CHARACTERS = 200
 
 
 class ExplainPage(OrgPage):
-    """GET /orgs/:orgId/explain?who=&tool=. No vendor is asked, nothing is counted. Spec: §5 · D33, D67, D77"""
+    """GET /orgs/:orgId/explain?who=&tool=[&vendor=]. Asks no vendor and counts nothing. Spec: §5 · D33, D67, D77"""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = "Explain access"
@@ -27,7 +29,7 @@ class ExplainPage(OrgPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """The question, and below it the steps with the first that fails and who can help."""
-        who, tool = (request.GET.get(name, "").strip() for name in ("who", "tool"))
+        who, tool = request.GET.get("who", "").strip(), _exposed(request)
         fault, explanation = "", None
         if tool:
             try:
@@ -66,6 +68,13 @@ class ExplainPage(OrgPage):
         people = [(row.user.email, row.user.name) for row in selectors.members(self.organization)[:SUGGESTED]]
         machines = clients.service_clients(self.organization)[:SUGGESTED]
         return people + [(client.client_id, client.name) for client in machines]
+
+
+def _exposed(request: HttpRequest) -> str:
+    """The tool as tools/list names it; `vendor` says whose own name it is, as a row of the log has it."""
+    tool = request.GET.get("tool", "").strip()
+    vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
+    return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
 
 
 def _subject(organization: Organization, who: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from html import unescape
 from io import StringIO
@@ -13,10 +14,12 @@ from django.core.management import CommandError, call_command
 
 from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
+from gateway.lib import clock
 from orgs.models import Membership
+from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.credentials import make_service_client
-from tests.factories.tenant import connect, restrict_tools
+from tests.factories.tenant import connect, load_vendor, restrict_tools
 
 TOOL = "fake_list"
 
@@ -129,3 +132,16 @@ def test_asking_counts_nothing(connected: Site, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.usefixtures("lapsed")
 def test_a_lapsed_plan_explains_as_well(connected: Site) -> None:
     assert ask(connected, "member").status_code == 200
+
+
+def test_a_denied_row_of_the_log_leads_here(connected: Site) -> None:
+    load_vendor("http://127.0.0.1:9/mcp", slug="other", prefix="ot")
+    for status in ("denied", "success"):
+        row = {"vendor": "other", "tool": "list", "user_id": connected.tenant.client.subject, "status": status}
+        add_row(**row, org_id=connected.cast.org.id, timestamp=clock.now())
+    log = text(connected.owner().get(connected.path("audit_pages:request-log")))
+    [link] = re.findall(r'href="([^"]+explain[^"]+vendor=[^"]+)"', log)
+    page = connected.owner().get(unescape(link))
+    assert page.context["tool"] == "ot_list"
+    assert page.context["explanation"].steps[0].detail.startswith("build bot is a service account")
+    assert page.context["explanation"].failing.name == "credential"

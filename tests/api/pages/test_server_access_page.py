@@ -96,7 +96,7 @@ def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:
     admin = membership_of(matrix, "admin")
     ServerAccessGrant.objects.create(organization=matrix.cast.org, membership=admin, vendor="acme")
     answer = save(matrix, had=[f"{member}:acme", f"{owner}:"], grant=[f"{member}:fake", f"{owner}:fake"])
-    assert notices(answer) == ["Saved: 2 grants given, 1 taken back. The next call sees it."]
+    assert answer.context["undo"]["text"] == "Saved: 2 grants given, 1 taken back. The next call sees it."
     assert granted(matrix.cast.org) == {("Member", "fake"), ("Owner", "fake"), ("Admin", "acme")}
     assert granted(matrix.cast.other_org) == {("Other Owner", "acme")}
     events = AdminAuditEntry.objects.filter(event_type__startswith="server_access.").order_by("timestamp", "id")
@@ -105,6 +105,18 @@ def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:
         ("server_access.granted", "Admin", "Owner"),
         ("server_access.revoked", "Admin", "Member"),
     ]
+
+
+@pytest.mark.parametrize("query", ["", "?view=teams"])
+def test_what_was_saved_is_undone_by_one_button(matrix: Site, query: str) -> None:
+    mine = team_of(matrix).pk if query else matrix.cast.user("member").id
+    before = granted(matrix.cast.org)
+    had = [] if query else [f"{mine}:acme"]
+    answer = save(matrix, had=had, grant=[f"{mine}:fake"], query=query)
+    assert granted(matrix.cast.org) != before
+    undone = matrix.cast.client("admin").post(path(matrix) + query, answer.context["undo"]["fields"], follow=True)
+    assert undone.context["undo"]["text"].startswith("Saved:")
+    assert granted(matrix.cast.org) == before
 
 
 def test_nothing_toggled_changes_nothing(matrix: Site) -> None:
@@ -120,7 +132,7 @@ def test_teams_have_a_matrix_of_their_own(matrix: Site) -> None:
     assert cells(page) == {("Ops", "fake"): (False, ()), ("Ops", "acme"): (False, ())}
     assert "1 member" in text(page)
     answer = save(matrix, had=[f"{team.pk}:"], grant=[f"{team.pk}:fake"], query="?view=teams")
-    assert notices(answer)[0].startswith("Saved: 1 grant given, 0 taken back.")
+    assert answer.context["undo"]["text"].startswith("Saved: 1 grant given, 0 taken back.")
     assert cells(answer)["Ops", "fake"] == (True, ())
     assert ("Ops", "fake") in granted(matrix.cast.org)
 
