@@ -34,5 +34,9 @@ CELERY_BEAT_SCHEDULE = {
     "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
+    "gateway.remove_remembered_answers": {
+        "task": "gateway.remove_remembered_answers",
+        "schedule": crontab(minute="53"),
+    },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }

@@ -80,19 +80,21 @@ def answer_once(request: HttpRequest, user: User, shape: Shape, run: Callable[[]
     return answer
 
 
+def forget_old() -> None:
+    """No answer is kept for longer than a day."""
+    RememberedAnswer.objects.filter(created_at__lte=clock.now() - KEPT).delete()
+
+
 def _claim(request: HttpRequest, user: User) -> tuple[RememberedAnswer, bool]:
     key = request.headers[HEADER]
     if not re.fullmatch(KEY_PATTERN, key):
         raise InvalidIdempotencyKey
-    now = clock.now()
-    RememberedAnswer.objects.filter(created_at__lte=now - KEPT).delete()
+    forget_old()
     key_sha256 = secrets.sha256(f"{request.path_info}\0{key}")
     body_sha256 = hashlib.sha256(request.body).digest()
     try:
         with transaction.atomic():
-            row = RememberedAnswer.objects.create(
-                user=user, key_sha256=key_sha256, body_sha256=body_sha256, created_at=now
-            )
+            row = RememberedAnswer.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_sha256)
     except IntegrityError:
         known = RememberedAnswer.objects.filter(user=user, key_sha256=key_sha256).first()
         if known is None:  # refused and given back just now

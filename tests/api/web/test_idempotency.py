@@ -14,6 +14,7 @@ from django.http import HttpResponse
 
 from gateway.lib import clock
 from gateway.lib.crypto import Keyring
+from gateway.tasks import remove_remembered_answers
 from gateway.web import idempotency
 from oauth_ext.models import AgentKey, Client
 from orgs.models import Invitation, Membership, Organization, RememberedAnswer, Team
@@ -138,6 +139,15 @@ def test_a_day_later_the_key_is_free(api: Api) -> None:
     assert "Idempotent-Replayed" not in post(api, "admin", "/orgs", {"name": "Initech"})
     assert Organization.objects.filter(name="Initech").count() == 2
     assert RememberedAnswer.objects.count() == 1
+
+
+def test_the_worker_removes_what_nobody_may_ask_for_again(api: Api) -> None:
+    post(api, "admin", "/orgs", {"name": "Initech"})
+    remove_remembered_answers()
+    assert RememberedAnswer.objects.count() == 1
+    RememberedAnswer.objects.update(created_at=clock.now() - idempotency.KEPT)
+    remove_remembered_answers()
+    assert not RememberedAnswer.objects.exists()
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "ü", "a\tb"])
