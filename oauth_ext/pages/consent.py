@@ -20,7 +20,7 @@ from gateway.web.gate import Gate
 from gateway.web.signed_in import signed_in
 from oauth_ext import client_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
-from oauth_ext.pages.vendor_states import VendorState, vendor_states, who_can_help
+from oauth_ext.pages.vendor_states import VendorState, message_for_admins, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
 from orgs import access
 from orgs.models import Membership
@@ -126,6 +126,7 @@ class ConsentPage(LoginRequiredMixin, View):
             "nothing_works": nothing_works,
             "working": [each.vendor.name for each in vendors if each.works],
             "admins": [] if membership is None else who_can_help(membership),
+            "message": "" if membership is None else message_for_admins(membership, vendors),
         }
         return render(self.request, "oauth_ext/consent.html", context, status=status)
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from django.conf import settings
+from django.urls import reverse
+
 from credentials.resolve import resolve
 from credentials.selectors import credential_refs
 from gateway.catalog import registry
@@ -69,3 +72,22 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
 def who_can_help(membership: Membership) -> Sequence[str]:
     """Names of admins to ask for access or credentials; none for somebody who is one."""
     return [] if membership.has_role(Role.ADMIN) else people_who_may(membership.organization, Role.ADMIN)
+
+
+def message_for_admins(membership: Membership, states: Sequence[VendorState]) -> str:
+    """What a person may send to an admin so that the vendors work; empty where nothing is missing. Never the app's own
+    name: that is the app's to choose. Spec: ux.md 4
+    """
+    organization = membership.organization
+    without_credentials = [each.vendor.name for each in states if each.state is State.NEEDS_CREDENTIALS]
+    closed = [each.vendor.name for each in states if each.state is State.NO_ACCESS]
+    wanted = {
+        "credentials:connections": ("connect", without_credentials if states else ["a vendor"]),
+        "orgs:server-access": ("let me use", closed),
+    }
+    return "\n".join(
+        f"Could you {verb} {', '.join(names)} in {organization.name}?\n"
+        f"{settings.BASE_URL}{reverse(page, args=[organization.id])}"
+        for page, (verb, names) in wanted.items()
+        if names
+    )

@@ -149,6 +149,24 @@ def test_the_consent_page(eyes: Eyes) -> None:
     assert not eyes.found, "\n".join(eyes.found)
 
 
+def test_a_member_is_told_whom_to_ask(eyes: Eyes, visitor: NewVisitor) -> None:
+    owner, someone = visitor(), eyes.someone
+    org = owner.found_organization("Nordwind")
+    owner.connect_acme(org)
+    invited = owner.page.context.request.post(f"{owner.base}/api{org}/invitations", data={})
+    assert invited.status == 201, invited.text()
+    someone.sign_in(name="Bo Berg")
+    someone.page.goto(invited.json()["inviteUrl"])
+    someone.page.get_by_role("button", name="Join").click()
+    someone.page.wait_for_url(f"{someone.base}{org}")
+    page = App(someone, WEB).ask()
+    expect(page.get_by_text("No access")).to_be_visible()
+    expect(page.get_by_role("region", name="Message for an admin")).to_contain_text("Could you let me use Acme RMM")
+    expect(page.get_by_role("button", name="Allow")).to_be_disabled()
+    eyes.look("member")
+    assert not eyes.found, "\n".join(eyes.found)
+
+
 def test_connected_apps(eyes: Eyes) -> None:
     someone, page = eyes.someone, eyes.someone.page
     org = someone.found_organization("Nordwind")

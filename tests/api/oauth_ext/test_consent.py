@@ -264,7 +264,25 @@ def test_which_vendors_would_work(cast: Cast, flow: Flow) -> None:
     assert states(member, page) == {"zeta": "Needs credentials"}
     text = shown(member, page)
     assert "Ask an admin: Owner, Admin." in text
+    assert f"Could you connect Zeta in Acme? http://testserver/orgs/{cast.org.id}/connections" in text
     assert "Connect Zeta" not in text
+
+
+def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:
+    place = f"http://testserver/orgs/{cast.org.id}"
+    page = shown(flow, flow.ask())
+    assert "No vendor is connected yet. Ask an admin: Owner, Admin. You can send them this:" in page
+    assert f"Could you connect a vendor in Acme? {place}/connections" in page
+    for slug in ("acme", "zeta"):
+        load_vendor("https://vendor.example/mcp", slug=slug)
+        connect(cast.org, cast.user("owner"), slug=slug)
+    assert f"Could you let me use Acme, Zeta in Acme? {place}/access" in shown(flow, flow.ask())
+    membership = cast.org.memberships.get(user=cast.user("member"))
+    ServerAccessGrant.objects.create(organization=cast.org, membership=membership, vendor="acme")
+    assert "Ask an admin" not in shown(flow, flow.ask())  # everything it may use works
+    assert "Could you let me use Zeta in Acme?" in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
+    owner = make_flow(cast, "owner", name="Could you")
+    assert "Ask an admin" not in shown(owner, owner.ask(scope="mcp:acme mcp:zeta"))
 
 
 @pytest.mark.usefixtures("two_vendors")
