@@ -12,6 +12,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _LINE_ENDS: Final = (b"\n", b"\r")
 _MAX_RETRY_DIGITS: Final = 9
 _line_end = re.compile(rb"\r\n|\n|\r")
+_empty_lines = re.compile(rb"\n{3,}")
 
 
 class SSETooLarge(ValueError):
@@ -63,6 +64,8 @@ class SSEParser:
         if not chunk:
             return []
         self._after_cr = chunk.endswith(b"\r")
+        if b"\n\n\n" in chunk:  # the first empty line ends an event, and a flood of more is made to keep us busy
+            chunk = _empty_lines.sub(b"\n\n", chunk)
         lines = chunk.splitlines()
         unended = b"" if chunk.endswith(_LINE_ENDS) else lines.pop()
         events = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 from proxy.protocol import replies, sse, versions
+from proxy.vendors import turns
 from proxy.vendors.transport import VendorAnswer
 
 # Empty capabilities: what a vendor cannot ask of us, it need not be refused.
@@ -16,6 +16,8 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
 FED_BYTES = 16 * 1024  # at once: of lines as short as they can be, a few milliseconds
+LONG_STREAM_BYTES = 64 * 1024
+LONG_BODY_BYTES = 1024 * 1024
 
 
 def base_headers() -> dict[str, str]:
@@ -28,18 +30,33 @@ def base_headers() -> dict[str, str]:
 
 
 async def messages(answer: VendorAnswer) -> AsyncIterator[replies.VendorMessage]:
-    """Every message of an answer as it comes.
+    """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
 
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
-        yield replies.parse_message(await answer.body())
+        body = await answer.body()
+        if len(body) <= LONG_BODY_BYTES:
+            yield replies.parse_message(body)
+        else:
+            async with turns.current():
+                message = replies.parse_message(body)
+            yield message
         return
     parser = sse.SSEParser()
+    read_bytes = 0
     async for chunk in answer.chunks():
         for start in range(0, len(chunk), FED_BYTES):
-            if start:
-                await asyncio.sleep(0)  # thousands of messages in one piece must not hold up all other calls
-            for event in parser.feed(chunk[start : start + FED_BYTES]):
-                if event.data:
-                    yield replies.parse_message(event.data)
+            fed = chunk[start : start + FED_BYTES]
+            read_bytes += len(fed)
+            if read_bytes <= LONG_STREAM_BYTES:
+                found = _messages_in(parser, fed)
+            else:
+                async with turns.current():
+                    found = _messages_in(parser, fed)
+            for each in found:
+                yield each
+
+
+def _messages_in(parser: sse.SSEParser, fed: bytes) -> list[replies.VendorMessage]:
+    return [replies.parse_message(event.data) for event in parser.feed(fed) if event.data]

@@ -24,8 +24,8 @@ from proxy.vendors.errors import Sign
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes without any body among them: endless headers, trailers, chunk extensions and interim answers all end here.
 MAX_IDLE_TALK_BYTES = 64 * 1024
-# Beside the body in all: the frames of ten megabytes in chunks of forty bytes. Chunks of one byte end here.
-MAX_FRAMING_BYTES = 2 * 1024 * 1024
+# Beside the body in all, and a quarter of it: chunks of a few bytes each, without end, end here.
+MAX_FRAMING_BYTES = 256 * 1024
 DRAIN_S = 1.0
 
 
@@ -155,7 +155,10 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = False
             if not answer.is_complete:
                 self._fail(errors.bad_response("it broke off or is not HTTP"))
-        is_talk = self._idle_talk_bytes > MAX_IDLE_TALK_BYTES or self._received_bytes - answer.size > MAX_FRAMING_BYTES
+        is_talk = (
+            self._idle_talk_bytes > MAX_IDLE_TALK_BYTES
+            or 4 * self._received_bytes - 5 * answer.size > 4 * MAX_FRAMING_BYTES
+        )
         if is_talk and not answer.is_complete:
             self._fail(errors.bad_response("it is too large"))
         if answer.has_head and not answer.is_complete and not answer.is_event_stream and not self._is_draining:

@@ -212,3 +212,13 @@ def test_a_large_event_in_small_pieces_is_read_to_its_end(size: int, chunk_bytes
     chunks = [stream[start : start + chunk_bytes] for start in range(0, len(stream), chunk_bytes)]
     (event,) = read(*chunks)
     assert len(event.data) == len(line * (size // len(line))) - line.count(b"\n") * 6 * (size // len(line))
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_more_empty_lines_than_one_mean_nothing(cut: int) -> None:
+    stream = b"data: a\n\n\n\n\ndata: b\n\n\n\n"
+    parser = SSEParser()
+    events = parser.feed(stream[:cut]) + parser.feed(stream[cut:])
+    assert [event.data for event in events] == [b"a", b"b"]
+    after_cr = SSEParser()
+    assert [each.data for each in after_cr.feed(b"data: a\r") + after_cr.feed(b"\n\n\n\ndata: b\n\n")] == [b"a", b"b"]
