@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.conf import settings
 
@@ -199,7 +199,7 @@ async def _tools(talk: _Conversation, vendor: Vendor) -> list[Finding]:
     is_endless = cursor is not None and page.next_cursor is not None
     pages = f"{len(kinds)} pages" if len(kinds) > 1 else "one page"
     return [
-        Finding("tools/list", f"{len(listed)} tools, {spent_ms} ms, {' and '.join(sorted(set(kinds)))}"),
+        Finding("tools/list", f"{_counted(len(listed))}, {spent_ms} ms, {' and '.join(sorted(set(kinds)))}"),
         Finding("pagination", "it never ends" if is_endless else pages, is_endless),
         *_definitions(vendor, listed),
     ]
@@ -216,11 +216,23 @@ def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
         if tool.exposed_name not in (tool.vendor_name, f"{vendor.tool_prefix}_{tool.vendor_name}")
     ]
     read_only = sum(policy.read_only for policy in policies)
+    tasks = [f"{each['name']} runs only as a task" for each in listed if _is_task(each)]
     return [
         Finding("tools offered", f"{len(tools)}, {read_only} of them read-only"),
+        *(_some("left out", tasks, is_trouble=False) if tasks else ()),
         *_some("tool name", renamed, is_trouble=False),
         *_some("definition", accepted.problems, is_trouble=True),
     ]
+
+
+def _counted(tools: int) -> str:
+    return "1 tool" if tools == 1 else f"{tools} tools"
+
+
+def _is_task(listed: object) -> TypeGuard[dict[str, Any]]:
+    return (
+        isinstance(listed, dict) and isinstance(listed.get("name"), str) and tool_definitions.runs_only_as_task(listed)
+    )
 
 
 def _some(what: str, texts: list[str], *, is_trouble: bool) -> list[Finding]:

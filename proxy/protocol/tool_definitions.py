@@ -44,11 +44,16 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
         fault = _fault_in(item, definitions)
         if fault or not isinstance(item, dict):
             problems.append(f"Tool {number} is left out: {fault}.")
-        elif as_dict(item.get("execution")).get("taskSupport") != "required":
+        elif not runs_only_as_task(item):
             wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
             problems += [f"Tool {number} has a wrong {name}." for name in wrong if item[name] is not None]
             definitions[item["name"]] = without(item, wrong) if wrong else item
     return AcceptedDefinitions(list(definitions.values()), problems)
+
+
+def runs_only_as_task(definition: Mapping[str, Any]) -> bool:
+    """True for a tool that cannot be called and waited for. Tasks are not offered. Spec: protocol.md A.5"""
+    return as_dict(definition.get("execution")).get("taskSupport") == "required"
 
 
 def exposed_definition(definition: Definition, name: str) -> Definition:

@@ -108,6 +108,15 @@ def test_trouble_is_marked_and_the_exit_code_says_so(connected: Cast, vendor: Fa
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_tool_that_runs_only_as_a_task_is_named(connected: Cast, vendor: FakeVendor) -> None:
+    vendor.tools = [{"name": "fake_report", "inputSchema": {}, "execution": {"taskSupport": "required"}}]
+    lines, complaint = doctor("fake", "--org", str(connected.org.id))
+    assert complaint == ""
+    assert the_line(lines, "tools/list").startswith("tools/list 1 tool, ")
+    assert "tools offered 0, 0 of them read-only" in lines
+    assert "left out fake_report runs only as a task" in lines
+
+
 def test_a_list_that_never_ends(connected: Cast, vendor: FakeVendor, settings: Any) -> None:
     settings.TOOL_LIST_MAX_PAGES = 2
     vendor.page_size = 1

@@ -105,6 +105,23 @@ async def test_it_shows_and_calls_the_tools_of_its_vendor_only(
         assert other.seen["tools/call"] == 0
 
 
+async def test_a_vendor_that_is_down_takes_no_other_one_with_it(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
+) -> None:
+    """On the unified endpoint the others stay; at its own there is nothing left to show."""
+    await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp", slug="globex"))
+    await in_thread(lambda: connect(tenant.organization, tenant.owner, "globex"))
+    unified = await agent.rpc(tenant.agent_key, "tools/list")
+    assert unified.status_code == 200
+    names = [each["name"] for each in unified.json()["result"]["tools"]]
+    assert names == ["fake_fail", "fake_list", "fake_write"]
+    down = {"gateway/unavailable": {"globex": "vendor_unavailable"}}
+    assert unified.json()["result"]["_meta"] == down
+    own = await agent.rpc(jwt, "tools/list", path="/v1/globex/mcp")
+    assert own.json()["result"] == {"tools": [], "_meta": down}
+    assert "_meta" not in (await agent.rpc(jwt, "tools/list", path=PATH)).json()["result"]
+
+
 async def test_rules_limit_and_log_are_those_of_the_unified_endpoint(
     agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, settings: Any
 ) -> None:
