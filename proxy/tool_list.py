@@ -20,6 +20,7 @@ from proxy.tool_text import Piece, Shown, hints, line_difference, shown, word_di
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
+COMPARED_AT_ONCE = 50  # comparing costs milliseconds each; nobody reads more at once, and the rest comes up later
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ListedTool:
 class ChangedTool:
     """What happened to a tool since the vendor's tools were approved. `state`: new, changed or gone.
 
-    `is_comparable` is False where a definition is too large to keep.
+    `is_comparable` is False where a definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ChangedTool:
     schema: list[Piece]
     hidden: int
     is_comparable: bool
+    is_listed_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,12 @@ class ToolList:
 
     def changes(self) -> list[ChangedTool]:
         """What is not as it was approved."""
-        return [_change(row) for row in self.rows if not row.is_approved]
+        waiting = [row for row in self.rows if not row.is_approved]
+        compared = [_change(row) for row in waiting[:COMPARED_AT_ONCE]]
+        return compared + [
+            ChangedTool(row.tool, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
+            for row in waiting[COMPARED_AT_ONCE:]
+        ]
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
         """By the functions that also make tools/list."""
@@ -107,13 +114,13 @@ class ToolList:
             title=_title(definition),
             description=shown(description_of(definition)),
             hints=hints(definition.get("annotations")),
-            state="" if row.is_approved else "changed" if row.approved_sha256 else "new",
+            state="" if row.is_approved else _state(row),
         )
 
 
 def _change(row: KnownTool) -> ChangedTool:
     before, after = (_definition(row.tool, text) for text in (row.approved_definition, row.seen_definition))
-    state = "gone" if not row.is_offered else "changed" if row.approved_sha256 else "new"
+    state = _state(row)
     is_kept = bool(row.seen_definition or state == "gone") and bool(row.approved_definition or state == "new")
     texts = [shown(_text(each)) for each in (before, after)]
     return ChangedTool(
@@ -124,6 +131,10 @@ def _change(row: KnownTool) -> ChangedTool:
         hidden=texts[1].hidden,
         is_comparable=is_kept,
     )
+
+
+def _state(row: KnownTool) -> str:
+    return "gone" if not row.is_offered else "changed" if row.approved_sha256 else "new"
 
 
 def _definition(tool: str, stored: str) -> dict[str, Any]:

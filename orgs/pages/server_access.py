@@ -26,8 +26,8 @@ from orgs.models import Membership, ServerAccessGrant, Team
 from orgs.roles import Role
 from orgs.services.grant_changes import Cell, Toggled, change_member_grants, change_team_grants
 
-ROWS = 25
-COLUMNS = 20
+ROWS = 20
+COLUMNS = 12
 MAX_UNDONE = 50  # cells that one button takes back
 
 

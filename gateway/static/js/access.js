@@ -49,6 +49,11 @@ for (const choice of all("[data-mode-list]")) {
   });
 }
 
+// Descriptions are searched too, and travel once.
+for (const row of all("#tool-list [data-filter-text]")) {
+  row.dataset.filterText += ` ${row.querySelector(".tool-text").textContent.toLowerCase()}`;
+}
+
 // Words to filter by, beside the field they are put into.
 for (const chips of all("[data-chips]")) {
   chips.hidden = false;

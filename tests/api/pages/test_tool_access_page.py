@@ -17,6 +17,7 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import KnownTool, ToolAllowlist
 from orgs.services.tool_access import set_allowlist
+from proxy import tool_list
 from proxy.health.states import HealthStatus
 from proxy.tool_list import ToolList
 from tests.api.audit.rows import add_row
@@ -314,3 +315,17 @@ def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, ve
     page = discover(site)
     assert "The definition is too large to be shown here." in text(page)
     assert [tool.name for tool in ToolList(site.cast.org, page.context["vendor"]).tools()][1] == "fake_huge"
+
+
+def test_of_very_many_changes_the_first_are_compared(
+    site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_list, "COMPARED_AT_ONCE", 1)
+    vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
+    page = discover(site)
+    assert [(each.name, each.state, bool(each.description)) for each in page.context["changes"]] == [
+        ("fake_fail", "changed", True),
+        ("fake_list", "changed", False),
+        ("fake_write", "changed", False),
+    ]
+    assert text(page).count("Other words.</ins>") == 1
