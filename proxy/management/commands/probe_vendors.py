@@ -35,6 +35,7 @@ class Command(BaseCommand):
                     self.stdout.write(f"{slug}: {LABELS[health.status]}, {health.latency_ms} ms{detail}")
                 if not found:
                     self.stdout.write("No vendor in use can be probed.")
+                self.stdout.flush()  # the next round may be long in coming, and nobody may watch a terminal
             if once:
                 return
             time.sleep(settings.HEALTH_PROBE_INTERVAL_S)
