@@ -7,8 +7,11 @@ there. Imported by uvicorn before the application: no Django in here.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from gateway.whole_exchange import EXTENSION, WholeExchange
 
 HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
 HEAD_TIMEOUT_S = 30.0
@@ -54,6 +57,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._stop_timer()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """A request begins."""
+        cycle.scope["extensions"] = {EXTENSION: WholeExchange(cycle)}  # type: ignore[dict-item]
+        super()._start_asgi_task(cycle, app)
 
     def _too_late(self) -> None:
         self._timer = None

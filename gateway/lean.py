@@ -22,7 +22,9 @@ from django.urls import Resolver404, ResolverMatch, get_resolver
 
 from gateway.lean_request import LeanRequest, Scope
 from gateway.lib.event_stream import EventStream
+from gateway.lib.whole_answer import WholeAnswer
 from gateway.middleware.request_id import HEADER, request_id_of
+from gateway.whole_exchange import EXTENSION, WholeExchange
 
 log = structlog.get_logger(__name__)
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -96,7 +98,7 @@ class LeanHandler:
         except Exception:
             log.exception("request failed", request_id=request_id, path=scope["path"])
             response = _plain_error(_Refused(500, "internal_error", "Something went wrong on our side."))
-        await _send_response(response, request_id, receive, send)
+        await _send_response(response, request_id, scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, request_id: str) -> HttpResponseBase:
         try:
@@ -142,23 +144,27 @@ class LeanHandler:
             raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
         if _header(scope, b"content-encoding"):
             raise _Refused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        whole = _whole_exchange(scope)
+        body = whole.body() if whole is not None else None
+        if body is None:
+            return await self._read_parts(receive)
+        if len(body) > self._max_body_bytes:
+            raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
+        return body
+
+    async def _read_parts(self, receive: Receive) -> bytes:
         try:
             # The first part counts as well: a client may send its headers and nothing else.
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                message = await receive()
-                if message["type"] == "http.request" and not message.get("more_body"):
-                    first: bytes = message.get("body", b"")
-                    if len(first) > self._max_body_bytes:
-                        raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
-                    return first
-                return await self._read_rest(message, receive)
+                return await self._join_parts(receive)
         except TimeoutError:
             raise _Refused(408, "request_timeout", "The body did not arrive in time.") from None
 
-    async def _read_rest(self, message: MutableMapping[str, Any], receive: Receive) -> bytes:
+    async def _join_parts(self, receive: Receive) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while True:
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk: bytes = message.get("body", b"")
@@ -168,7 +174,6 @@ class LeanHandler:
             chunks.append(chunk)
             if not message.get("more_body"):
                 return b"".join(chunks)
-            message = await receive()
 
 
 @lru_cache(maxsize=256)  # header names of answers are ours
@@ -195,7 +200,15 @@ def _plain_error(refusal: _Refused) -> HttpResponse:
     return response
 
 
-async def _send_response(response: HttpResponseBase, request_id: str, receive: Receive, send: Send) -> None:
+def _whole_exchange(scope: Scope) -> WholeExchange | None:
+    extensions = scope.get("extensions")
+    found: WholeExchange | None = extensions.get(EXTENSION) if extensions else None
+    return found
+
+
+async def _send_response(
+    response: HttpResponseBase, request_id: str, scope: Scope, receive: Receive, send: Send
+) -> None:
     headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
     headers.extend(getattr(response, "more_headers", ()))
     headers.append((_REQUEST_ID, request_id.encode()))
@@ -209,6 +222,10 @@ async def _send_response(response: HttpResponseBase, request_id: str, receive: R
     content: bytes = getattr(response, "content", b"")
     if response.status_code != 204:
         headers.append((b"content-length", str(len(content)).encode()))
+    if type(response) is WholeAnswer:
+        whole = _whole_exchange(scope)
+        if whole is not None and whole.answer(response.status_code, headers, content):
+            return
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 
