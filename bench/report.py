@@ -26,7 +26,9 @@ def render(results: Results, *, head: Sequence[str], audit: Sequence[str]) -> st
         parts.append("No vendor delay (ratios to the pass-through)\n\n" + _undelayed_table(results, undelayed))
     for delay_ms in sorted({place.delay_ms for place in places if place.delay_ms}):
         delayed = [place for place in places if place.delay_ms == delay_ms]
-        title = f"Vendor that takes {delay_ms} ms: the time added to the vendor's own"
+        title = (
+            f"Vendor that takes {delay_ms} ms: the time, what is added to the vendor's, its ratio to the pass-through's"
+        )
         parts.append(f"{title}\n\n{_delayed_table(results, delayed)}")
     parts.append("Over the whole run\n\n" + _process_table(results))
     found = judgements(results)
@@ -85,22 +87,30 @@ def _small(value: float) -> str:
 
 
 def _delayed_table(results: Results, places: Sequence[Place]) -> str:
-    rows = [["c", "target", "+p50 ms", "+p99 ms", "CPU ms/call"]]
+    rows = [["c", "target", "p50 ms", "+p50 ms", "ratio", "p99 ms", "+p99 ms", "CPU ms/call"]]
     for place in places:
         for name in results.targets():
             if results.at(name, place):
-                added = [_added(results, name, place, figure) for figure in (_p50, _p99)]
+                p50, p99 = (number(results.spread(name, place, one).median) for one in (_p50, _p99))
+                more_p50, more_p99 = (_added(results, name, place, figure) for figure in (_p50, _p99))
                 cpu = _small(results.spread(name, place, _cpu).median)
-                rows.append([str(place.connections), name, *added, cpu])
+                over = _added_over_pass_through(results, name, place)
+                rows.append([str(place.connections), name, p50, more_p50, over, p99, more_p99, cpu])
     return table(rows, text_columns=2)
 
 
 def _added(results: Results, name: str, place: Place, figure: Figure) -> str:
-    """The time over the vendor's; for the vendor itself the time as it is."""
+    """The time over the vendor's own."""
     if name == targets.DIRECT:
-        return f"({number(results.spread(name, place, figure).median)})"
+        return ""
     value = results.difference(name, targets.DIRECT, place, figure).median
     return "-" if math.isnan(value) else f"{value:+.2f}"
+
+
+def _added_over_pass_through(results: Results, name: str, place: Place) -> str:
+    if name not in targets.GATEWAY:
+        return ""
+    return number(results.added_ratio(name, targets.PASS_THROUGH, targets.DIRECT, place, _p50).median)
 
 
 def _process_table(results: Results) -> str:

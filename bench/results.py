@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from bench.figures import Spread, differences_per_round, ratios_per_round, spread
+from bench.figures import Spread, differences_per_round, ratio, ratios_per_round, spread
 
 DISTURBED_CORES = 0.2  # CPU of processes outside the run above which a cell is marked
 
@@ -105,6 +105,17 @@ class Results:
     def difference(self, target: str, base: str, place: Place, figure: Figure) -> Spread:
         """The figure of one target less that of another, round by round."""
         return spread(differences_per_round(self._rounds(target, place, figure), self._rounds(base, place, figure)))
+
+    def added_ratio(self, target: str, base: str, floor: str, place: Place, figure: Figure) -> Spread:
+        """How many times as far above `floor` one target is as another, in the rounds in which that one is above it."""
+        ours, bases, floors = (self._rounds(name, place, figure) for name in (target, base, floor))
+        return spread(
+            [
+                ratio(ours[number] - floors[number], bases[number] - floors[number])
+                for number in sorted(ours.keys() & bases.keys() & floors.keys())
+                if bases[number] > floors[number]
+            ]
+        )
 
     def peak_rss_bytes(self, target: str) -> float:
         """The largest resident size the target's process ever had, NaN where there is no such process."""

@@ -72,3 +72,13 @@ def test_sums_over_all_cells_of_a_target() -> None:
 def test_disturbed_cells_are_known() -> None:
     results = Results([make_cell("a", foreign_cores=0.19), make_cell("b", foreign_cores=0.3)])
     assert [cell.target for cell in results.disturbed()] == ["b"]
+
+
+def test_what_two_targets_add_to_a_third_is_compared_round_by_round() -> None:
+    place = Place(50, 1)
+    results = Results()
+    for number, (ours, bare, floor) in enumerate([(52.0, 51.0, 50.0), (56.0, 52.0, 50.0), (53.0, 50.0, 50.0)]):
+        for name, p50_ms in (("ours", ours), ("bare", bare), ("floor", floor)):
+            results.add(make_cell(name, place, number, p50_ms=p50_ms))
+    added = results.added_ratio("ours", "bare", "floor", place, lambda one: one.p50_ms)
+    assert (added.median, added.low, added.high) == (2.5, 2.0, 3.0), "the round in which nothing was added is left out"
