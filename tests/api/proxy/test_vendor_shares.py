@@ -39,6 +39,7 @@ async def _no_circuit_is_left(settings: LazySettings) -> AsyncIterator[None]:
     """What one test finds out about its vendor is not true of the next one's."""
     settings.VENDOR_CALLS_PER_ORGANIZATION = 2
     settings.VENDOR_CALLS_WAITING = 2
+    settings.VENDOR_CALLS_WAIT_S = 60.0
     yield
     for vendor in ("fake", "globex"):
         await sync_to_async(circuit_board.post)(coordination.current(), circuit_board.vendor_wide(vendor), None)
@@ -58,7 +59,9 @@ def begin(agent: Agent, bearer: str, count: int, tool: str = "fake_list") -> lis
     return [asyncio.ensure_future(agent.call(bearer, tool)) for _ in range(count)]
 
 
-async def warm(agent: Agent, *tenants: Tenant) -> None:
+async def warm(agent: Agent, vendor: FakeVendor, *tenants: Tenant) -> None:
+    """The sessions are open, the log is empty, and the vendor has more time than a busy machine takes."""
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=60))
     for tenant in tenants:
         assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()
     await in_thread(lambda: RequestAuditEntry.objects.all().delete())
@@ -71,7 +74,7 @@ async def test_an_organization_cannot_take_a_vendor_from_another(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
-    await warm(agent, tenant, other_tenant)
+    await warm(agent, vendor, tenant, other_tenant)
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     greedy = begin(agent, tenant.agent_key, 4)
     await until(lambda: vendor.seen["tools/call"] == before + 2)
@@ -88,7 +91,7 @@ async def test_an_organization_cannot_take_a_vendor_from_another(
 async def test_the_line_is_bounded_and_both_routes_say_so(
     agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
 ) -> None:
-    await warm(agent, tenant)
+    await warm(agent, vendor, tenant)
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     waiting = begin(agent, tenant.agent_key, 4)
     await until(lambda: vendor.seen["tools/call"] == before + 2)
@@ -109,7 +112,7 @@ async def test_the_line_is_bounded_and_both_routes_say_so(
 
 async def test_waiting_ends_in_time(agent: Agent, tenant: Tenant, settings: LazySettings, vendor: FakeVendor) -> None:
     settings.VENDOR_CALLS_WAIT_S = 0.05
-    await warm(agent, tenant)
+    await warm(agent, vendor, tenant)
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     busy = begin(agent, tenant.agent_key, 2)
     await until(lambda: vendor.seen["tools/call"] == before + 2)
@@ -124,7 +127,7 @@ async def test_who_waits_is_served_and_nobody_is_lost(
     agent: Agent, tenant: Tenant, settings: LazySettings, vendor: FakeVendor
 ) -> None:
     settings.VENDOR_CALLS_WAITING = 100
-    await warm(agent, tenant)
+    await warm(agent, vendor, tenant)
     vendor.delay_s = 0.01
     answers = await asyncio.gather(*begin(agent, tenant.agent_key, 40))
     assert all("result" in answer.json() for answer in answers)
@@ -138,7 +141,7 @@ async def test_vendors_behind_one_address_have_connections_of_their_own(
     monkeypatch.setattr("proxy.vendors.connections.CONNECTIONS_PER_ORIGIN", 2)
     await in_thread(lambda: load_vendor(vendor.url, slug="globex"))
     await in_thread(lambda: connect(tenant.organization, tenant.owner, "globex"))
-    await warm(agent, tenant)
+    await warm(agent, vendor, tenant)
     assert "result" in (await agent.call(tenant.agent_key, "globex_fake_list")).json()
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     busy = begin(agent, tenant.agent_key, 2)
@@ -200,7 +203,7 @@ async def test_a_list_that_is_known_is_served_while_the_vendor_is_left_alone(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: LazySettings
 ) -> None:
     settings.TOOL_LIST_TTL_S = 0.0
-    await warm(agent, tenant)
+    await warm(agent, vendor, tenant)
     (name,) = circuit_names(tenant)
     runtime.current().pool.circuits._circuits[name] = opened()
     listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
@@ -235,13 +238,14 @@ async def test_calls_of_one_organization_that_are_never_answered_hold_back_no_ot
     agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor, settings: LazySettings
 ) -> None:
     settings.VENDOR_CALLS_PER_ORGANIZATION = 30
-    await in_thread(lambda: load_vendor(vendor.url, timeout_s=1))
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
-    await warm(agent, tenant, other_tenant)
+    await warm(agent, vendor, tenant, other_tenant)
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=1))
     vendor.delay_s = 20
     answers = await asyncio.gather(*begin(agent, other_tenant.agent_key, FAILURES_UNTIL_OPEN))
     assert {each.json()["error"]["data"]["reason"] for each in answers} == {"vendor_timeout"}
     vendor.delay_s = 0
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=60))
     held_back = await agent.call(other_tenant.agent_key, "fake_list")
     assert held_back.json()["error"]["data"]["retryAfter"] > 0
     assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()
