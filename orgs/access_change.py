@@ -6,16 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from orgs import grants
-from orgs.models import Membership, Organization, ServerAccessGrant, TeamMembership
+from orgs.models import Organization, ServerAccessGrant, TeamMembership
 from orgs.roles import Role
 from orgs.selectors import members
 
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """One member, and the slugs of the vendors that the change gives or takes, sorted."""
+    """One membership by its key, and the slugs of the vendors that the change gives or takes, sorted."""
 
-    membership: Membership
+    membership_id: int
     vendors: list[str]
 
 
@@ -28,17 +28,18 @@ def default_access_changes(
     """
     if default_all == organization.gives_access_by_default:
         return []
-    touched = list(members(organization).filter(role=Role.MEMBER.value))
+    # Keys only: a page shows fifty of what may be ten thousand people.
+    touched = members(organization).filter(role=Role.MEMBER.value).values_list("pk", flat=True)
     granted = _granted(organization)
     found = []
-    for membership in touched:
-        own = granted.get(membership.pk, frozenset())
+    for membership_id in touched:
+        own = granted.get(membership_id, frozenset())
         before, after = (
             vendors_of_member(own, connected_vendors, default_all=default) for default in (not default_all, default_all)
         )
         changed = set(before) ^ set(after)
         if changed:
-            found.append(AccessChange(membership, sorted(changed)))
+            found.append(AccessChange(membership_id, sorted(changed)))
     return found
 
 

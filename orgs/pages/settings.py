@@ -20,7 +20,7 @@ from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from oauth_ext.selectors import service_clients
 from orgs import selectors
-from orgs.access_change import AccessChange, default_access_changes
+from orgs.access_change import default_access_changes
 from orgs.models import Organization
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role
@@ -103,12 +103,18 @@ class DefaultAccessPage(OrgPage):
         )
         catalog = registry.load()
         page = page_of(self.request, changes)
+        shown = selectors.members(self.organization).filter(pk__in=[change.membership_id for change in page])
+        people = {row.pk: row.user for row in shown}
         context: dict[str, Any] = {
             "to": asked,
             "gives": gives,
             "page": page,
             "vendors_touched": len({vendor for change in changes for vendor in change.vendors}),
-            "rows": [_row(change, vendor_names(change.vendors, catalog)) for change in page],
+            "rows": [
+                {"person": people[change.membership_id], "vendors": vendor_names(change.vendors, catalog)}
+                for change in page
+                if change.membership_id in people
+            ],
         }
         return self.page("orgs/default_access.html", context)
 
@@ -145,7 +151,3 @@ class DeleteOrganizationPage(OrgPage):
             "error": error,
         }
         return self.page("orgs/organization_delete.html", context, status=status)
-
-
-def _row(change: AccessChange, names: list[str]) -> dict[str, Any]:
-    return {"person": change.membership.user, "vendors": names}
