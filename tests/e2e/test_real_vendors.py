@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 import pytest
 
 from tests.e2e import agent
@@ -44,14 +45,17 @@ class Kind:
     arguments: dict[str, Any]
     answer: str
     needs_node: bool = False
+    same_each_time: tuple[str, dict[str, Any]] | None = None  # a call whose answer does not depend on the time
 
 
 GREETING = {"words": "grüße"}
 ZONE = {"timezone": "Europe/Berlin"}
+WRONG_ZONE = ("get_current_time", {"timezone": "Nowhere/Atlantis"})
+STRUCTURED = ("get-structured-content", {"location": "Chicago"})
 KINDS = {
-    "node": Kind(servers.everything_server, 12, "echo", {"message": "grüße"}, "grüße", needs_node=True),
-    "proxied": Kind(servers.time_server, 2, "get_current_time", ZONE, "Europe/Berlin"),
-    "wrapped": Kind(servers.wrapped_time_server, 2, "get_current_time", ZONE, "Europe/Berlin"),
+    "node": Kind(servers.everything_server, 12, "echo", {"message": "grüße"}, "grüße", True, STRUCTURED),
+    "proxied": Kind(servers.time_server, 2, "get_current_time", ZONE, "Europe/Berlin", False, WRONG_ZONE),
+    "wrapped": Kind(servers.wrapped_time_server, 2, "get_current_time", ZONE, "Europe/Berlin", False, WRONG_ZONE),
     "fastmcp": Kind(partial(servers.echo_server, "fastmcp"), 1, "echo", GREETING, "grüße"),
     "sdkone": Kind(partial(servers.echo_server, "sdk_1"), 1, "echo", GREETING, "grüße"),
     "sdktwo": Kind(partial(servers.echo_server, "sdk_2"), 4, "echo", GREETING, "grüße"),
@@ -151,6 +155,44 @@ def test_a_vendor_is_listed_and_called_and_may_die(gateway: Gateway, vendor: Ven
             since = vendor.tap.methods() - before
             assert (since["initialize"], since["notifications/initialized"]) == (1, 1)
         assert caller.names() == names
+
+
+class Message(msgspec.Struct):
+    """A JSON-RPC answer whose result stays the bytes it is."""
+
+    result: msgspec.Raw
+
+
+def result_bytes(answer: httpx.Response) -> bytes:
+    """The result as it came, from JSON or from the last event of a stream."""
+    assert answer.status_code == 200, answer.text
+    content = answer.content
+    if answer.headers["Content-Type"].startswith("text/event-stream"):
+        content = [line for line in content.splitlines() if line.startswith(b"data: {")][-1][len(b"data: ") :]
+    return bytes(msgspec.json.decode(content, type=Message).result)
+
+
+def direct_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -> bytes:
+    """The result of a call to the vendor itself."""
+    with httpx.Client(headers={"Accept": servers.MCP_ACCEPT}, trust_env=False, timeout=30.0) as http:
+        opened = http.post(vendor.server.mcp_url, json=servers.INITIALIZE)
+        session = opened.headers["Mcp-Session-Id"]
+        http.headers.update({"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session})
+        http.post(vendor.server.mcp_url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        params = {"name": tool, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return result_bytes(http.post(vendor.server.mcp_url, json=body))
+
+
+def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Vendor | None) -> None:
+    if vendor is None:
+        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
+        return
+    tool, arguments = vendor.kind.same_each_time or (vendor.kind.tool, vendor.kind.arguments)
+    with gateway.web.client() as http:
+        caller = Caller(gateway, vendor, http)
+        answer = agent.call(http, caller.account.agent_key, f"{vendor.slug}_{tool}", **arguments)
+        assert result_bytes(answer) == direct_result(vendor, tool, arguments)
 
 
 def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor | None) -> None:
