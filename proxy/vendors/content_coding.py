@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 _GZIP = 16 + zlib.MAX_WBITS
-PLAIN_BYTES = 1024 * 1024
+PLAIN_BYTES = 256 * 1024  # a few hundred rows that are all the same
 MOST_TIMES = 200
 STEP_BYTES = 4 * 1024
 
@@ -36,7 +36,7 @@ class Gunzip:
     def feed(self, data: bytes, room: int) -> bytes:
         """What `data` adds, at most `room` bytes. No more than one byte beyond that is ever unpacked.
 
-        Past the first megabyte, what unpacks to more than MOST_TIMES its bytes is made to keep us busy, and too large.
+        Past PLAIN_BYTES, what unpacks to more than MOST_TIMES its bytes is made to keep us busy, and too large.
         Raises: BadCoding, TooLarge.
         """
         self._is_untouched = False
