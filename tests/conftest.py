@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck
 
 from gateway.coordination import redis_store
 from oauth_ext.jwt import keys
@@ -20,7 +22,9 @@ _IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def pytest_configure() -> None:
-    """A loaded machine makes a test slow; it must not look like a Redis that is away."""
+    """A loaded machine makes a test slow; it must not look like a Redis that is away, nor fail a property."""
+    hypothesis.settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    hypothesis.settings.load_profile("suite")
     redis_store.THREAD_TIMEOUT_S = 20.0
     redis_store.OPERATION_TIMEOUT_S = 5.0
 
