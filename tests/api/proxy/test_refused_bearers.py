@@ -14,7 +14,6 @@ import pytest
 from django.db.backends.utils import CursorWrapper
 
 from gateway.asgi import application
-from gateway.coordination import redis_store
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
 from oauth_ext.models import AccessToken
@@ -28,11 +27,10 @@ LIMIT = 4
 
 
 @pytest.fixture(autouse=True)
-def few(settings: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window that no other test has counted in, and patience with a busy machine."""
+def few(settings: Any, request: pytest.FixtureRequest) -> None:
+    """A window that no other test has counted in."""
     name = f"refused {request.node.name} {clock.now().timestamp()}"
     settings.REFUSED_BEARERS = Rule(name, limit=LIMIT, window_s=60)
-    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from audit.models import RequestAuditEntry
 from credentials.models import Credential
 from gateway.catalog.tool_config import parse_tool_config
-from gateway.coordination import redis_store, registry
+from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from proxy import runtime
 from proxy.cache.keys import epoch_name
@@ -22,12 +22,6 @@ from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.tenant import Tenant, connect, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
-
-
-@pytest.fixture(autouse=True)
-def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy with other things must not make the store look away: then nothing is kept."""
-    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, Never
 import pytest
 
 from credentials.models import Credential
-from gateway.coordination import epochs, redis_store
+from gateway.coordination import epochs
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext import bearer as bearers
 from oauth_ext.services.agent_keys import revoke_agent_key
@@ -21,12 +21,6 @@ from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
-
-
-@pytest.fixture(autouse=True)
-def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy with other things must not make the store look away."""
-    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)
 
 
 class Held:

@@ -18,7 +18,7 @@ from asgiref.sync import SyncToAsync, sync_to_async
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from gateway.coordination import epochs, redis_store
+from gateway.coordination import epochs
 from proxy import runtime
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
@@ -35,12 +35,6 @@ WATCHED: tuple[tuple[str, Any, str], ...] = (
     ("sync_to_async", SyncToAsync, "__call__"),
 )
 KINDS = {kind for kind, _, _ in WATCHED}
-
-
-@pytest.fixture(autouse=True)
-def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy with other things must not make the store look away: that changes what a call does."""
-    monkeypatch.setattr(redis_store, "OPERATION_TIMEOUT_S", 5.0)
 
 
 async def warmed(cold_call: Awaitable[httpx.Response]) -> None:
