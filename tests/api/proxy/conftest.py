@@ -12,6 +12,8 @@ from django.test import Client as Browser
 
 from gateway.asgi import application
 from proxy import runtime
+from proxy.vendors.transport import VendorTransport
+from tests.api.proxy.exchanges import LIMITS
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 from tests.fakes.vendor import FakeVendor, running_vendor
@@ -22,6 +24,14 @@ async def vendor() -> AsyncIterator[FakeVendor]:
     """A vendor that answers properly until the test says otherwise."""
     async with running_vendor() as running:
         yield running
+
+
+@pytest.fixture
+async def transport() -> AsyncIterator[VendorTransport]:
+    """A transport of this loop, towards vendors at private addresses."""
+    made = VendorTransport(allow_private=True, limits=LIMITS)
+    yield made
+    await made.aclose()
 
 
 @pytest.fixture

@@ -1,0 +1,259 @@
+"""Connections to vendors: to which addresses, and under which certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from proxy.outcomes import VendorFault
+from proxy.vendors.connections import verifying_tls
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.transport import VendorTransport
+from tests.api.proxy.exchanges import LIMITS, ask, only
+from tests.fakes.raw_vendor import OK, raw_vendor, says
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
+    """Every name means these addresses; the names that were asked for."""
+    asked: list[str] = []
+
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [("169.254.169.254",), ("127.0.0.1", "169.254.169.254"), ("fd00:ec2::254",), ("0.0.0.0",), ()],
+)
+async def test_a_name_with_one_forbidden_address_is_refused(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        resolving(monkeypatch, *addresses)
+        with pytest.raises(VendorProblem, match="address is not allowed") as caught:
+            await ask(transport, f"http://vendor.example:{vendor.port}/mcp")
+        assert caught.value.fault is VendorFault.UNAVAILABLE
+        assert vendor.connections == 0
+        assert only(transport).is_unused
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1"])
+async def test_private_addresses_behind_a_name_need_permission(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    transport = VendorTransport(allow_private=False, limits=LIMITS)
+    resolving(monkeypatch, address)
+    with pytest.raises(VendorProblem, match="address is not allowed"):
+        await ask(transport, "https://vendor.example/mcp")
+    await transport.aclose()
+
+
+async def test_the_judged_address_is_the_one_connected_to(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        asked = resolving(monkeypatch, "127.0.0.1")
+        assert await ask(transport, f"http://vendor.example:{vendor.port}/mcp") == b"{}"
+        assert asked[0] == "vendor.example"
+        assert set(asked[1:]) <= {"127.0.0.1"}, "the name is never asked twice"
+        assert b"\r\nHost: vendor.example:%d\r\n" % vendor.port in vendor.requests[0]
+
+
+async def test_the_next_address_is_tried_when_the_first_refuses(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        resolving(monkeypatch, "127.0.0.9", "127.0.0.1")
+        assert await ask(transport, f"http://vendor.example:{vendor.port}/mcp") == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [(socket.gaierror(-2, "secret.internal"), "host name is unknown"), (OSError("secret.internal"), "not be reached")],
+)
+async def test_what_the_resolver_says_stays_here(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, fault: OSError, text: str
+) -> None:
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        raise fault
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    with pytest.raises(VendorProblem, match=text) as caught:
+        await ask(transport, "http://secret.internal/mcp")
+    assert "secret" not in str(caught.value)
+    assert only(transport).is_unused
+
+
+async def test_a_resolver_that_hangs_is_given_up(transport: VendorTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        await asyncio.sleep(60)
+        return []
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    with pytest.raises(VendorProblem) as caught:
+        await ask(transport, "http://vendor.example/mcp", within_s=30)
+    assert caught.value.fault is VendorFault.TIMEOUT
+    assert only(transport).is_unused
+
+
+async def test_nobody_listens(transport: VendorTransport) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(VendorProblem, match="could not be reached"):
+            await ask(transport, f"http://127.0.0.1:{unused.getsockname()[1]}/mcp")
+    assert only(transport).is_unused
+
+
+@pytest.mark.parametrize("url", ["ftp://a/", "http://u@a/", "http://169.254.169.254/", "http://[", "http://a:99999/"])
+async def test_addresses_that_nothing_is_sent_to(transport: VendorTransport, url: str) -> None:
+    with pytest.raises(VendorProblem, match="address is not allowed"):
+        await ask(transport, url)
+    assert not transport._by_origin
+
+
+# --- certificates ---------------------------------------------------------------------------------------------------
+
+
+class Authority:
+    """A certificate authority that only this test knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
+        self.certificate = self._build(self._name, self._key, [], is_authority=True)
+
+    def server(self, *names: x509.GeneralName, days: int = 1) -> ssl.SSLContext:
+        """A server with a certificate for `names`."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendor")])
+        certificate = self._build(subject, key, list(names), is_authority=False, days=days)
+        file = self._folder / f"{certificate.serial_number}.pem"
+        secret = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        file.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def trusting(self) -> ssl.SSLContext:
+        """A client that trusts this authority; everything else as in service."""
+        return ssl.create_default_context(cadata=self.certificate.public_bytes(serialization.Encoding.PEM).decode())
+
+    def _build(self, subject: x509.Name, key: Any, names: list[Any], *, is_authority: bool, days: int = 1) -> Any:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=2))
+            .not_valid_after(now + datetime.timedelta(days=days))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """A new authority."""
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+async def trusting(authority: Authority) -> AsyncIterator[VendorTransport]:
+    """A transport that trusts it."""
+    context = authority.trusting()
+    made = VendorTransport(allow_private=True, limits=LIMITS, tls=lambda: context)
+    yield made
+    await made.aclose()
+
+
+NAMED = x509.DNSName("vendor.example")
+
+
+async def test_tls_with_the_name_in_sni_and_a_kept_connection(
+    trusting: VendorTransport, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str | None] = []
+    server = authority.server(NAMED)
+    server.sni_callback = lambda _socket, name, _context: seen.append(name)
+    async with raw_vendor(says(OK), tls=server) as vendor:
+        resolving(monkeypatch, "127.0.0.1")
+        for _ in range(3):
+            assert await ask(trusting, f"https://vendor.example:{vendor.port}/mcp") == b"{}"
+        assert (vendor.connections, seen) == (1, ["vendor.example"])
+
+
+async def test_tls_to_an_address_needs_a_certificate_for_it(trusting: VendorTransport, authority: Authority) -> None:
+    async with raw_vendor(says(OK), tls=authority.server(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))) as vendor:
+        assert await ask(trusting, vendor.url) == b"{}"
+    async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
+        with pytest.raises(VendorProblem, match="could not be reached"):
+            await ask(trusting, vendor.url)
+        assert not vendor.requests
+
+
+WRONG: dict[str, Callable[[Authority], ssl.SSLContext]] = {
+    "another name": lambda authority: authority.server(x509.DNSName("other.example")),
+    "no name": lambda authority: authority.server(),
+    "expired": lambda authority: authority.server(NAMED, days=-1),
+}
+
+
+@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
+async def test_a_wrong_certificate_gets_no_request(
+    trusting: VendorTransport,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[Authority], ssl.SSLContext],
+) -> None:
+    async with raw_vendor(says(OK), tls=made(authority)) as vendor:
+        resolving(monkeypatch, "127.0.0.1")
+        with pytest.raises(VendorProblem, match="could not be reached"):
+            await ask(trusting, f"https://vendor.example:{vendor.port}/mcp")
+        assert not vendor.requests
+        assert only(trusting).is_unused
+
+
+async def test_an_authority_nobody_knows_gets_no_request(
+    transport: VendorTransport, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
+        resolving(monkeypatch, "127.0.0.1")
+        with pytest.raises(VendorProblem, match="could not be reached"):
+            await ask(transport, f"https://vendor.example:{vendor.port}/mcp")
+        assert not vendor.requests
+
+
+async def test_a_handshake_that_hangs_is_given_up(transport: VendorTransport) -> None:
+    async with raw_vendor(says(OK)) as vendor:  # speaks no TLS and says nothing
+        with pytest.raises(VendorProblem) as caught:
+            await ask(transport, f"https://127.0.0.1:{vendor.port}/mcp", within_s=30)
+        assert caught.value.fault is VendorFault.TIMEOUT
+        assert only(transport).is_unused
+
+
+def test_certificates_are_checked_in_service() -> None:
+    context = verifying_tls()
+    assert context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert verifying_tls() is context, "one for all: making it costs more than a hundred calls"
