@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from gateway.lib.errors import NotFound
+
 
 class Role(StrEnum):
     """What a person is in one organization. Spec: §1"""
@@ -19,6 +21,17 @@ class Role(StrEnum):
 
 _ORDER = {Role.MEMBER: 0, Role.ADMIN: 1, Role.OWNER: 2}
 ROLE_CHOICES = [(role.value, role.value.capitalize()) for role in Role]
+
+
+def role_named(name: str) -> Role:
+    """The role that a path or a form names.
+
+    Raises: NotFound.
+    """
+    try:
+        return Role(name)
+    except ValueError:
+        raise NotFound from None
 
 
 def may_remove(actor: Role, target: Role, *, themselves: bool) -> bool:

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from audit.event_types import EventType
 from audit.record import record_admin
+from gateway.catalog.registry import known_vendor
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
 from oauth_ext.models import Client, ServiceClientGrant
@@ -15,7 +16,7 @@ from orgs.errors import LastClientGrant
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
-from orgs.services.server_access import require_vendor, require_vendors
+from orgs.services.server_access import require_vendors
 
 
 @transaction.atomic
@@ -25,7 +26,7 @@ def grant_client(*, actor: User, organization: Organization, client: Client, ven
     Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D34, D59
     """
     _begin(organization, actor, client)
-    require_vendor(vendor)
+    known_vendor(vendor)
     grant, created = ServiceClientGrant.objects.get_or_create(
         client=client, vendor=vendor, defaults={"granted_by": actor}
     )
@@ -43,7 +44,7 @@ def revoke_client(*, actor: User, organization: Organization, client: Client, ve
     _begin(organization, actor, client)
     grants = ServiceClientGrant.objects.filter(client=client)
     if not grants.filter(vendor=vendor).exists():
-        require_vendor(vendor)
+        known_vendor(vendor)
         return
     if grants.count() == 1:
         raise LastClientGrant

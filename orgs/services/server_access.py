@@ -26,7 +26,7 @@ def grant_member(*, actor: User, organization: Organization, user_id: UUID, vend
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = _member(organization, user_id)
-    require_vendor(vendor)
+    registry.known_vendor(vendor)
     grant, created = ServerAccessGrant.objects.get_or_create(
         organization=organization, membership=member, vendor=vendor, defaults={"granted_by": actor}
     )
@@ -46,7 +46,7 @@ def revoke_member(*, actor: User | Actor, organization: Organization, user_id: U
     member = _member(organization, user_id)
     deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
     if not deleted:
-        require_vendor(vendor)
+        registry.known_vendor(vendor)
         return
     _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _person(member), vendor=vendor)
     epochs.bump_on_commit(epochs.subject(str(user_id)))
@@ -86,7 +86,7 @@ def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
-    require_vendor(vendor)
+    registry.known_vendor(vendor)
     grant, created = ServerAccessGrant.objects.get_or_create(
         organization=organization, team=team, vendor=vendor, defaults={"granted_by": actor}
     )
@@ -106,18 +106,10 @@ def revoke_team(*, actor: User | Actor, organization: Organization, team_id: UUI
     team = _team(organization, team_id)
     deleted, _ = ServerAccessGrant.objects.filter(team=team, vendor=vendor).delete()
     if not deleted:
-        require_vendor(vendor)
+        registry.known_vendor(vendor)
         return
     _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _group(team), vendor=vendor)
     _bump_team(team)
-
-
-def require_vendor(slug: str) -> None:
-    """Return if the catalog has the vendor.
-
-    Raises: NotFound.   Spec: D59
-    """
-    registry.known_vendor(slug)
 
 
 def require_vendors(slugs: Sequence[str]) -> list[str]:

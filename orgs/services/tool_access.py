@@ -10,16 +10,16 @@ from django.db import transaction
 from audit.actor import Target
 from audit.event_types import EventType
 from audit.record import record_admin
+from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
 from gateway.coordination import epochs
 from gateway.lib import clock
-from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.errors import Invalid
 from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
-from orgs.roles import Role
+from orgs.roles import Role, role_named
 from orgs.services.known_tools import approve_tools
-from orgs.services.server_access import require_vendor
 
 
 @transaction.atomic
@@ -38,9 +38,9 @@ def set_allowlist(
     `seen_version`: the version of the list that the actor changed, "" where there was none; None asks no question.
     Raises: NotFound for an unknown vendor or role; Invalid; Forbidden; AllowlistChanged.   Spec: §4.9 · D76, D77
     """
-    known_role = _role(role)
+    known_role = role_named(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
-    require_vendor(vendor)
+    known_vendor(vendor)
     names = _checked(tools)
     _require_unchanged(organization, vendor, known_role, seen_version)
     row, _ = ToolAllowlist.objects.update_or_create(
@@ -63,12 +63,12 @@ def clear_allowlist(
     `seen_version`: as for set_allowlist.
     Raises: NotFound for an unknown vendor or role; Forbidden; AllowlistChanged.   Spec: §4.9 · D9
     """
-    known_role = _role(role)
+    known_role = role_named(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     _require_unchanged(organization, vendor, known_role, seen_version)
     deleted, _ = ToolAllowlist.objects.filter(organization=organization, vendor=vendor, role=known_role.value).delete()
     if not deleted:
-        require_vendor(vendor)
+        known_vendor(vendor)
         return
     _record(EventType.TOOL_ACCESS_CLEARED, actor, organization, vendor, known_role)
 
@@ -80,13 +80,6 @@ def _require_unchanged(organization: Organization, vendor: str, role: Role, seen
     row = rows.select_related("updated_by").first()
     if (row.version if row else "") != seen_version:
         raise AllowlistChanged(row.updated_by.name if row and row.updated_by else "")
-
-
-def _role(name: str) -> Role:
-    try:
-        return Role(name)
-    except ValueError:
-        raise NotFound from None
 
 
 def _checked(tools: Sequence[str]) -> list[str]:

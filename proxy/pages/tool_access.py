@@ -23,7 +23,7 @@ from gateway.web.org_page import OrgPage
 from orgs import selectors
 from orgs.errors import AllowlistChanged, ToolsChanged
 from orgs.models import ToolAllowlist
-from orgs.roles import Role
+from orgs.roles import Role, role_named
 from orgs.services.known_tools import approve_shown_tools, fingerprint_of
 from orgs.services.tool_access import clear_allowlist, set_allowlist
 from proxy import discovery
@@ -75,7 +75,7 @@ class ToolAccessPage(OrgPage):
 
     def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """A role's list as it is stored, or as `?start=` proposes to begin."""
-        known, role = _vendor(vendor), _role(request.GET.get("role", Role.MEMBER.value))
+        known, role = registry.known_vendor(vendor), role_named(request.GET.get("role", Role.MEMBER.value))
         tools = ToolList(self.organization, known)
         if request.GET.get("view") == "preview":
             return self._preview(tools, role)
@@ -86,13 +86,13 @@ class ToolAccessPage(OrgPage):
 
     def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """Discover, approve, or save one role's list."""
-        known = _vendor(vendor)
+        known = registry.known_vendor(vendor)
         match request.POST.get("action"):
             case "discover":
                 return self._discover(known)
             case "approve":
                 return self._approve(known)
-        return self._save(known, _role(request.POST.get("role", "")))
+        return self._save(known, role_named(request.POST.get("role", "")))
 
     def _discover(self, vendor: Vendor) -> HttpResponse:
         try:
@@ -221,7 +221,7 @@ class ToolAccessPage(OrgPage):
     def _back(self, vendor: Vendor) -> HttpResponse:
         role = self.request.POST.get("role") or Role.MEMBER.value
         path = reverse("proxy_pages:tool-access", args=[self.organization.id, vendor.slug])
-        return redirect(f"{path}?{urlencode({'role': _role(role).value})}")
+        return redirect(f"{path}?{urlencode({'role': role_named(role).value})}")
 
 
 def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolList) -> str:
@@ -231,17 +231,3 @@ def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: Tool
     now = set(choice.tools) if choice.is_list else offered
     state = f"{len(now & offered)} of {len(offered)} tools allowed" if choice.is_list else "all tools allowed"
     return f"Saved for the role {role.value}: {state} (+{len(now - was)} \N{MINUS SIGN}{len(was - now)})."
-
-
-def _vendor(slug: str) -> Vendor:
-    vendor = registry.vendor_or_none(slug)
-    if vendor is None:
-        raise NotFound
-    return vendor
-
-
-def _role(name: str) -> Role:
-    try:
-        return Role(name)
-    except ValueError:
-        raise NotFound from None
