@@ -36,7 +36,6 @@ from proxy.health.states import LABELS, HealthStatus
 from proxy.snapshot import organization_access, principal_of
 from proxy.vendors.circuit import CircuitState
 
-STEPS = ("token", "grant", "credential", "allowlist", "quota", "vendor")
 _NO_CLIENT = uuid.UUID(int=0)
 
 

@@ -19,7 +19,7 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccessGrant
-from proxy.explanation import STEPS, explain_access
+from proxy.explanation import explain_access
 from proxy.health.states import HealthStatus
 from proxy.vendors import circuit_board
 from proxy.vendors.circuit_board import PostedCircuit
@@ -29,6 +29,7 @@ from tests.factories.health import put_health
 from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
 
 TOOL = "acme_list"
+STEPS = ("token", "grant", "credential", "allowlist", "quota", "vendor")
 
 
 @pytest.fixture
