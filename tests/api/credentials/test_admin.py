@@ -5,23 +5,15 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection
-from django.http import HttpResponse
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
-from gateway.site import errors
 from tests.api.credentials.test_leaks import leaks
 from tests.factories.credentials import Setting
 
 LIST = "admin:credentials_credential_changelist"
-
-
-@pytest.fixture(autouse=True)
-def _plain_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the status of a refusal matters here; how the error page looks is tested where it is made."""
-    monkeypatch.setattr(errors, "render", lambda *_, status, **__: HttpResponse(status=status))
 
 
 @pytest.fixture
