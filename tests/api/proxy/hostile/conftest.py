@@ -1,0 +1,36 @@
+"""A vendor that misbehaves on demand, the organization that is connected to it, and deadlines that are met quickly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from django.conf import LazySettings
+
+from gateway.coordination import registry as coordination
+from proxy.vendors import circuit_board
+from tests.factories.cast import Cast
+from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
+from tests.fakes.hostile_vendor import MIB, HostileVendor, hostile_vendor
+
+
+@pytest.fixture(autouse=True)
+def _short_deadlines(settings: LazySettings) -> None:
+    settings.VENDOR_CONNECT_TIMEOUT_S = 0.3
+    settings.VENDOR_CHUNK_TIMEOUT_S = 0.3
+    settings.VENDOR_REPLY_BYTES = MIB
+
+
+@pytest.fixture
+async def hostile() -> AsyncIterator[HostileVendor]:
+    async with hostile_vendor() as running:
+        yield running
+    circuit_board.post(coordination.current(), circuit_board.vendor_wide("fake"), None)
+
+
+@pytest.fixture
+def tenant(hostile: HostileVendor, committed_cast: Cast) -> Tenant:
+    """An organization that is connected to the hostile vendor."""
+    load_vendor(hostile.url, timeout_s=30)
+    connect(committed_cast.org, committed_cast.user("owner"))
+    return make_tenant(committed_cast.org, committed_cast.user("owner"))
