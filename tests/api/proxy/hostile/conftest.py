@@ -11,7 +11,8 @@ from gateway.coordination import registry as coordination
 from proxy.vendors import circuit_board
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
-from tests.fakes.hostile_vendor import MIB, HostileVendor, hostile_vendor
+from tests.fakes.hostile_vendor import HostileVendor, hostile_vendor
+from tests.fakes.vendor_faults import MIB
 
 
 @pytest.fixture(autouse=True)

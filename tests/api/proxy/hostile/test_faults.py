@@ -39,7 +39,8 @@ from tests.api.proxy.hostile.answers import (
 )
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
-from tests.fakes.hostile_vendor import FAULTS, MIB, HostileVendor
+from tests.fakes.hostile_vendor import HostileVendor
+from tests.fakes.vendor_faults import FAULTS, MIB
 
 TIMEOUT_S = 1  # of the vendor, where it is to be met
 ANSWERED = HealthStatus.HEALTHY

@@ -14,7 +14,8 @@ from django.conf import LazySettings
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.hostile.answers import BAD, UNAVAILABLE, Row, assert_refused, both, rows, troubled_circuits, warm
 from tests.factories.tenant import Tenant
-from tests.fakes.hostile_vendor import FAULTS, MIB, HostileVendor
+from tests.fakes.hostile_vendor import HostileVendor
+from tests.fakes.vendor_faults import FAULTS, MIB
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
