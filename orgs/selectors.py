@@ -117,8 +117,7 @@ def member(organization: Organization, user_id: str) -> Membership:
 
     Raises: NotFound, for somebody of another organization as for nobody.   Spec: D4
     """
-    key = ids.parse_id(user_id)
-    found = members(organization).filter(user_id=key).first() if key else None
+    found = members(organization).filter(user_id=ids.known_id(user_id)).first()
     if found is None:
         raise NotFound
     return found
@@ -151,8 +150,7 @@ def team(organization: Organization, team_id: str) -> Team:
 
     Raises: NotFound, for another organization's as for none.   Spec: D4
     """
-    key = ids.parse_id(team_id)
-    found = teams(organization).filter(pk=key).first() if key else None
+    found = teams(organization).filter(pk=ids.known_id(team_id)).first()
     if found is None:
         raise NotFound
     return found

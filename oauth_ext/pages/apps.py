@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from gateway.lib import ids
-from gateway.lib.errors import NotFound
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext import scopes
@@ -40,9 +39,7 @@ class AppsPage(OrgPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Revoke one; what belongs to somebody else is not there for a member."""
-        family_id = ids.parse_id(request.POST.get("app", ""))
-        if family_id is None:
-            raise NotFound
+        family_id = ids.known_id(request.POST.get("app", ""))
         name = revoke_app(actor=self.actor, family_id=family_id, org_id=self.organization.id, only_of=self._only_of())
         messages.success(request, f"{name or 'The app'} is disconnected. Its tokens no longer work.")
         return redirect("oauth_pages:apps", self.organization.id)

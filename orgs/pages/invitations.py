@@ -18,7 +18,7 @@ from billing import entitlements
 from billing.errors import SubscriptionRequired
 from gateway.coordination import registry
 from gateway.lib import ids
-from gateway.lib.errors import DomainError, NotFound
+from gateway.lib.errors import DomainError
 from gateway.web import once, rate
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
@@ -95,9 +95,7 @@ class InvitationsPage(OrgPage):
         return self._page(InvitationForm(initial=typed), status=refusal.status)
 
     def _show_link(self) -> HttpResponse:
-        key = ids.parse_id(self.request.POST.get("invitation", ""))
-        if key is None:
-            raise NotFound
+        key = ids.known_id(self.request.POST.get("invitation", ""))
         return self._page(InvitationForm(), link_of=pending_invitation(self.organization, key))
 
     def _page(self, form: InvitationForm, *, link_of: Invitation | None = None, status: int = 200) -> HttpResponse:
