@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from gateway.lib.errors import Invalid
+
 NAME_MAX_CHARACTERS = 100
 # NFC needs quadratic time on long runs of combining marks: what cannot become short enough is refused before it.
 # No character of NFC stands for more than 4 others.
@@ -34,6 +36,17 @@ def clean_name(raw: str, *, max_characters: int = NAME_MAX_CHARACTERS, allow_emp
     if not any(_is_visible(character) for character in name):
         raise ValueError("Enter a name.")
     return name
+
+
+def checked_name(raw: str) -> str:
+    """`clean_name` of what was sent as `name`.
+
+    Raises: Invalid with `fields`.
+    """
+    try:
+        return clean_name(raw)
+    except ValueError as fault:
+        raise Invalid(fields={"name": [str(fault)]}) from fault
 
 
 def _is_forbidden(character: str) -> bool:

@@ -9,7 +9,7 @@ from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
-from gateway.lib.text import clean_name
+from gateway.lib.text import checked_name
 from orgs import events
 from orgs.errors import OrganizationLimit
 from orgs.locking import current_membership, lock_for_change
@@ -23,7 +23,7 @@ def create_organization(*, actor: User, name: str) -> Organization:
 
     Raises: Invalid, OrganizationLimit.   Spec: §4.4 · D32, D36
     """
-    cleaned = _cleaned(name)
+    cleaned = checked_name(name)
     # The lock makes two parallel creations count one after the other.
     User.objects.select_for_update().get(pk=actor.pk)
     owned = Membership.objects.filter(user=actor, role=Role.OWNER.value).count()
@@ -47,7 +47,7 @@ def rename_organization(*, actor: User, organization: Organization, name: str) -
 
     Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
     """
-    cleaned = _cleaned(name)
+    cleaned = checked_name(name)
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.name = locked.name, cleaned
     locked.save(update_fields=["name"])
@@ -105,10 +105,3 @@ def delete_organization(*, actor: User, organization: Organization) -> None:
     )
     epochs.bump_on_commit(epochs.organization(locked.id), *(epochs.subject(str(user_id)) for user_id in members))
     locked.delete()
-
-
-def _cleaned(name: str) -> str:
-    try:
-        return clean_name(name)
-    except ValueError as fault:
-        raise Invalid(fields={"name": [str(fault)]}) from fault

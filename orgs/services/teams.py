@@ -10,8 +10,8 @@ from audit.actor import Target
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
-from gateway.lib.errors import Invalid, NotFound
-from gateway.lib.text import clean_name
+from gateway.lib.errors import NotFound
+from gateway.lib.text import checked_name
 from orgs.errors import TeamNameTaken
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
@@ -24,7 +24,7 @@ def create_team(*, actor: User, organization: Organization, name: str) -> Team:
 
     Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
     """
-    cleaned = _cleaned(name)
+    cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_free(organization, cleaned)
     team = Team.objects.create(organization=organization, name=cleaned)
@@ -38,7 +38,7 @@ def rename_team(*, actor: User, organization: Organization, team_id: UUID, name:
 
     Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
     """
-    cleaned = _cleaned(name)
+    cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     _require_free(organization, cleaned, but=team)
@@ -106,13 +106,6 @@ def _require_free(organization: Organization, name: str, *, but: Team | None = N
     others = Team.objects.filter(organization=organization, name=name)
     if (others.exclude(pk=but.pk) if but else others).exists():
         raise TeamNameTaken(fields={"name": [TeamNameTaken.message]})
-
-
-def _cleaned(name: str) -> str:
-    try:
-        return clean_name(name)
-    except ValueError as fault:
-        raise Invalid(fields={"name": [str(fault)]}) from fault
 
 
 def _record(event: EventType, actor: User, team: Team, **facts: str) -> None:
