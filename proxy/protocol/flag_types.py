@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final, NamedTuple
 
-from proxy.protocol.json_schema import ALTERNATIVES, Schema, SchemaDocument, as_list, strings, without
+from proxy.protocol.json_schema import ALTERNATIVES, Schema, SchemaDocument, as_list, cut, strings, without
 
 SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -146,7 +146,7 @@ def describe(schema: Schema, kind: Kind) -> str:
         text = f"{text} {kind.remark}".lstrip()
     for fact in _facts(schema, kind):
         text = f"{text} {fact}".lstrip() if text.endswith((".", "!", "?")) or not text else f"{text}. {fact}"
-    return _cut(text, _MAX_DESCRIPTION_LENGTH)
+    return cut(text, _MAX_DESCRIPTION_LENGTH)
 
 
 def _facts(schema: Schema, kind: Kind) -> list[str]:
@@ -156,13 +156,9 @@ def _facts(schema: Schema, kind: Kind) -> list[str]:
         facts.append(f"One of: {', '.join(kind.values[:_MAX_LISTED_VALUES])}{more}")
     for keyword, title in (("default", "Default"), ("format", "Format"), ("minimum", "Min"), ("maximum", "Max")):
         if schema.get(keyword) is not None:
-            facts.append(f"{title}: {_cut(_shown(schema[keyword]), _MAX_DEFAULT_LENGTH)}")
+            facts.append(f"{title}: {cut(_shown(schema[keyword]), _MAX_DEFAULT_LENGTH)}")
     return facts
 
 
 def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"

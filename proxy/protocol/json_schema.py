@@ -135,7 +135,7 @@ def _choice_note(document: SchemaDocument, keyword: str, alternatives: object) -
     if len(named) < 2:
         return ""
     listed = ", ".join(named)
-    return f"Required arguments: {_CHOICE_WORDS[keyword]} of {_cut(listed, _MAX_NOTE_LENGTH)}."
+    return f"Required arguments: {_CHOICE_WORDS[keyword]} of {cut(listed, _MAX_NOTE_LENGTH)}."
 
 
 def _join(keyword: str, shapes: list[Shape]) -> dict[str, Any]:
@@ -157,7 +157,8 @@ def _joined(keyword: str, schemas: list[Any]) -> Any:
     return schemas[0] if len(schemas) == 1 else {keyword: schemas}
 
 
-def _cut(text: str, length: int) -> str:
+def cut(text: str, length: int) -> str:
+    """Return `text` in at most `length` characters, the last of them an ellipsis where some are missing."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
