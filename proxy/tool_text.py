@@ -6,19 +6,20 @@ Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from typing import Literal
 
+from gateway.lib.text import BLANKS, JOINERS, is_unseen
+
 Kind = Literal["same", "added", "removed"]
 MAX_WORDS = 1_500  # comparing takes quadratic time
 MAX_LINES = 120
-_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-# Letters and symbols by category, blank on every screen.
-_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-_JOINERS = frozenset("\u200c\u200d")
+# They choose between shapes of the character before them. A row of them shows nothing and can spell out any text.
+_SELECTORS = frozenset(map(chr, (0x180B, 0x180C, 0x180D, 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_UNSEEN_MARKS = frozenset("\u034f\u17b4\u17b5")
+_KEYCAPS = frozenset("0123456789#*")  # the only ASCII characters that have another shape
 _words = re.compile(r"\s+|[^\s]+")
 
 
@@ -41,13 +42,14 @@ class Shown:
 def shown(text: str) -> Shown:
     """`text` with characters that no screen shows, or that reorder what it shows, as `[U+200B]`.
 
-    Line breaks and tabs stay, and joiners where they join: beside a letter or sign that is not ASCII.
+    Line breaks and tabs stay, joiners where they join (between letters or signs that are not ASCII), and one variation
+    selector after a character that can have another shape.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return Shown(text, 0)
     parts, hidden = [], 0
     for position, character in enumerate(text):
-        if _is_hidden(character) and not _joins(text, position):
+        if _is_hidden(character) and not _joins(text, position) and not _selects(text, position):
             parts.append(f"[U+{ord(character):04X}]")
             hidden += 1
         else:
@@ -106,11 +108,21 @@ def _pieces(found: Sequence[tuple[Kind, str]]) -> list[Piece]:
 def _is_hidden(character: str) -> bool:
     if character in "\n\t":
         return False
-    return character in _BLANKS or unicodedata.category(character) in _HIDDEN
+    if character in BLANKS or character in JOINERS or character in _SELECTORS or character in _UNSEEN_MARKS:
+        return True
+    return is_unseen(character)
 
 
 def _joins(text: str, position: int) -> bool:
     """Persian and Indic spelling and composed emoji need joiners; English does not."""
-    if text[position] not in _JOINERS or not 0 < position < len(text) - 1:
+    if text[position] not in JOINERS or not 0 < position < len(text) - 1:
         return False
-    return not text[position - 1].isascii() and not text[position + 1].isascii()
+    return not any(beside.isascii() or beside in JOINERS for beside in (text[position - 1], text[position + 1]))
+
+
+def _selects(text: str, position: int) -> bool:
+    """Emoji, ideographs and Mongolian letters have shapes to choose from."""
+    if text[position] not in _SELECTORS or position == 0:
+        return False
+    before = text[position - 1]
+    return before in _KEYCAPS or not (before.isascii() or _is_hidden(before))

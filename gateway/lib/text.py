@@ -1,4 +1,4 @@
-"""Pure: what a name may look like. One rule for every name a person types."""
+"""Pure: what a name may look like, one rule for every name a person types, and which characters nobody sees."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RAW_CHARACTERS_PER_CHARACTER = 4
 _FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 # Of the invisible ones (Cf: direction marks, tags and others that reorder or hide text in lists, logs and exports)
 # only the joiners belong to names: Persian and Indic spelling and composed emoji need them.
-_JOINERS = frozenset("\u200c\u200d")
+JOINERS = frozenset("\u200c\u200d")
 # Letters and symbols by category, blank on every screen.
-_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _DEFAULT_IGNORABLE_UNASSIGNED = (range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
 
 
@@ -31,7 +31,7 @@ def clean_name(raw: str, *, max_characters: int = NAME_MAX_CHARACTERS, allow_emp
         return name
     if len(name) > max_characters:
         raise ValueError(f"Use at most {max_characters} characters.")
-    if any(_is_forbidden(character) for character in name):
+    if any(is_unseen(character) for character in name):
         raise ValueError("Control and direction characters are not allowed.")
     if not any(_is_visible(character) for character in name):
         raise ValueError("Enter a name.")
@@ -49,8 +49,9 @@ def checked_name(raw: str) -> str:
         raise Invalid(fields={"name": [str(fault)]}) from fault
 
 
-def _is_forbidden(character: str) -> bool:
-    if character in _JOINERS:
+def is_unseen(character: str) -> bool:
+    """Whether a character controls, reorders or hides text instead of showing something. Joiners are not counted."""
+    if character in JOINERS:
         return False
     category = unicodedata.category(character)
     if category == "Cn":
@@ -64,4 +65,4 @@ def _is_forbidden(character: str) -> bool:
 def _is_visible(character: str) -> bool:
     """Marks and joiners alone show nothing; an unassigned character gets the benefit of the doubt."""
     category = unicodedata.category(character)
-    return character not in _BLANKS and (category[0] in "LNPS" or category == "Cn")
+    return character not in BLANKS and (category[0] in "LNPS" or category == "Cn")
