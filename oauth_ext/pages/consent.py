@@ -146,6 +146,5 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
 
 def _faulty(state: VendorState, typed: dict[str, str], refusal: DomainError) -> VendorState:
     """The vendor's form again, with what was wrong and what was typed, but for secrets."""
-    secret = {each.name for each in state.vendor.fields if each.secret}
-    kept = {name: value for name, value in typed.items() if name not in secret}
+    kept = {name: value for name, value in typed.items() if name not in state.vendor.secret_fields}
     return replace(state, typed=kept, errors=refusal.fields or {"fields": [refusal.message]})
