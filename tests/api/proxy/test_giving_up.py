@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from audit.models import RequestAuditEntry
 from gateway import lean
-from proxy import runtime
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import Stream
+from tests.api.proxy.traces import busy_connections, until
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -44,18 +43,8 @@ def begin(route: str, tenant: Tenant, jwt: str, tool: str) -> Stream:
     return Stream("/v1/mcp", tenant.agent_key, body)
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 async def rows() -> list[RequestAuditEntry]:
     return await in_thread(lambda: list(RequestAuditEntry.objects.exclude(tool="fake_fail")))
-
-
-def busy_connections() -> int:
-    return sum(len(one._busy) for one in runtime.current().transport._by_origin.values())
 
 
 def cancelled(vendor: FakeVendor) -> list[Any]:

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from audit.models import RequestAuditEntry
 from proxy.calls import call_tool, find_tool, reuse
 from proxy.protocol import replies
 from proxy.views import cli
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant
-from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 TEXT = "Something went wrong on our side. The request's id leads to it in the log."
@@ -21,10 +20,6 @@ SECRET = "right-key in the exception"
 
 def broken(*_: Any, **__: Any) -> Any:
     raise KeyError(SECRET)
-
-
-async def rows() -> list[RequestAuditEntry]:
-    return await in_thread(lambda: list(RequestAuditEntry.objects.order_by("timestamp", "id")))
 
 
 PLACES = [

@@ -6,16 +6,12 @@ import json
 
 import pytest
 
-from audit.models import RequestAuditEntry
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
-
-
-async def rows() -> list[RequestAuditEntry]:
-    return await in_thread(lambda: list(RequestAuditEntry.objects.order_by("timestamp", "id")))
 
 
 async def test_a_call_walks_the_whole_product(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from audit.models import RequestAuditEntry
 from audit.writer import AuditUnavailable
 from gateway.coordination.rules import Rule
 from proxy import runtime
@@ -24,6 +23,7 @@ from proxy.vendors.answer import UNREAD_BYTES
 from proxy.views import progress_answer
 from tests.api.proxy.conftest import Agent, access_token, headers
 from tests.api.proxy.streams import Stream, streaming
+from tests.api.proxy.traces import busy_connections, rows, until
 from tests.factories.tenant import Tenant, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -45,10 +45,6 @@ def messages_of(answer: httpx.Response) -> list[dict[str, Any]]:
     events = SSEParser().feed(answer.content)
     assert all((event.event, event.id, event.retry_ms) == ("message", None, None) for event in events)
     return [json.loads(event.data) for event in events]
-
-
-async def rows() -> list[RequestAuditEntry]:
-    return await in_thread(lambda: list(RequestAuditEntry.objects.order_by("timestamp", "id")))
 
 
 @pytest.mark.parametrize("token", ["mine", "", 7, 0], ids=repr)
@@ -246,16 +242,6 @@ async def test_the_response_waits_for_its_row(
         may_commit.set()
         assert "result" in (await reading or {})
         assert len(await rows()) == 1
-
-
-def busy_connections() -> int:
-    return sum(len(one._busy) for one in runtime.current().transport._by_origin.values())
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(1):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("tool", ["fake_list", "fake_write"])

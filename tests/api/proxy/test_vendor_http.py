@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from proxy.outcomes import VendorFault
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
+from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 
 LIMITS = Limits(connect_s=1.0, chunk_s=0.3, body_bytes=100_000)
@@ -50,13 +51,6 @@ def kept(transport: VendorTransport) -> int:
 
 def is_unused(transport: VendorTransport) -> bool:
     return all(each.is_unused for each in transport._by_origin.values())
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what comes about on its own, at most for two seconds."""
-    async with asyncio.timeout(2):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_request_is_what_was_asked_for(transport: VendorTransport) -> None:

@@ -6,7 +6,7 @@ Spec: docs/decisions/0008
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -26,6 +26,7 @@ from proxy.health.selectors import vendor_health
 from proxy.vendors import circuit_board
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -43,12 +44,6 @@ async def _no_circuit_is_left(settings: LazySettings) -> AsyncIterator[None]:
     yield
     for vendor in ("fake", "globex"):
         await sync_to_async(circuit_board.post)(coordination.current(), circuit_board.vendor_wide(vendor), None)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def codes() -> list[tuple[str, str]]:
