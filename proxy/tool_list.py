@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,8 @@ from proxy.tool_text import Piece, Shown, hints, line_difference, shown, word_di
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
-COMPARED_AT_ONCE = 50  # comparing costs milliseconds each; nobody reads more at once, and the rest comes up later
+COMPARED_AT_ONCE = 10  # nobody reads more at once, and the rest comes up when these are approved
+COMPARING_S = 0.25  # of a page; what a vendor writes decides how long one comparison takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class ListedTool:
 class ChangedTool:
     """What happened to a tool since the vendor's tools were approved. `state`: new, changed or gone.
 
-    `is_comparable` is False where a definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE.
+    `is_comparable` is False where a definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE or
+    COMPARING_S.
     """
 
     name: str
@@ -83,14 +86,15 @@ class ToolList:
         """Each tool that is offered."""
         return [self._tool(row) for row in self._offered]
 
-    def changes(self) -> list[ChangedTool]:
-        """What is not as it was approved."""
-        waiting = [row for row in self.rows if not row.is_approved]
-        compared = [_change(row) for row in waiting[:COMPARED_AT_ONCE]]
-        return compared + [
-            ChangedTool(row.tool, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
-            for row in waiting[COMPARED_AT_ONCE:]
-        ]
+    def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
+        """What is not as it was approved. `clock`: seconds of work; a busy machine shows no fewer tools."""
+        ends_at = clock() + COMPARING_S
+        found: list[ChangedTool] = []
+        for row in self.rows:
+            if not row.is_approved:
+                is_compared = len(found) < COMPARED_AT_ONCE and clock() < ends_at
+                found.append(_change(row) if is_compared else _listed(row))
+        return found
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
         """By the functions that also make tools/list."""
@@ -131,6 +135,10 @@ def _change(row: KnownTool) -> ChangedTool:
         hidden=texts[1].hidden,
         is_comparable=is_kept,
     )
+
+
+def _listed(row: KnownTool) -> ChangedTool:
+    return ChangedTool(row.tool, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
 
 
 def _state(row: KnownTool) -> str:

@@ -14,8 +14,8 @@ from typing import Literal
 from gateway.lib.text import BLANKS, JOINERS, is_unseen
 
 Kind = Literal["same", "added", "removed"]
-MAX_WORDS = 1_500  # comparing takes quadratic time
-MAX_LINES = 120
+MAX_COMPARED = 200  # words or lines, without those at both ends that are the same: comparing takes cubic time at worst
+MAX_LINES = 1_000  # of one text that is shown whole
 # They choose between shapes of the character before them. A row of them shows nothing and can spell out any text.
 _SELECTORS = frozenset(map(chr, (0x180B, 0x180C, 0x180D, 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _UNSEEN_MARKS = frozenset("\u034f\u17b4\u17b5")
@@ -60,9 +60,12 @@ def shown(text: str) -> Shown:
 def word_difference(before: str, after: str) -> list[Piece]:
     """What was taken out of a text and what was put in, word by word; both whole when they are too long to compare."""
     old, new = _words.findall(before), _words.findall(after)
-    if max(len(old), len(new)) > MAX_WORDS:
+    head, tail = _same_ends(old, new)
+    kept = old[len(old) - tail :]
+    first, old, new = old[:head], old[head : len(old) - tail], new[head : len(new) - tail]
+    if max(len(old), len(new)) > MAX_COMPARED:
         return _pieces([("removed", before), ("added", after)])
-    found: list[tuple[Kind, str]] = []
+    found: list[tuple[Kind, str]] = [("same", "".join(first))]
     out, put = "", ""  # what goes out and comes in between two words that stay
     for what, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         before_text, after_text = "".join(old[old_from:old_to]), "".join(new[new_from:new_to])
@@ -71,21 +74,28 @@ def word_difference(before: str, after: str) -> list[Piece]:
         else:
             found += [("removed", out), ("added", put), ("same", before_text)]
             out, put = "", ""
-    return _pieces([*found, ("removed", out), ("added", put)])
+    return _pieces([*found, ("removed", out), ("added", put), ("same", "".join(kept))])
 
 
 def line_difference(before: str, after: str) -> list[Piece]:
-    """The lines that differ, each with the one before and after it; an empty list when none does."""
+    """The lines that differ, each with the one before and after it; an empty list when none does.
+
+    Where more differ than can be compared, all lines of both, each text up to MAX_LINES.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if old == new:
+        return []
+    head, tail = _same_ends(old, new)
+    if max(len(old), len(new)) - head - tail > MAX_COMPARED:
+        return _pieces([*_all_lines("removed", old), *_all_lines("added", new)])
+    start, end = max(head - 1, 0), max(tail - 1, 0)  # one line on either side stays, to stand beside
     found: list[tuple[Kind, str]] = []
-    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[2:]
-    for line in lines[:MAX_LINES]:
+    for line in list(unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=1, lineterm=""))[2:]:
         if line.startswith("@@"):
             found.append(("same", "…\n"))
         else:
             kind: Kind = {"+": "added", "-": "removed"}.get(line[0], "same")  # type: ignore[assignment]
             found.append((kind, line[1:] + "\n"))
-    if len(lines) > MAX_LINES:
-        found.append(("same", f"… and {len(lines) - MAX_LINES} more lines\n"))
     return _pieces(found)
 
 
@@ -99,6 +109,21 @@ def hints(annotations: object) -> list[str]:
     if given.get("readOnlyHint") is False or given.get("destructiveHint") is False:
         return ["writes"]
     return []
+
+
+def _same_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many items both begin with, and how many of the others both end with."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    rest = shorter - head
+    return head, next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+
+
+def _all_lines(kind: Kind, lines: Sequence[str]) -> list[tuple[Kind, str]]:
+    found: list[tuple[Kind, str]] = [(kind, line + "\n") for line in lines[:MAX_LINES]]
+    if len(lines) > MAX_LINES:
+        found.append(("same", f"… and {len(lines) - MAX_LINES} more lines\n"))
+    return found
 
 
 def _pieces(found: Sequence[tuple[Kind, str]]) -> list[Piece]:

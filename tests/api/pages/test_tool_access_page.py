@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import timedelta
 from html import unescape
@@ -329,3 +330,15 @@ def test_of_very_many_changes_the_first_are_compared(
         ("fake_write", "changed", False),
     ]
     assert text(page).count("Other words.</ins>") == 1
+
+
+@pytest.mark.parametrize(("tick_s", "compared"), [(0.0, 3), (0.125, 1), (0.25, 0)])
+def test_comparing_has_so_much_time_for_a_page(
+    site: Site, vendor: FakeVendor, tick_s: float, compared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_list, "COMPARING_S", 0.25)
+    vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
+    tools = ToolList(site.cast.org, discover(site).context["vendor"])
+    ticks = itertools.count()
+    found = tools.changes(lambda: next(ticks) * tick_s)
+    assert [each.is_listed_only for each in found] == [False] * compared + [True] * (3 - compared)

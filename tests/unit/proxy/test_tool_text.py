@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,8 +62,39 @@ def test_both_versions_can_be_read_out_of_a_difference(before: str, after: str) 
 
 
 def test_what_is_too_long_to_compare_is_shown_whole() -> None:
-    before = "word " * (tool_text.MAX_WORDS + 1)
+    before = "word " * tool_text.MAX_COMPARED
     assert word_difference(before, "short") == [Piece("removed", before), Piece("added", "short")]
+
+
+def test_of_long_texts_only_the_part_that_differs_is_compared() -> None:
+    begin, end = "begin " * tool_text.MAX_COMPARED, " end" * tool_text.MAX_COMPARED
+    assert word_difference(f"{begin}old{end}", f"{begin}new{end}") == [
+        Piece("same", begin),
+        Piece("removed", "old"),
+        Piece("added", "new"),
+        Piece("same", end),
+    ]
+    assert word_difference(begin, begin) == [Piece("same", begin)]
+
+
+def test_comparing_is_never_asked_to_work_on_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that take cubic time: the same items over and over, in another order."""
+    compared: list[int] = []
+
+    class Watched(difflib.SequenceMatcher[str]):
+        def set_seqs(self, a: Sequence[str], b: Sequence[str]) -> None:
+            compared.append(max(len(a), len(b)))
+            super().set_seqs(a, b)
+
+    monkeypatch.setattr(tool_text, "SequenceMatcher", Watched)
+    monkeypatch.setattr(difflib, "SequenceMatcher", Watched)  # unified_diff's
+    for count in (10, 90, 4_000):
+        before = ["x", "a"] * count
+        after = ["y", *["x", "b"] * count, "z"]
+        word_difference(" ".join(before), " ".join(after))
+        line_difference("\n".join(before), "\n".join(after))
+    assert compared
+    assert max(compared) <= tool_text.MAX_COMPARED + 2  # and the two lines beside them
 
 
 def test_lines_that_differ_stand_beside_their_neighbours() -> None:
@@ -74,9 +108,19 @@ def test_lines_that_differ_stand_beside_their_neighbours() -> None:
         ("same", "line 5\n"),
     ]
     assert line_difference(before, before) == []
-    many = line_difference("", "\n".join(f"line {number}" for number in range(500)))
+    longer = "\n".join(f"line {number}" for number in range(500))
+    pieces = line_difference(longer, longer.replace("line 450", "line x"))
+    assert [piece.text for piece in pieces] == ["…\n", "line 449\n", "line 450\n", "line x\n", "line 451\n"]
+
+
+def test_too_many_lines_to_compare_are_shown_whole() -> None:
+    before, after = (f"{word}\n" * (tool_text.MAX_COMPARED + 1) for word in ("old", "new"))
+    pieces = line_difference(before, after)
+    assert "".join(piece.text for piece in pieces if piece.kind == "removed") == before
+    assert "".join(piece.text for piece in pieces if piece.kind == "added") == after
+    many = line_difference("", "new\n" * (tool_text.MAX_LINES + 7))
     assert len(many) == tool_text.MAX_LINES + 1
-    assert many[-1].text.startswith("… and ")
+    assert many[-1] == Piece("same", "… and 7 more lines\n")
 
 
 @pytest.mark.parametrize(
