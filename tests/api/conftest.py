@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import epochs
+from gateway.coordination import epochs, registry
+from gateway.coordination.sqlite_store import SQLiteStore
 from tests.factories.api import Api
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
@@ -32,6 +34,14 @@ def committed_api(committed_cast: Cast) -> Api:
 def lapsed(settings: LazySettings) -> None:
     """Operators bill by hand, and nobody has paid."""
     settings.BILLING_MODE = "manual"
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
+    """A store of the test's own, which the service uses too."""
+    store = SQLiteStore(tmp_path / "shared.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    return store
 
 
 @pytest.fixture

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
 
-from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
 from proxy.vendors.circuit_board import PostedCircuit, post
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.health import connected_vendor, put_health
-
-
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
-    """A store of the test's own, which the service uses too."""
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
-    return store
 
 
 @pytest.fixture

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client as Browser
 
-from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.health.states import HealthStatus
 from tests.api.pages.conftest import text
 from tests.factories.cast import Cast
 from tests.factories.health import connected_vendor, put_health
-
-
-@pytest.fixture(autouse=True)
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
-    """A store of the test's own, which the service uses too."""
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
-    return store
 
 
 def test_vendors_are_counted_and_not_named(cast: Cast, shared: SQLiteStore) -> None:
@@ -47,6 +37,7 @@ def test_a_service_without_trouble_says_so(cast: Cast, shared: SQLiteStore) -> N
     assert "alert-success" in page
 
 
+@pytest.mark.usefixtures("shared")
 def test_strangers_are_counted_and_writes_refused(cast: Cast, settings: Any) -> None:
     settings.BACKSTOP = Rule("backstop-of-this-test", limit=2, window_s=60)
     assert [Browser().get("/status").status_code for _ in range(3)] == [200, 200, 429]

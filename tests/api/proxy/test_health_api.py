@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
@@ -16,14 +14,6 @@ from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health
 
 PATH = "/orgs/{org}/vendor-health"
-
-
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
-    """A store of the test's own, which the service uses too."""
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
-    return store
 
 
 @pytest.mark.parametrize("who", ["owner", "admin", "member"])

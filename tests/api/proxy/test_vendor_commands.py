@@ -7,13 +7,11 @@ import io
 import threading
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.health import store as states
 from proxy.health.turns import is_our_turn
@@ -177,14 +175,6 @@ def test_refusals(cast: Cast, slug: str, org: str, complaint: str) -> None:
     named = {"other": str(cast.other_org.id), "broken": str(cast.org.id)}.get(org, org)
     _, found = doctor(slug, *(["--org", named] if named else []))
     assert complaint in found
-
-
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
-    """A store of the test's own, which the service uses too."""
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
-    return store
 
 
 def probe(*arguments: str) -> str:
