@@ -10,13 +10,13 @@ from audit.actor import Actor, Target
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
-from gateway.lib.errors import Conflict, Forbidden, NotFound
+from gateway.lib.errors import Conflict, Forbidden
 from orgs import events
 from orgs.errors import CannotChangeOwnRole, LastOwner
 from orgs.locking import current_membership, lock_for_change, lock_organization
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role, may_remove
-from orgs.selectors import is_last_owner
+from orgs.selectors import is_last_owner, member
 
 
 @transaction.atomic
@@ -42,7 +42,7 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
     if role is Role.OWNER:
         raise ValueError("the role owner is not assigned")
     lock_for_change(organization, actor=actor, role=Role.OWNER)
-    row = _member(organization, user_id)
+    row = member(organization, str(user_id))
     if row.user_id == actor.pk:
         raise CannotChangeOwnRole
     former, row.role = row.role, role.value
@@ -59,7 +59,7 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
     Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    row = _member(organization, user_id)
+    row = member(organization, str(user_id))
     if isinstance(actor, User):
         own = current_membership(organization, actor, role=Role.ADMIN)
         if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
@@ -69,13 +69,6 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
     events.member_removed.send(sender=Membership, organization_id=organization.id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)
     row.delete()
-
-
-def _member(organization: Organization, user_id: UUID) -> Membership:
-    row = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
-    if row is None:
-        raise NotFound
-    return row
 
 
 def _record(event: EventType, actor: Actor, row: Membership, **facts: str) -> None:

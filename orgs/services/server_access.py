@@ -13,6 +13,7 @@ from audit.record import record_admin
 from gateway.catalog import registry
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
+from orgs import selectors
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, ServerAccessGrant, Team, User
 from orgs.roles import Role
@@ -25,7 +26,7 @@ def grant_member(*, actor: User, organization: Organization, user_id: UUID, vend
     Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D59
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = _member(organization, user_id)
+    member = selectors.member(organization, str(user_id))
     registry.known_vendor(vendor)
     grant, created = ServerAccessGrant.objects.get_or_create(
         organization=organization, membership=member, vendor=vendor, defaults={"granted_by": actor}
@@ -43,7 +44,7 @@ def revoke_member(*, actor: User | Actor, organization: Organization, user_id: U
     Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D9
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = _member(organization, user_id)
+    member = selectors.member(organization, str(user_id))
     deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
     if not deleted:
         registry.known_vendor(vendor)
@@ -61,7 +62,7 @@ def replace_member_grants(
     Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: §4.5 · D59
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = _member(organization, user_id)
+    member = selectors.member(organization, str(user_id))
     wanted = require_vendors(vendors)
     own = ServerAccessGrant.objects.filter(organization=organization, membership=member)
     had = set(own.values_list("vendor", flat=True))
@@ -122,13 +123,6 @@ def require_vendors(slugs: Sequence[str]) -> list[str]:
     if unknown:
         raise Invalid(fields={"vendors": [f"There is no vendor {slug[:60]!r}." for slug in unknown[:5]]})
     return sorted(set(slugs))
-
-
-def _member(organization: Organization, user_id: UUID) -> Membership:
-    row = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
-    if row is None:
-        raise NotFound
-    return row
 
 
 def _team(organization: Organization, team_id: UUID) -> Team:
