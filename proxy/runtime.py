@@ -102,7 +102,7 @@ def _build() -> Runtime:
         waiting=settings.VENDOR_CALLS_WAITING,
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
-    circuits = Circuits(store)
+    circuits = Circuits(store, trial_s=limits.connect_s)
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
     snapshots = Snapshots(store)
     tool_watch = ToolWatch(snapshots)

@@ -8,6 +8,7 @@ docs/decisions/0008
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -29,7 +30,8 @@ class Circuit:
     """What is known of one way to a vendor. Times are seconds of whatever clock the caller uses.
 
     `failures` counts those in a row; `until_s` is None while the circuit is closed; `trial` is the number of the call
-    that is under way to see, 0 for none, and `trials` how many there have been.
+    that is under way to see, 0 for none, which holds back others until `trial_until_s`; `trials` is how many there have
+    been.
     """
 
     failures: int = 0
@@ -37,6 +39,7 @@ class Circuit:
     until_s: float | None = None
     trial: int = 0
     trials: int = 0
+    trial_until_s: float = math.inf
 
     def state(self, now_s: float) -> CircuitState:
         """What a reader is told."""
@@ -47,15 +50,17 @@ class Circuit:
     def may_pass(self, now_s: float) -> bool:
         """Whether a call may go through now. One that does while the circuit is half open has to be the trial."""
         state = self.state(now_s)
-        return state is CircuitState.CLOSED or (state is CircuitState.HALF_OPEN and not self.trial)
+        is_free = not self.trial or now_s >= self.trial_until_s
+        return state is CircuitState.CLOSED or (state is CircuitState.HALF_OPEN and is_free)
 
     def wait_s(self, now_s: float) -> float:
         """For how long nothing is let through; a moment while a trial is under way."""
         return max(1.0, (self.until_s or now_s) - now_s)
 
-    def trying(self) -> Circuit:
-        """With a trial under way; its number is `trial`."""
-        return replace(self, trial=self.trials + 1, trials=self.trials + 1)
+    def trying(self, until_s: float = math.inf) -> Circuit:
+        """With a trial under way; its number is `trial`. At `until_s` another call may try as well."""
+        number = self.trials + 1
+        return replace(self, trial=number, trials=number, trial_until_s=until_s)
 
     def given_up(self, trial: int) -> Circuit:
         """The call with this number has ended. If nobody learned anything from it, the next one may try."""

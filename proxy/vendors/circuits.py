@@ -40,9 +40,15 @@ class Circuits:
     """
 
     def __init__(
-        self, store: CoordinationStore | None = None, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: CoordinationStore | None = None,
+        *,
+        trial_s: float = 5.0,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`trial_s`: how long connecting may take, and so for how long one call keeps others from trying to connect."""
         self._store = store
+        self._trial_s = trial_s
         self._monotonic = monotonic
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -71,10 +77,14 @@ class Circuits:
         self.check(destination)
         trials = []
         now_s = self._monotonic()
-        for name in _names(destination):
+        reached, answered = _names(destination)
+        for name in (reached, answered):
             circuit = self._circuits.get(name, CLOSED)
             if circuit.state(now_s) is CircuitState.HALF_OPEN:
-                circuit = self._circuits[name] = circuit.trying()
+                # A call may last for minutes, and on an old connection it says nothing of new ones until it ends: one
+                # organization's must not keep all others away for so long.
+                until_s = math.inf if name == answered else now_s + self._trial_s
+                circuit = self._circuits[name] = circuit.trying(until_s)
                 trials.append((name, circuit.trial))
         return tuple(trials)
 
@@ -84,6 +94,11 @@ class Circuits:
             circuit = self._circuits.get(name)
             if circuit is not None:
                 self._circuits[name] = circuit.given_up(trial)
+
+    def connected(self, vendor: str) -> None:
+        """A connection was made to the catalog's own address of this vendor: that is all that its circuit is about."""
+        if self._circuits:
+            self._answered(circuit_board.vendor_wide(vendor))
 
     def note(self, destination: Destination, sign: Sign) -> None:
         """What one attempt says about the way to the vendor."""

@@ -8,6 +8,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from proxy.single_flight import SingleFlight
 from proxy.vendors.bulkhead import Bulkhead
@@ -117,7 +118,9 @@ class SessionPool:
         await asyncio.gather(*(session.close() for session in sessions), *self._closing, return_exceptions=True)
 
     async def _open(self, destination: Destination, deadline: float) -> VendorSession:
-        session = VendorSession(self._transport, *destination.open(), vendor=destination.key.vendor)
+        vendor = destination.key.vendor
+        on_connected = partial(self.circuits.connected, vendor) if destination.fixed_address else None
+        session = VendorSession(self._transport, *destination.open(), vendor=vendor, on_connected=on_connected)
         try:
             await session.initialize(deadline=deadline)
         except VendorProblem as problem:  # told here: however many wait for this handshake, it failed once

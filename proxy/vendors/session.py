@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -32,6 +32,7 @@ class VendorSession:
     url: str
     credential_headers: Mapping[str, str]
     vendor: str = ""
+    on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
@@ -184,7 +185,7 @@ class VendorSession:
     def _send(self, method: str, body: bytes | None, deadline: float) -> AbstractAsyncContextManager[VendorAnswer]:
         if self._prepared is None:
             raise RuntimeError("initialize comes first")
-        return self.transport.send(method, self._prepared, body, deadline=deadline)
+        return self.transport.send(method, self._prepared, body, deadline=deadline, on_connected=self.on_connected)
 
     def _prepare(self, *, with_version: bool) -> None:
         headers = {**base_headers(), **self.credential_headers}

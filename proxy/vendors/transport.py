@@ -84,10 +84,19 @@ class VendorTransport:
         """`send` to an address that is not used again."""
         return self.send(method, self.prepare(url, headers), body, deadline=deadline)
 
-    def send(self, method: str, prepared: Prepared, body: bytes | None, *, deadline: float) -> _Exchange:
+    def send(
+        self,
+        method: str,
+        prepared: Prepared,
+        body: bytes | None,
+        *,
+        deadline: float,
+        on_connected: Callable[[], None] | None = None,
+    ) -> _Exchange:
         """`async with send(...) as answer`: one exchange, over when the block ends however it ends.
 
-        `deadline` is in the loop's time.   Raises, when entered: VendorProblem.
+        `deadline` is in the loop's time; `on_connected` is told if this made a connection, or was handed one by an
+        exchange that had just ended well.   Raises, when entered: VendorProblem.
         """
         if body is None:
             request = b"%b %b HTTP/1.1\r\n%b\r\n\r\n" % (method.encode(), prepared.target, prepared.head)
@@ -96,7 +105,7 @@ class VendorTransport:
                 *(method.encode(), prepared.target, prepared.head),
                 *(len(body), body),
             )
-        return _Exchange(self._connections(prepared.origin), request, deadline)
+        return _Exchange(self._connections(prepared.origin), request, deadline, on_connected)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -136,18 +145,23 @@ class VendorTransport:
 class _Exchange:
     """One request and its answer, as a block."""
 
-    __slots__ = ("_connection", "_connections", "_deadline", "_request")
+    __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_request")
 
-    def __init__(self, connections: Connections, request: bytes, deadline: float) -> None:
+    def __init__(
+        self, connections: Connections, request: bytes, deadline: float, on_connected: Callable[[], None] | None
+    ) -> None:
         self._connections = connections
         self._request = request
         self._deadline = deadline
+        self._on_connected = on_connected
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> VendorAnswer:
         connection = self._connections.take_idle()
         if connection is None:
             connection = await self._connections.take(self._deadline)
+            if self._on_connected is not None:
+                self._on_connected()
         self._connection = connection
         try:
             return await connection.send(self._request, self._deadline)

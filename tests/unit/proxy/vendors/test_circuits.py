@@ -136,6 +136,52 @@ async def test_half_open_lets_one_through() -> None:
     assert not circuits.has_trouble
 
 
+async def test_a_trial_keeps_other_organizations_away_no_longer_than_connecting_takes() -> None:
+    now = Clock()
+    circuits = Circuits(trial_s=3.0, monotonic=now)
+    fail(circuits, destination(), Sign.UNREACHED)
+    now.now_s += OPEN_S
+    endless = circuits.enter(destination())
+    now.now_s += 2.9
+    assert not is_let_through(circuits, destination())
+    now.now_s += 0.1
+    second = circuits.enter(destination())
+    assert second, "it is a trial too"
+    assert not is_let_through(circuits, destination()), "one at a time"
+    circuits.leave(endless)
+    assert not is_let_through(circuits, destination()), "the end of the first is no end of the second"
+    circuits.leave(second)
+    assert is_let_through(circuits, destination())
+
+
+async def test_a_trial_for_a_credential_lasts_until_its_call_ends() -> None:
+    now = Clock()
+    circuits = Circuits(monotonic=now)
+    own, supplied = destination(), destination(fixed=False)
+    for where in (own, supplied):
+        fail(circuits, where, Sign.UNANSWERED)
+        now.now_s += OPEN_S
+        trial = circuits.enter(where)
+        now.now_s += 300
+        assert not is_let_through(circuits, where)
+        circuits.leave(trial)
+        assert is_let_through(circuits, where)
+
+
+async def test_a_connection_closes_the_circuit_of_connections_and_no_other() -> None:
+    circuits = Circuits()
+    own, supplied = destination(), destination(fixed=False)
+    fail(circuits, own, Sign.UNANSWERED)
+    fail(circuits, supplied, Sign.UNREACHED)
+    fail(circuits, destination(), Sign.UNREACHED)
+    circuits.connected("globex")
+    assert not is_let_through(circuits, destination())
+    circuits.connected("acme")
+    assert is_let_through(circuits, destination())
+    assert not is_let_through(circuits, own)
+    assert not is_let_through(circuits, supplied)
+
+
 async def test_other_processes_see_it_and_join_after_one_failure() -> None:
     board = Board()
     one, other = Circuits(board), Circuits(board)  # type: ignore[arg-type]
