@@ -21,7 +21,6 @@ from orgs.roles import Role
 NAMED_IN_LOG = 20
 DISCOVERY = system("tool discovery")
 KEPT_BYTES = 32 * 1024  # of one definition; a larger one is compared by its checksum and not shown
-_NAME_CHARACTERS = 255
 _NOT_OFFERED = b""  # what was seen last of a tool that is gone
 
 
@@ -64,19 +63,17 @@ def note_tools(
 ) -> frozenset[str]:
     """The tools that differ from when they were last approved, new ones included; the first look approves all.
 
-    `definitions`: canonical JSON by the vendor's own tool name. What changed since the last look is recorded once,
-    however many look; `is_whole_list`: a tool that is missing counts as removed.
+    `definitions`: canonical JSON by the vendor's own tool name, which is_tool_name lets pass. What changed since the
+    last look is recorded once, however many look; `is_whole_list`: a tool that is missing counts as removed.
     Raises: NotFound when the organization is gone.   Spec: D78
     """
-    offered = {tool[:_NAME_CHARACTERS]: _Seen.of(definition) for tool, definition in definitions.items()}
+    offered = {tool: _Seen.of(definition) for tool, definition in definitions.items()}
     known = _known(organization, vendor)
     if _changes(known, offered, is_whole_list=is_whole_list) or _without_text(known, offered):
         known = _note_changes(organization, vendor, offered, is_whole_list, actor)
     _note_look(organization, vendor)
     approved = {tool: bytes(row.approved_sha256) for tool, row in known.items()}
-    return frozenset(
-        tool for tool in definitions if approved[tool[:_NAME_CHARACTERS]] != offered[tool[:_NAME_CHARACTERS]].sha256
-    )
+    return frozenset(tool for tool, seen in offered.items() if approved[tool] != seen.sha256)
 
 
 @transaction.atomic

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
 from proxy.protocol.json_schema import as_dict, flatten_root, is_deeper_than, without
 
 Definition: TypeAlias = dict[str, Any]
@@ -29,9 +30,10 @@ class AcceptedDefinitions(msgspec.Struct, frozen=True):
 def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
     """Return those of a vendor's tools that callers can call and strict clients can read.
 
-    Left out and reported: what is no definition, a second tool of the same name, tools past MAX_TOOLS. Left out in
-    silence: tools that run only as a task, which we do not offer. Optional members of a wrong type are taken out and,
-    unless they are null, reported: one such member makes strict clients lose the tools of every vendor.
+    Left out and reported: what is no definition, a name that no allowlist can hold, a second tool of the same name,
+    tools past MAX_TOOLS. Left out in silence: tools that run only as a task, which we do not offer. Optional members of
+    a wrong type are taken out and, unless they are null, reported: one such member makes strict clients lose the tools
+    of every vendor.
 
     Spec: protocol.md A.5, A.7 · D111
     """
@@ -95,6 +97,8 @@ def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
     name = item.get("name")
     if not isinstance(name, str) or not name.strip():
         return "it has no name"
+    if not is_tool_name(name):
+        return f"its name {name[:_ECHOED_CHARACTERS]!r} has not 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters"
     if name in accepted:
         return f"an earlier one is called {name[:_ECHOED_CHARACTERS]!r} as well"
     if is_deeper_than(item, MAX_DEPTH):

@@ -47,6 +47,11 @@ def test_the_vendor_is_asked_each_time(api: Api, connected: FakeVendor) -> None:
     assert AdminAuditEntry.objects.get().metadata["removed"] == ["fake_fail", "fake_write"]
 
 
+def test_a_tool_of_a_refused_name_is_left_out_alone(api: Api, connected: FakeVendor) -> None:
+    connected.tools = [{"name": "a\0", "inputSchema": {"type": "object"}}, *connected.tools]
+    assert list(tools(api)) == ["fake_list", "fake_write", "fake_fail"]
+
+
 def test_marks_follow_the_allowlists(api: Api, connected: FakeVendor) -> None:
     api.send("owner", "PUT", "/orgs/{org}/tool-access/fake/member", {"tools": ["fake_list"]})
     found = tools(api)

@@ -163,3 +163,16 @@ async def test_an_organization_that_ends_meanwhile_is_no_fault(
     monkeypatch.setattr(tool_watch.selectors, "organization", lambda _: None)
     await asyncio.wait_for(look(agent, tenant.agent_key), 10)
     assert await in_thread(KnownTool.objects.count) == 0
+
+
+async def test_a_name_that_nothing_can_hold_switches_nothing_off(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor
+) -> None:
+    await look(agent, tenant.agent_key)
+    names = ["a\0", "\u202eb", "x" * 300 + "1", "x" * 300 + "2"]
+    vendor.tools = [*({"name": name, "inputSchema": {"type": "object"}} for name in names), poisoned(), *TOOLS[1:]]
+    await look(agent, tenant.agent_key)
+    (row,) = await changes(tenant.organization)
+    assert row["metadata"]["tools"] == ["fake_list"]
+    listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]["tools"]
+    assert [tool["name"] for tool in listed] == sorted(tool["name"] for tool in TOOLS)

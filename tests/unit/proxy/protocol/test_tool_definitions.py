@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
 
+from gateway.catalog.vendor import is_tool_name
 from proxy.protocol.tool_definitions import (
     MAX_TOOLS,
     AcceptedDefinitions,
@@ -53,6 +54,11 @@ def test_good_definitions_pass_as_they_are_in_their_order() -> None:
         (definition(name=None), "it has no name"),
         (definition(name=""), "it has no name"),
         (definition(name=" \n"), "it has no name"),
+        (definition(name="a\0"), "its name 'a\\x00' has not 1 to 128 printable characters"),
+        (definition(name="a\u200b"), "its name 'a\\u200b' has not 1 to 128 printable characters"),
+        (definition(name="\u202ea"), "its name '\\u202ea' has not 1 to 128 printable characters"),
+        (definition(name="\ud800"), "its name '\\ud800' has not 1 to 128 printable characters"),
+        (definition(name="a" * 129), f"its name '{'a' * 80}' has not 1 to 128 printable characters"),
         (definition(inputSchema=None), "its inputSchema is not an object"),
         (definition(inputSchema="{}"), "its inputSchema is not an object"),
         (definition(inputSchema=[]), "its inputSchema is not an object"),
@@ -79,11 +85,18 @@ def test_the_first_of_two_tools_of_one_name_stays() -> None:
 
 
 def test_a_report_quotes_names_shortened_and_escaped() -> None:
-    name = "\x1b[31m\n" + "x" * 5_000
-    (problem,) = accept_definitions([definition(name=name)] * 2).problems
-    assert "\\x1b[31m\\n" in problem
-    assert len(problem) < 200
-    assert problem.isprintable()
+    printable = "<b>" + "x" * 125
+    for listed in ([definition(name="\x1b[31m\n" + "x" * 5_000)], [definition(name=printable)] * 2):
+        (problem,) = accept_definitions(listed).problems
+        assert "\\x1b[31m\\n" in problem or "'<b>xxx" in problem
+        assert len(problem) < 200
+        assert problem.isprintable()
+
+
+def test_the_names_that_are_left_are_those_that_an_allowlist_can_hold() -> None:
+    names = ["a" * 128, "größe", "大きさ", "list devices"]
+    assert [each["name"] for each in accept_definitions(definition(name=name) for name in names).definitions] == names
+    assert all(is_tool_name(name) for name in names)
 
 
 def test_depth_is_limited() -> None:
