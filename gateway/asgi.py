@@ -20,8 +20,17 @@ from gateway.middleware.page_room import PageRoom  # noqa: E402
 from proxy import runtime  # noqa: E402
 
 _lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes())
-_room = PageRoom(django_application, size=settings.PAGE_CONCURRENCY, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
-_pages = BodyLimit(_room, max_bytes=settings.WEB_BODY_BYTES)
+
+
+def _within_room(size: int) -> BodyLimit:
+    room = PageRoom(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
+    return BodyLimit(room, max_bytes=settings.WEB_BODY_BYTES)
+
+
+_pages = _within_room(settings.PAGE_CONCURRENCY)
+_oauth = _within_room(settings.OAUTH_CONCURRENCY)
+# /oauth/authorize is a page: it may fetch the document of a client from somebody else's server.
+OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
 LEAN_PREFIXES = ("/v1/",)
 
 
@@ -31,6 +40,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if path.startswith(LEAN_PREFIXES) or path == "/health":
             await _lean(scope, receive, send)
+        elif path in OAUTH_PATHS:
+            await _oauth(scope, receive, send)
         else:
             await _pages(scope, receive, send)
     elif scope["type"] == "lifespan":

@@ -14,6 +14,7 @@ from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from orgs.models import Organization, Team, User
+from proxy.vendor_questions import questions
 from proxy.vendors import probe
 
 
@@ -39,10 +40,12 @@ def connect_vendor(
     """The fields are stored unless the vendor refuses them, which it may say within five seconds.
 
     No transaction is open while the vendor is asked.
-    Raises: Invalid with `fields`; CredentialRejected, EndpointNotAllowed; as `store_credential`.   Spec: §4.6 · D62-D66
+    Raises: Invalid with `fields`; TooManyQuestions; CredentialRejected, EndpointNotAllowed; as `store_credential`.
+    Spec: §4.6 · D62-D66
     """
     values = check_fields(vendor, fields)
-    result = async_to_sync(check)(vendor, values, ask=probe.ask)
+    with questions.place(organization.id):
+        result = async_to_sync(check)(vendor, values, ask=probe.ask)
     result.raise_if_refused()
     stored = store_credential(
         actor=actor,

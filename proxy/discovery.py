@@ -24,6 +24,7 @@ from orgs.selectors import team_ids
 from orgs.services.known_tools import note_tools
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import agreed_json
+from proxy.vendor_questions import questions
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.tool_index import ToolDirectory
@@ -66,7 +67,8 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
 
     A tool that is missing counts as removed only where that is the credential that the tool watch looks through:
     another one may show its holder other tools.
-    Raises: NotConnected; UnusableCredential; VendorFailed; NotFound when the organization is gone.   Spec: §4.9 · D78
+    Raises: NotConnected; UnusableCredential; TooManyQuestions; VendorFailed; NotFound when the organization is gone.
+    Spec: §4.9 · D78
     """
     organization = membership.organization
     candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor.slug]
@@ -74,7 +76,8 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     if credential is None:
         raise NotConnected
     where = opened(credential, vendor, tuple(wrapped_keys(organization.id)), organization.id)
-    definitions = async_to_sync(discover)(vendor, where)
+    with questions.place(organization.id):
+        definitions = async_to_sync(discover)(vendor, where)
     changed = note_tools(
         organization=organization,
         vendor=vendor.slug,

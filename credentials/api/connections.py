@@ -69,6 +69,11 @@ class StoringView(OrgView):
 
 _STORE = Shape("Store a credential", body=FlatFields, answer=StoredOut, status=201, refusals=REFUSED)
 _DELETE = Shape("Delete a credential", status=204)
+# Section 8 has a number for the organization's credentials only; each of these asks the vendor as well.
+_GATES_BELOW = {
+    "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+    "DELETE": Gate(Role.ADMIN),
+}
 
 
 class OrganizationCredential(StoringView):
@@ -95,7 +100,7 @@ class TeamVendors(OrgView):
 class TeamCredential(StoringView):
     """POST, DELETE /api/orgs/:orgId/teams/:teamId/credentials/:vendor. Spec: §4.6 · D66"""
 
-    gates = {"POST": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = _GATES_BELOW
     shapes = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.TEAM
 
@@ -119,7 +124,7 @@ class ServiceClientVendors(OrgView):
 class ServiceClientCredential(StoringView):
     """POST, DELETE /api/orgs/:orgId/service-clients/:clientId/credentials/:vendor. Spec: §4.6 · D66"""
 
-    gates = {"POST": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = _GATES_BELOW
     shapes = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.SERVICE_CLIENT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -44,7 +45,11 @@ class ChooseTeamCredentialPage(OrgPage):
 class TeamCredentialPage(OrgPage):
     """GET, POST /orgs/:orgId/teams/:teamId/credentials/:vendor. The gates of the API's route. Spec: §4.6 · D66, D67"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+        "POST delete": Gate(Role.ADMIN),
+    }
     title = "Credentials of a team"
     nav_route = "orgs:teams"
 

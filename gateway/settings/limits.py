@@ -11,6 +11,13 @@ BACKSTOP = Rule("backstop", limit=env.integer("REQUESTS_PER_MINUTE", 600, low=1,
 # Pages and /api in one process, each a thread; who waits longer than PAGE_WAIT_S (seconds) for room is answered 503.
 PAGE_CONCURRENCY = env.integer("PAGE_CONCURRENCY", 32, low=1, high=1_000)
 PAGE_WAIT_S = 10.0
+# The token endpoints of one process have a room of their own: pages that wait must not keep a client from its tokens.
+OAUTH_CONCURRENCY = max(1, PAGE_CONCURRENCY // 4)
+# Pages and /api requests that wait for a vendor's server at once, of a process and of one organization in it.
+VENDOR_QUESTIONS_AT_ONCE = max(1, min(8, PAGE_CONCURRENCY // 4))
+VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE = 2
+# For each organization, where section 8 has no number for a route that asks a vendor.
+VENDOR_QUESTIONS = Rule("vendor-questions", limit=60, window_s=60)
 # For each address, of bearers that nobody is behind. A window of their own: guessing keeps nobody from signing in.
 REFUSED_BEARERS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 

@@ -55,6 +55,8 @@ def pass_limit_and_plan(request: HttpRequest, gate: Gate, membership: Membership
     """
     admission = rate.count(request, gate.limit or settings.BACKSTOP)
     if membership is not None:
+        if gate.organization_limit is not None:
+            rate.count_under(gate.organization_limit, f"org:{membership.organization_id}")
         if gate.active_plan:
             entitlements.require_active(membership.organization)
         if gate.entitlement is not None:

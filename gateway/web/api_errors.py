@@ -18,7 +18,6 @@ from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import error_answers
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
-from gateway.web import rate
 from gateway.web.api_json import BodyTooLarge
 from gateway.web.session import Unauthenticated
 
@@ -60,8 +59,8 @@ def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], 
     if refusal.fields:
         body["fields"] = refusal.fields
     headers = dict(refusal.headers)
-    if isinstance(refusal, rate.RateLimited):
-        body["retryAfter"] = refusal.admission.retry_after_s
+    if refusal.status == HTTPStatus.TOO_MANY_REQUESTS and "Retry-After" in headers:
+        body["retryAfter"] = int(headers["Retry-After"])
     elif isinstance(refusal, SubscriptionRequired) and settings.BILLING_PORTAL_URL:
         body["portalUrl"] = settings.BILLING_PORTAL_URL
     elif isinstance(refusal, Unavailable):

@@ -14,10 +14,12 @@ class Gate:
     """The demands of one method. A method without a gate is refused.
 
     `role` is None for routes of no organization: any signed-in person. `limit` None means the backstop that all
-    routes share. `active_plan` and `entitlement` answer 402.   Spec: §4, §8 · D5, D6
+    routes share; `organization_limit` counts everybody of the organization together, besides. `active_plan` and
+    `entitlement` answer 402.   Spec: §4, §8 · D5, D6
     """
 
     role: Role | None = None
     active_plan: bool = False
     limit: Rule | None = None
+    organization_limit: Rule | None = None
     entitlement: Entitlement | None = None

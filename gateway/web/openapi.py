@@ -72,6 +72,9 @@ class GateSchema(AutoSchema):
             demands.append(f"Needs the entitlement {gate.entitlement}.")
         if gate.limit:
             demands.append(f"At most {gate.limit.limit} in {gate.limit.window_s} s.")
+        if gate.organization_limit:
+            together = gate.organization_limit
+            demands.append(f"At most {together.limit} in {together.window_s} s for the whole organization.")
         return " ".join(demands)
 
     def get_override_parameters(self) -> list[Any]:

@@ -35,7 +35,15 @@ def count(request: HttpRequest, rule: Rule) -> Admission:
 
     Raises: RateLimited; CoordinationUnavailable.
     """
-    admission = registry.current().hit(rule, key_of(request))
+    return count_under(rule, key_of(request))
+
+
+def count_under(rule: Rule, key: str) -> Admission:
+    """One admission under `key`.
+
+    Raises: RateLimited; CoordinationUnavailable.
+    """
+    admission = registry.current().hit(rule, key)
     if not admission.allowed:
         raise RateLimited(admission)
     return admission

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -39,7 +40,7 @@ class DiscoveredOut(serializers.Serializer[Any]):
 class Discover(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor/discover. Spec: §4.9 · D78"""
 
-    gates = {"GET": Gate(Role.ADMIN)}
+    gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS)}
     shapes = {
         "GET": Shape(
             "Ask the vendor for its tools",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -68,7 +69,7 @@ class ToolAccessPage(OrgPage):
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.OWNER),
         "POST approve": Gate(Role.OWNER),
-        "POST discover": Gate(Role.ADMIN),
+        "POST discover": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
     }
     title = "Tool access"
     nav_route = "proxy_pages:tools"

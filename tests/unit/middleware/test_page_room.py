@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from gateway import asgi
 from gateway.middleware import page_room
 from gateway.middleware.body_limit import BodyLimit
 from gateway.middleware.page_room import PageRoom
 from gateway.middleware.refusal import Message, Receive, Send
+from oauth_ext.features import ENDPOINTS_ON
 
 SCOPE: Message = {"type": "http", "headers": []}
 
@@ -61,9 +63,9 @@ def body(content: bytes, *, more: bool = False) -> Message:
     return {"type": "http.request", "body": content, "more_body": more}
 
 
-def visit(application: Any, *messages: Message) -> tuple[Visitor, asyncio.Task[None]]:
+def visit(application: Any, *messages: Message, path: str = "/") -> tuple[Visitor, asyncio.Task[None]]:
     visitor = Visitor(*messages)
-    return visitor, asyncio.ensure_future(application(SCOPE, visitor.receive, visitor.send))
+    return visitor, asyncio.ensure_future(application({**SCOPE, "path": path}, visitor.receive, visitor.send))
 
 
 async def settle() -> None:
@@ -130,3 +132,24 @@ async def test_who_dawdles_or_leaves_or_breaks_holds_no_room() -> None:
     assert well.status == 200
     assert pages.bodies == [b"fail", b"well"]
     slow.cancel()
+
+
+async def test_pages_that_wait_keep_no_client_from_its_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "_pages", full := Pages())
+    monkeypatch.setattr(asgi, "_oauth", tokens := Pages())
+    tokens.go_on.set()
+    visits = {
+        path: visit(asgi.application, body(b""), path=path)
+        for path in ("/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization")
+    }
+    _, page = visit(asgi.application, body(b""), path="/oauth/authorize")
+    await asyncio.gather(*(task for _, task in visits.values()))
+    assert {visitor.status for visitor, _ in visits.values()} == {200}
+    assert full.inside == 1
+    full.go_on.set()
+    await page
+
+
+def test_the_rooms_are_two() -> None:
+    assert asgi._oauth._application is not asgi._pages._application
+    assert set(ENDPOINTS_ON.values()) - asgi.OAUTH_PATHS == {"/oauth/authorize", "/.well-known/jwks.json"}
