@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from typing import Any
 
 from proxy.protocol import replies, sse, versions
@@ -29,8 +29,10 @@ def base_headers() -> dict[str, str]:
     }
 
 
-async def messages(answer: VendorAnswer) -> AsyncIterator[replies.VendorMessage]:
+async def messages(answer: VendorAnswer, owner: Hashable = None) -> AsyncIterator[replies.VendorMessage]:
     """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
+
+    `owner` is whose answer it is, an organization or the service itself: each has its turn, however much it reads.
 
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
@@ -39,7 +41,7 @@ async def messages(answer: VendorAnswer) -> AsyncIterator[replies.VendorMessage]
         if len(body) <= LONG_BODY_BYTES:
             yield replies.parse_message(body)
         else:
-            async with turns.current():
+            async with turns.current().turn(owner):
                 message = replies.parse_message(body)
             yield message
         return
@@ -52,7 +54,7 @@ async def messages(answer: VendorAnswer) -> AsyncIterator[replies.VendorMessage]
             if read_bytes <= LONG_STREAM_BYTES:
                 found = _messages_in(parser, fed)
             else:
-                async with turns.current():
+                async with turns.current().turn(owner):
                     found = _messages_in(parser, fed)
             for each in found:
                 yield each

@@ -118,9 +118,11 @@ class SessionPool:
         await asyncio.gather(*(session.close() for session in sessions), *self._closing, return_exceptions=True)
 
     async def _open(self, destination: Destination, deadline: float) -> VendorSession:
-        vendor = destination.key.vendor
-        on_connected = partial(self.circuits.connected, vendor) if destination.fixed_address else None
-        session = VendorSession(self._transport, *destination.open(), vendor=vendor, on_connected=on_connected)
+        key = destination.key
+        on_connected = partial(self.circuits.connected, key.vendor) if destination.fixed_address else None
+        session = VendorSession(
+            self._transport, *destination.open(), vendor=key.vendor, owner=key.org_id, on_connected=on_connected
+        )
         try:
             await session.initialize(deadline=deadline)
         except VendorProblem as problem:  # told here: however many wait for this handshake, it failed once
@@ -128,7 +130,7 @@ class SessionPool:
             raise
         self.circuits.note(destination, Sign.ANSWERED)
         session.last_used_s = asyncio.get_running_loop().time()
-        self._sessions[destination.key] = session
+        self._sessions[key] = session
         if len(self._sessions) > MAX_SESSIONS:
             self._close_later(self._sessions.popitem(last=False)[1])
         return session

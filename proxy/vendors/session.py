@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -32,6 +32,7 @@ class VendorSession:
     url: str
     credential_headers: Mapping[str, str]
     vendor: str = ""
+    owner: Hashable = None  # see handshake.messages
     on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
@@ -130,7 +131,7 @@ class VendorSession:
                     return message
                 self._handle_other(message)
             else:
-                async for message in messages(answer):
+                async for message in messages(answer, self.owner):
                     if is_answer(message, message_id):
                         return message
                     if not isinstance(message, replies.VendorNotification):

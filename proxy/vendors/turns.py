@@ -1,15 +1,18 @@
 """Reading what vendors send without measure: one slice at a time, and never most of the event loop's time.
 
 A vendor may send megabytes of messages that nobody asked for. Each is cheap, and all of them together, of many calls at
-once, would keep every other call waiting.   docs/decisions/0008
+once, would keep every other call waiting. So would one organization's many calls keep those of all others, if they
+stood in one line.   docs/decisions/0008
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from time import perf_counter
-from types import TracebackType
 
 PAUSE_TIMES = 4  # a fifth of the time, at most, goes to this
 UNPAID_S = 0.002
@@ -17,29 +20,59 @@ LONGEST_PAUSE_S = 0.1
 
 
 class Turns:
-    """`async with turns`: a slice of work, after those before it and after the pause that they have earned the rest."""
+    """Who waits stands in a line of its own owner's; the owners are served one after the other, a slice each."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+        self._is_taken = False
+        self._owner: Hashable = None  # of the slice that is under way, or was the last
+        self._lines: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()  # none is empty
         self._worked_s = 0.0
-        self._began_s = 0.0
 
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
+    @asynccontextmanager
+    async def turn(self, owner: Hashable) -> AsyncIterator[None]:
+        """A slice of work, when it is its turn and after the pause that those before have earned the rest."""
+        await self._take(owner)
+        try:
+            await self._pause()
+            began_s = perf_counter()
+            try:
+                yield
+            finally:
+                self._worked_s += perf_counter() - began_s
+        finally:
+            self._hand_over()
+
+    async def _pause(self) -> None:
         if self._worked_s > UNPAID_S:
             pause_s, self._worked_s = min(PAUSE_TIMES * self._worked_s, LONGEST_PAUSE_S), 0.0
-            try:
-                await asyncio.sleep(pause_s)
-            except BaseException:
-                self._lock.release()
-                raise
-        self._began_s = perf_counter()
+            await asyncio.sleep(pause_s)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._worked_s += perf_counter() - self._began_s
-        self._lock.release()
+    async def _take(self, owner: Hashable) -> None:
+        if not self._is_taken:
+            self._is_taken, self._owner = True, owner
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(owner, deque()).append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            if not waiter.cancel() and not waiter.cancelled():  # handed over at the moment we gave up
+                self._hand_over()
+            raise
+
+    def _hand_over(self) -> None:
+        if self._owner in self._lines:  # only now: who came during its slice goes first
+            self._lines.move_to_end(self._owner)
+        while self._lines:
+            owner, line = next(iter(self._lines.items()))
+            waiter = line.popleft()
+            if not line:
+                del self._lines[owner]
+            if not waiter.done():  # else it has left
+                self._owner = owner
+                waiter.set_result(None)
+                return
+        self._is_taken = False
 
 
 _by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = weakref.WeakKeyDictionary()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,18 +11,47 @@ from proxy.vendors import turns
 from proxy.vendors.turns import Turns
 
 
-async def test_one_slice_at_a_time_in_the_order_of_asking() -> None:
-    lane, order, inside = Turns(), [], []
+async def order_of(lane: Turns, owners: Sequence[str]) -> list[str]:
+    """Who was served, in order, when a call of each asks for one slice while another one is under way."""
+    order: list[str] = []
+    inside: list[str] = []
 
-    async def work(number: int) -> None:
-        async with lane:
-            inside.append(number)
+    async def work(owner: str, name: str) -> None:
+        async with lane.turn(owner):
+            inside.append(name)
             assert len(inside) == 1
             await asyncio.sleep(0)
             order.append(inside.pop())
 
-    await asyncio.gather(*(work(number) for number in range(10)))
-    assert order == list(range(10))
+    async with lane.turn("first"):
+        calls = [asyncio.ensure_future(work(owner, f"{owner}{number}")) for number, owner in enumerate(owners)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*calls)
+    return order
+
+
+async def test_one_slice_at_a_time_in_the_order_of_asking() -> None:
+    assert await order_of(Turns(), ["a"] * 5) == ["a0", "a1", "a2", "a3", "a4"]
+
+
+async def test_one_owners_many_calls_put_one_slice_before_anothers() -> None:
+    order = await order_of(Turns(), [*["a"] * 5, "b", "c", "b"])
+    assert order == ["a0", "b5", "c6", "a1", "b7", "a2", "a3", "a4"]
+
+
+async def test_who_comes_back_at_once_stands_behind_all_other_owners() -> None:
+    lane, order = Turns(), []
+
+    async def read(owner: str, slices: int) -> None:
+        for _ in range(slices):
+            async with lane.turn(owner):
+                await asyncio.sleep(0)
+                order.append(owner)
+
+    await asyncio.gather(*(read("a", 4) for _ in range(30)), read("b", 4))
+    last = max(place for place, owner in enumerate(order) if owner == "b")
+    assert order.count("a") == 120
+    assert last <= 8, "a slice of the other's before each, whatever its number of calls"
 
 
 async def test_who_has_worked_pauses_for_longer_than_it_worked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,8 +64,8 @@ async def test_who_has_worked_pauses_for_longer_than_it_worked(monkeypatch: pyte
 
     monkeypatch.setattr(turns, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(asyncio, "sleep", noting)
-    for worked_s in (0.001, 0.0005, 0.0015, 0.01, 0.0, 1.0, 0.0):
-        async with lane:
+    for number, worked_s in enumerate((0.001, 0.0005, 0.0015, 0.01, 0.0, 1.0, 0.0)):
+        async with lane.turn(number):
             clock[0] += worked_s
     assert pauses == pytest.approx([0.012, 0.04, 0.1]), "small slices add up; no pause is longer than the longest"
 
@@ -45,7 +75,7 @@ async def test_a_caller_that_leaves_in_its_pause_holds_nobody_up() -> None:
     lane._worked_s = 10.0
 
     async def enter() -> None:
-        async with lane:
+        async with lane.turn("a"):
             return
 
     leaving = asyncio.ensure_future(enter())
@@ -53,3 +83,34 @@ async def test_a_caller_that_leaves_in_its_pause_holds_nobody_up() -> None:
     leaving.cancel()
     await asyncio.wait([leaving])
     await asyncio.wait_for(enter(), 5)
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+async def test_a_caller_that_leaves_its_line_holds_nobody_up(handed_over: bool) -> None:
+    lane, served = Turns(), []
+
+    async def enter(name: str, owner: str) -> None:
+        async with lane.turn(owner):
+            served.append(name)
+
+    async with lane.turn("first"):
+        names = [("leaving", "a"), ("behind", "a"), ("other", "b")]
+        leaving, *rest = (asyncio.ensure_future(enter(name, owner)) for name, owner in names)
+        await asyncio.sleep(0)
+        if not handed_over:
+            leaving.cancel()
+    if handed_over:
+        leaving.cancel()  # its turn has come, and it has not begun
+    await asyncio.wait_for(asyncio.gather(*rest), 5)
+    assert sorted(served) == ["behind", "other"]
+    assert not lane._lines
+    await asyncio.wait_for(enter("later", "a"), 5)
+
+
+async def test_a_fault_in_a_slice_ends_it() -> None:
+    lane = Turns()
+    with pytest.raises(LookupError):
+        async with lane.turn("a"):
+            raise LookupError
+    async with asyncio.timeout(5), lane.turn("b"):
+        pass
