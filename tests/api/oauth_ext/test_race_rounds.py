@@ -215,7 +215,7 @@ RACES: dict[str, Callable[[Cast, Random], None]] = {
 @pytest.fixture
 def patient_limits(settings: Settings) -> None:
     """Wrong codes and requests of fifty threads are not what is counted here."""
-    settings.USER_CODE_MISSES = THREADS * 10
+    settings.USER_CODE_MISSES = THREADS * ROUNDS * 10
     settings.BACKSTOP = Rule("backstop-of-races", limit=1_000_000, window_s=60)
 
 
