@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -125,8 +126,27 @@ class ToolDirectory:
         before = self._indexes.pop(key, None)
         self._indexes[key] = index
         self.size_bytes += index.size_bytes - (before.size_bytes if before else 0)
-        while len(self._indexes) > MAX_INDEXES or self.size_bytes > MAX_INDEX_BYTES:
-            self.size_bytes -= self._indexes.popitem(last=False)[1].size_bytes
+        self._drop(len(self._indexes) - MAX_INDEXES, lambda each: 1)
+        self._drop(self.size_bytes - MAX_INDEX_BYTES, lambda each: each.size_bytes)
+
+    def _drop(self, surplus: int, weight: Callable[[ToolIndex], int]) -> None:
+        """Of the organization that holds most, the list nobody used for longest, until the surplus is gone.
+
+        So no organization, with however many or large lists, takes away those of one that holds less.
+        """
+        if surplus <= 0:
+            return
+        lines: defaultdict[UUID, deque[PoolKey]] = defaultdict(deque)
+        held: Counter[UUID] = Counter()
+        for key, index in self._indexes.items():
+            lines[key.org_id].append(key)
+            held[key.org_id] += weight(index)
+        while surplus > 0:
+            most = max(held, key=held.__getitem__)
+            gone = self._indexes.pop(lines[most].popleft())
+            self.size_bytes -= gone.size_bytes
+            held[most] -= weight(gone)
+            surplus -= weight(gone)
 
     async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
         """Every tool, not looked into yet, and the bytes of all pages."""
