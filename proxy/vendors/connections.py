@@ -179,7 +179,8 @@ class Connections:
 
     async def _connect(self, deadline: float) -> Connection:
         """A new connection, for which a place is already counted."""
-        ends_at = min(deadline, self._loop.time() + self._limits.connect_s)
+        longest = self._loop.time() + self._limits.connect_s
+        ends_at = min(deadline, longest)
         try:
             if self._is_closed:
                 raise ConnectionAbortedError("shutting down")
@@ -190,7 +191,8 @@ class Connections:
             if isinstance(fault, AddressRefused):
                 raise errors.AddressNotAllowed from fault
             if isinstance(fault, TimeoutError):
-                raise errors.timeout(Sign.UNREACHED) from fault
+                # A call that came with little time left says nothing about the vendor, which all organizations share.
+                raise errors.timeout(Sign.UNREACHED if deadline >= longest else Sign.NOTHING) from fault
             if isinstance(fault, socket.gaierror | UnicodeError):
                 raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
             if isinstance(fault, OSError):  # ssl.SSLError is one

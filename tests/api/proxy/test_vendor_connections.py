@@ -10,9 +10,10 @@ import pytest
 
 from proxy.outcomes import VendorFault
 from proxy.vendors import connections as connections_module
-from proxy.vendors.errors import VendorProblem
-from proxy.vendors.transport import VendorTransport
+from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.exchanges import ask, only
+from tests.fakes.deaf_port import deaf_port
 from tests.fakes.raw_vendor import OK, RawVendor, raw_vendor, says
 
 
@@ -207,3 +208,21 @@ async def test_after_closing_nothing_is_sent(transport: VendorTransport) -> None
             with pytest.raises(VendorProblem) as caught:
                 await attempt
             assert caught.value.fault is VendorFault.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("connect_s", "within_s", "sign"),
+    [(0.1, 60.0, Sign.UNREACHED), (60.0, 0.1, Sign.NOTHING)],
+    ids=["as long as connecting may take", "no longer than the call had left"],
+)
+async def test_only_a_call_with_time_to_connect_says_that_nobody_is_there(
+    connect_s: float, within_s: float, sign: Sign
+) -> None:
+    """A failure to connect counts for all organizations."""
+    transport = VendorTransport(allow_private=True, limits=Limits(connect_s=connect_s))
+    with deaf_port() as port, pytest.raises(VendorProblem) as caught:
+        await ask(transport, f"http://127.0.0.1:{port}/mcp", within_s=within_s)
+    assert (caught.value.fault, caught.value.sign) == (VendorFault.TIMEOUT, sign)
+    assert not caught.value.is_own_timeout, "nothing was sent that could be cancelled"
+    assert only(transport).is_unused
+    await transport.aclose()

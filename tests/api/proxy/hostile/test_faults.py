@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
-import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +37,7 @@ from tests.api.proxy.hostile.answers import (
 )
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
+from tests.fakes.deaf_port import deaf_port
 from tests.fakes.hostile_vendor import HostileVendor
 from tests.fakes.vendor_faults import FAULTS, MIB
 
@@ -171,25 +170,6 @@ async def test_memory_is_bounded(
 
 
 # --- the way to it ----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def deaf_port() -> Iterator[int]:
-    """A port whose line of new connections is full: connecting takes for ever."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        port: int = listener.getsockname()[1]
-        callers = [socket.socket() for _ in range(4)]
-        try:
-            for caller in callers:
-                caller.setblocking(False)
-                caller.connect_ex(("127.0.0.1", port))
-            time.sleep(0.05)
-            yield port
-        finally:
-            for caller in callers:
-                caller.close()
 
 
 @pytest.mark.parametrize(("way", "row"), [("refused", Row(UNAVAILABLE)), ("deaf", Row(TIMEOUT))])
