@@ -40,8 +40,8 @@ class ListedTool:
 class ChangedTool:
     """What happened to a tool since the vendor's tools were approved. `state`: new, changed or gone.
 
-    `is_comparable` is False where a definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE or
-    COMPARING_S.
+    `hidden` counts the characters of description and schema that no screen shows. `is_comparable` is False where a
+    definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE or COMPARING_S.
     """
 
     name: str
@@ -127,12 +127,13 @@ def _change(row: KnownTool) -> ChangedTool:
     state = _state(row)
     is_kept = bool(row.seen_definition or state == "gone") and bool(row.approved_definition or state == "new")
     texts = [shown(_text(each)) for each in (before, after)]
+    rests = [_rest(each) for each in (before, after)]
     return ChangedTool(
         name=row.tool,
         state=state,
         description=word_difference(texts[0].text, texts[1].text) if is_kept else [],
-        schema=line_difference(_rest(before), _rest(after)) if is_kept and state == "changed" else [],
-        hidden=texts[1].hidden,
+        schema=line_difference(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
+        hidden=texts[1].hidden + rests[1].hidden,
         is_comparable=is_kept,
     )
 
@@ -163,7 +164,7 @@ def _text(definition: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _rest(definition: Mapping[str, Any]) -> str:
+def _rest(definition: Mapping[str, Any]) -> Shown:
     """Everything but name and description, a member to a line."""
     rest = {name: value for name, value in definition.items() if name not in {"name", "description"}}
-    return shown(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False)).text if rest else ""
+    return shown(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False) if rest else "")

@@ -6,6 +6,7 @@ Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
@@ -16,10 +17,13 @@ from gateway.lib.text import BLANKS, JOINERS, is_unseen
 Kind = Literal["same", "added", "removed"]
 MAX_COMPARED = 200  # words or lines, without those at both ends that are the same: comparing takes cubic time at worst
 MAX_LINES = 1_000  # of one text that is shown whole
-# They choose between shapes of the character before them. A row of them shows nothing and can spell out any text.
+# They choose between shapes of the character before them, and can spell out any text that no screen shows.
 _SELECTORS = frozenset(map(chr, (0x180B, 0x180C, 0x180D, 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_AS_TEXT_OR_PICTURE = frozenset("\ufe0e\ufe0f")
 _UNSEEN_MARKS = frozenset("\u034f\u17b4\u17b5")
-_KEYCAPS = frozenset("0123456789#*")  # the only ASCII characters that have another shape
+_PICTURED = frozenset("0123456789#*\u2139")  # no signs, and there is a picture of them
+# Most of every text is none of these: what may be hidden.
+_unusual = re.compile(rf"[^\w -~\n\t]|[{''.join(sorted(BLANKS))}]")
 _words = re.compile(r"\s+|[^\s]+")
 
 
@@ -42,19 +46,20 @@ class Shown:
 def shown(text: str) -> Shown:
     """`text` with characters that no screen shows, or that reorder what it shows, as `[U+200B]`.
 
-    Line breaks and tabs stay, joiners where they join (between letters or signs that are not ASCII), and one variation
-    selector after a character that can have another shape.
+    Line breaks and tabs stay, joiners where they join (between letters or signs that are not ASCII), and directly after
+    a sign the choice between text and picture.
     """
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return Shown(text, 0)
-    parts, hidden = [], 0
-    for position, character in enumerate(text):
-        if _is_hidden(character) and not _joins(text, position) and not _selects(text, position):
-            parts.append(f"[U+{ord(character):04X}]")
-            hidden += 1
-        else:
-            parts.append(character)
-    return Shown("".join(parts), hidden)
+    hidden = 0
+
+    def spelled(found: re.Match[str]) -> str:
+        nonlocal hidden
+        character, position = found[0], found.start()
+        if not _is_hidden(character) or _joins(text, position) or _is_picture(text, position):
+            return character
+        hidden += 1
+        return f"[U+{ord(character):04X}]"
+
+    return Shown(_unusual.sub(spelled, text), hidden)
 
 
 def word_difference(before: str, after: str) -> list[Piece]:
@@ -80,13 +85,13 @@ def word_difference(before: str, after: str) -> list[Piece]:
 def line_difference(before: str, after: str) -> list[Piece]:
     """The lines that differ, each with the one before and after it; an empty list when none does.
 
-    Where more differ than can be compared, all lines of both, each text up to MAX_LINES.
+    Where one text is empty, or more differ than can be compared, all lines of both, each text up to MAX_LINES.
     """
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return []
     head, tail = _same_ends(old, new)
-    if max(len(old), len(new)) - head - tail > MAX_COMPARED:
+    if not (old and new) or max(len(old), len(new)) - head - tail > MAX_COMPARED:
         return _pieces([*_all_lines("removed", old), *_all_lines("added", new)])
     start, end = max(head - 1, 0), max(tail - 1, 0)  # one line on either side stays, to stand beside
     found: list[tuple[Kind, str]] = []
@@ -145,9 +150,11 @@ def _joins(text: str, position: int) -> bool:
     return not any(beside.isascii() or beside in JOINERS for beside in (text[position - 1], text[position + 1]))
 
 
-def _selects(text: str, position: int) -> bool:
-    """Emoji, ideographs and Mongolian letters have shapes to choose from."""
-    if text[position] not in _SELECTORS or position == 0:
+def _is_picture(text: str, position: int) -> bool:
+    """Emoji are written so; a letter has no picture."""
+    if text[position] not in _AS_TEXT_OR_PICTURE or position == 0:
         return False
     before = text[position - 1]
-    return before in _KEYCAPS or not (before.isascii() or _is_hidden(before))
+    if before in _PICTURED:
+        return True
+    return not (before.isascii() or _is_hidden(before)) and unicodedata.category(before)[0] in "SPC"

@@ -332,6 +332,21 @@ def test_of_very_many_changes_the_first_are_compared(
     assert text(page).count("Other words.</ins>") == 1
 
 
+def test_a_new_tool_is_shown_whole_and_hidden_text_is_counted_everywhere(site: Site, vendor: FakeVendor) -> None:
+    schema = {"type": "object", "properties": {"site": {"description": "Which\U000e0141\u200b site."}}}
+    vendor.tools = [*vendor.tools, {"name": "fake_new", "description": "New\u200b.", "inputSchema": schema}]
+    vendor.tools[1] = {**vendor.tools[1], "inputSchema": schema}
+    page = discover(site)
+    changes = {change.name: change for change in page.context["changes"]}
+    assert {name: (change.state, change.hidden) for name, change in changes.items()} == {
+        "fake_new": ("new", 3),
+        "fake_write": ("changed", 2),
+    }
+    assert {piece.kind for piece in changes["fake_new"].schema} == {"added"}
+    assert unescape(text(page)).count('"description": "Which[U+E0141][U+200B] site."') == 2
+    assert "Schema of fake_new" in text(page)
+
+
 @pytest.mark.parametrize(("tick_s", "compared"), [(0.0, 3), (0.125, 1), (0.25, 0)])
 def test_comparing_has_so_much_time_for_a_page(
     site: Site, vendor: FakeVendor, tick_s: float, compared: int, monkeypatch: pytest.MonkeyPatch

@@ -27,8 +27,14 @@ from proxy.tool_text import Piece, hints, line_difference, shown, word_differenc
         ("ad\u200dmin", "ad[U+200D]min", 1),
         ("\u200d", "[U+200D]", 1),
         ("می\u200c\u200dخ", "می[U+200C][U+200D]خ", 2),
-        ("❤\ufe0f\u200d🔥 1\ufe0f\u20e3 葛\U000e0100", "❤\ufe0f\u200d🔥 1\ufe0f\u20e3 葛\U000e0100", 0),
+        (
+            "❤\ufe0f\u200d🔥 1\ufe0f\u20e3 ℹ\ufe0f ‼\ufe0f ✔\ufe0e",
+            "❤\ufe0f\u200d🔥 1\ufe0f\u20e3 ℹ\ufe0f ‼\ufe0f ✔\ufe0e",
+            0,
+        ),
         ("😀\ufe0f\ufe01\U000e0158", "😀\ufe0f[U+FE01][U+E0158]", 2),  # bytes behind an emoji
+        ("й\ufe00ц\ufe0fу\U000e0141", "й[U+FE00]ц[U+FE0F]у[U+E0141]", 3),  # a byte behind each letter
+        ("😀\ufe00葛\U000e0100ᠠ\u180bក\u17b4", "😀[U+FE00]葛[U+E0100]ᠠ[U+180B]ក[U+17B4]", 4),
         ("a\ufe00b\U000e0101", "a[U+FE00]b[U+E0101]", 2),
         ("\ufe0f", "[U+FE0F]", 1),
         ("a\u034fb\U000e0080\ufff0", "a[U+034F]b[U+E0080][U+FFF0]", 3),
