@@ -116,7 +116,7 @@ async def test_a_list_full_of_nonsense_keeps_what_can_be_used(
         assert "fine" in answer.text
     listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]["tools"]
     names = [each["name"] for each in listed]
-    assert len(names) == len(set(names)) == 5
+    assert len(names) == len(set(names)) == 3, "what no allowlist can hold is left out"
     assert all(len(name) <= 64 and name.isascii() and name.replace("-", "_").isidentifier() for name in names)
     assert {"fake_write", "fake_wrong"} <= set(names)
     assert all(each["description"] for each in listed)
