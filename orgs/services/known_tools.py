@@ -42,6 +42,14 @@ _GONE = _Seen(_NOT_OFFERED, "")
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """What somebody looked at: `fingerprint_of` the vendor's tools, and those of them whose change was shown."""
+
+    fingerprint: str
+    tools: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Changes:
     """Tools by the vendor's own names."""
 
@@ -151,35 +159,43 @@ def _changes(known: Mapping[str, KnownTool], offered: Mapping[str, _Seen], *, is
     )
 
 
-def approve_tools(*, organization: Organization, vendor: str) -> None:
-    """The vendor's tools are approved as they were last seen. For the transaction that sets an allowlist."""
-    KnownTool.objects.filter(organization=organization, vendor=vendor).update(
+def approve_tools(*, organization: Organization, vendor: str, review: Review | None = None) -> list[str] | None:
+    """The tools that waited are approved as they were last seen; their names. For the transaction with the lock.
+
+    With a `review` only those that were shown are, and none where the vendor changed its tools since: then it is None.
+    """
+    known = _known(organization, vendor)
+    if review and fingerprint_of(known.values()) != review.fingerprint:
+        return None
+    waiting = [row for row in known.values() if not row.is_approved and (not review or row.tool in review.tools)]
+    rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
+    if review:
+        rows = rows.filter(pk__in=[row.pk for row in waiting])
+    rows.update(
         approved_sha256=F("seen_sha256"), approved_definition=F("seen_definition")
     )
+    return sorted(row.tool for row in waiting)
 
 
 @transaction.atomic
-def approve_shown_tools(*, actor: User, organization: Organization, vendor: str, fingerprint: str) -> int:
+def approve_shown_tools(*, actor: User, organization: Organization, vendor: str, review: Review) -> int:
     """Somebody looked at what changed and agrees: how many tools that were. No list is changed.
 
-    `fingerprint` is `fingerprint_of` what was shown.
     Raises: ToolsChanged when the vendor changed them again since; NotFound, Forbidden.   Spec: D78 · ux.md 7
     """
     lock_for_change(organization, actor=actor, role=Role.OWNER)
-    known = _known(organization, vendor)
-    if fingerprint_of(known.values()) != fingerprint:
+    approved = approve_tools(organization=organization, vendor=vendor, review=review)
+    if approved is None:
         raise ToolsChanged
-    waiting = sorted(tool for tool, row in known.items() if not row.is_approved)
-    if waiting:
-        approve_tools(organization=organization, vendor=vendor)
+    if approved:
         record_admin(
             EventType.VENDOR_TOOLS_APPROVED,
             org_id=organization.id,
             actor=actor.as_actor(),
             target=Target(id=vendor, label=vendor),
-            metadata={"vendor": vendor, "tools": waiting[:NAMED_IN_LOG], "count": len(waiting)},
+            metadata={"vendor": vendor, "tools": approved[:NAMED_IN_LOG], "count": len(approved)},
         )
-    return len(waiting)
+    return len(approved)
 
 
 def fingerprint_of(tools: Iterable[KnownTool]) -> str:

@@ -19,7 +19,7 @@ from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
 from orgs.roles import Role, role_named
-from orgs.services.known_tools import approve_tools
+from orgs.services.known_tools import Review, approve_tools
 
 
 @transaction.atomic
@@ -31,11 +31,13 @@ def set_allowlist(
     role: str,
     tools: Sequence[str],
     seen_version: str | None = None,
+    review: Review | None = None,
 ) -> ToolAllowlist:
     """Members of `role` may call these tools of the vendor and no other; an empty list allows none.
 
     Names are the vendor's own, each kept once in the order given; the vendor is not asked whether it has them.
     `seen_version`: the version of the list that the actor changed, "" where there was none; None asks no question.
+    The vendor's tools are approved as they were last seen; with a `review` those that the actor looked at.
     Raises: NotFound for an unknown vendor or role; Invalid; Forbidden; AllowlistChanged.   Spec: §4.9 · D76, D77
     """
     known_role = role_named(role)
@@ -49,7 +51,7 @@ def set_allowlist(
         role=known_role.value,
         defaults={"tools": names, "updated_by": actor, "updated_at": clock.now()},
     )
-    approve_tools(organization=organization, vendor=vendor)
+    approve_tools(organization=organization, vendor=vendor, review=review)
     _record(EventType.TOOL_ACCESS_UPDATED, actor, organization, vendor, known_role, tools=names)
     return row
 

@@ -25,7 +25,7 @@ from orgs import selectors
 from orgs.errors import AllowlistChanged, ToolsChanged
 from orgs.models import ToolAllowlist
 from orgs.roles import Role, role_named
-from orgs.services.known_tools import approve_shown_tools, fingerprint_of
+from orgs.services.known_tools import Review, approve_shown_tools, fingerprint_of
 from orgs.services.tool_access import clear_allowlist, set_allowlist
 from proxy import discovery
 from proxy.health import store as health
@@ -110,10 +110,9 @@ class ToolAccessPage(OrgPage):
         return self._back(vendor)
 
     def _approve(self, vendor: Vendor) -> HttpResponse:
-        fingerprint = self.request.POST.get("fingerprint", "")
         try:
             count = approve_shown_tools(
-                actor=self.actor, organization=self.organization, vendor=vendor.slug, fingerprint=fingerprint
+                actor=self.actor, organization=self.organization, vendor=vendor.slug, review=self._review()
             )
         except ToolsChanged as refusal:
             messages.error(self.request, refusal.message)
@@ -137,6 +136,8 @@ class ToolAccessPage(OrgPage):
             fault = " ".join(text for texts in refusal.fields.values() for text in texts) or refusal.message
             return self._page(tools, role, choice, fault=fault, status=422)
         messages.success(self.request, _saved(role, before, choice, tools))
+        if choice.is_list and fingerprint_of(tools.rows) != self._review().fingerprint:
+            messages.warning(self.request, f"{ToolsChanged.message} They are not approved.")
         return self._back(vendor)
 
     def _store(self, vendor: Vendor, role: Role, choice: Choice) -> None:
@@ -148,9 +149,12 @@ class ToolAccessPage(OrgPage):
             "seen_version": choice.version,
         }
         if choice.is_list:
-            set_allowlist(tools=choice.tools, **place)
+            set_allowlist(tools=choice.tools, review=self._review(), **place)
         else:
             clear_allowlist(**place)
+
+    def _review(self) -> Review:
+        return Review(self.request.POST.get("fingerprint", ""), frozenset(self.request.POST.getlist("shown")))
 
     def _lists(self, vendor: Vendor) -> dict[str, ToolAllowlist]:
         return {row.role: row for row in selectors.allowlist_rows(self.organization, vendor.slug)}
@@ -178,6 +182,7 @@ class ToolAccessPage(OrgPage):
         checked = set(choice.tools) if choice.is_list else offered
         use = tool_use(self.organization.id, tools.vendor.slug, tools.names, clock.now() - USED_WITHIN)
         allowlists = selectors.allowlists(self.organization.id)
+        changes = tools.changes()
         context = {
             **self._frame(tools, role),
             "row": row,
@@ -189,7 +194,8 @@ class ToolAccessPage(OrgPage):
             "version": (row.version if row else "") if conflict else choice.version,
             "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in tools.tools()],
             "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
-            "changes": tools.changes(),
+            "changes": changes,
+            "shown": [change.name for change in changes if not change.is_listed_only],
             "fingerprint": fingerprint_of(tools.rows),
             "max_counted": MAX_COUNTED,
             "other_roles": [other.value for other in Role if other is not role and other.value in lists],

@@ -52,9 +52,15 @@ def discover(site: Site, who: str = "admin") -> Any:
     return site.cast.client(who).post(path(site), {"action": "discover", "role": "member"}, follow=True)
 
 
-def save(site: Site, *tools: str, who: str = "owner", mode: str = "list", **more: str) -> Any:
-    form = {"role": "member", "mode": mode, "tool": list(tools), "version": version(site), **more}
+def save(site: Site, *tools: str, who: str = "owner", mode: str = "list", **more: Any) -> Any:
+    form = {"role": "member", "mode": mode, "tool": list(tools), "version": version(site), **looked(open_page(site))}
+    form |= more
     return site.cast.client(who).post(path(site), form, follow=True)
+
+
+def looked(page: Any) -> dict[str, Any]:
+    """What a page's forms say of the tools that it showed."""
+    return {"fingerprint": page.context["fingerprint"], "shown": page.context["shown"]}
 
 
 def version(site: Site, role: str = "member") -> str:
@@ -173,7 +179,7 @@ def test_changes_are_shown_with_their_difference_until_approved(site: Site, vend
         ("fake_new", "new"),
     ]
     assert ticked(answer) == {"fake_list"}, "a new tool is on no list"
-    form = {"action": "approve", "role": "member", "fingerprint": answer.context["fingerprint"]}
+    form = {"action": "approve", "role": "member", **looked(answer)}
     assert site.cast.client("admin").post(path(site), form).status_code == 403
     approved = site.owner().post(path(site), form, follow=True)
     assert notices(approved) == ["3 changes approved. The lists stay as they are."]
@@ -184,12 +190,42 @@ def test_changes_are_shown_with_their_difference_until_approved(site: Site, vend
 
 def test_nobody_approves_what_they_did_not_see(site: Site, vendor: FakeVendor) -> None:
     vendor.tools = [poisoned(vendor.tools[0]), *vendor.tools[1:]]
-    seen = discover(site).context["fingerprint"]
+    seen = looked(discover(site))
     vendor.tools = [{**vendor.tools[0], "description": "Worse."}, *vendor.tools[1:]]
     discover(site)
-    form = {"action": "approve", "role": "member", "fingerprint": seen}
+    form = {"action": "approve", "role": "member", **seen}
     assert notices(site.owner().post(path(site), form, follow=True))[0].startswith("The vendor's tools changed again")
     assert not KnownTool.objects.get(organization=site.cast.org, tool="fake_list").is_approved
+
+
+def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendor: FakeVendor) -> None:
+    vendor.tools = [poisoned(vendor.tools[0]), *vendor.tools[1:]]
+    seen = looked(discover(site))
+    vendor.tools = [{**vendor.tools[0], "description": "Worse."}, *vendor.tools[1:]]
+    discover(site)
+    for form in (seen, {"fingerprint": "", "shown": ["fake_list"]}):
+        answer = save(site, "fake_list", **form)
+        assert stored(site) == ["fake_list"]
+        assert notices(answer)[1].startswith("The vendor's tools changed again meanwhile.")
+        assert [change.name for change in answer.context["changes"]] == ["fake_list"]
+    answer = save(site, "fake_list")
+    assert (len(notices(answer)), answer.context["changes"]) == (1, [])
+
+
+def test_what_was_only_listed_waits_for_its_turn(
+    site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_list, "COMPARED_AT_ONCE", 1)
+    vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
+    page = discover(site, "owner")
+    assert "Approve the 1 shown" in text(page)
+    form = {"action": "approve", "role": "member", **looked(page), "shown": [*page.context["shown"], "no\0where"]}
+    answer = site.owner().post(path(site), form, follow=True)
+    assert notices(answer) == ["1 change approved. The lists stay as they are."]
+    assert [change.name for change in answer.context["changes"]] == ["fake_list", "fake_write"]
+    answer = save(site, "fake_list")
+    assert [change.name for change in answer.context["changes"]] == ["fake_write"]
+    assert "Approve all" in text(answer)
 
 
 def test_a_vendor_that_is_away_leaves_the_saved_list(
