@@ -61,10 +61,14 @@ class Explanation:
         return next((step for step in self.steps if not step.passed), None)
 
 
-def explain_access(subject: str, tool: str, *, org_id: uuid.UUID | None = None) -> Explanation:
+def explain_access(
+    subject: str, tool: str, *, org_id: uuid.UUID | None = None, tells_count: bool = True
+) -> Explanation:
     """Every step for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (as tools/list names it).
 
-    With `org_id` only subjects of that organization are known; without it a person's first one is meant.
+    With `org_id` only subjects of that organization are known; without it a person's first one is meant. Without
+    `tells_count` nothing is said of how many calls a person made, only whether there is room for one more: calls of all
+    organizations are counted together, and an admin of one may not learn what somebody does in another.
     Spec: §5 · D33, D67, D77
     """
     try:
@@ -82,10 +86,13 @@ def explain_access(subject: str, tool: str, *, org_id: uuid.UUID | None = None) 
         known = Step("token", True, _who(principal, organization))
         remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
         return Explanation((known, Step("grant", False, f"No vendor's prefix begins the name {tool}.", remedy)))
-    return Explanation(tuple(_steps(principal, organization, found, tool)))
+    quota = _quota(principal, tells_count=tells_count or principal.user_id is None)
+    return Explanation(tuple(_steps(principal, organization, found, tool, quota)))
 
 
-def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
+def _steps(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str, quota: Step
+) -> Iterator[Step]:
     credential = resolve(
         organization.credentials.get(vendor.slug, ()),
         service_client_id=principal.service_client_pk,
@@ -95,7 +102,7 @@ def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendo
     yield _grant(principal, organization, vendor, credential)
     yield _credential(organization, vendor, credential)
     yield _allowlist(principal, organization, vendor, tool)
-    yield _quota(principal)
+    yield quota
     yield _vendor_state(vendor, credential)
 
 
@@ -151,10 +158,14 @@ def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: V
     return Step("allowlist", False, detail, f"An owner of {organization.name} can add it, or clear the list.")
 
 
-def _quota(principal: Principal) -> Step:
+def _quota(principal: Principal, *, tells_count: bool) -> Step:
     """By the window that calls are counted in, over all organizations. Looking at it counts nothing."""
     rule = settings.TOOL_CALLS
     window = coordination.current().peek(rule, principal.subject)
+    if not tells_count:
+        known = "another call is possible" if window.allowed else "they are used up"
+        remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."
+        return Step("quota", window.allowed, f"Of {rule.limit} calls in an hour {known}.", remedy)
     detail = f"{rule.limit - window.remaining} of {rule.limit} calls in the last hour."
     if window.allowed:
         return Step("quota", True, detail)

@@ -59,7 +59,8 @@ class ExplainPage(OrgPage):
             if not self._may_choose:
                 raise Forbidden("You may look at your own access only.")
             subject = _subject(self.organization, who)
-        return explain_access(subject, tool, org_id=self.organization.id)
+        is_own = subject == str(self.actor.id)
+        return explain_access(subject, tool, org_id=self.organization.id, tells_count=is_own)
 
     def _suggestions(self) -> list[tuple[str, str]]:
         """What may be typed for somebody, and who it is."""

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from gateway.coordination import registry
+from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import Membership
@@ -49,7 +51,9 @@ def test_it_says_what_the_command_says(connected: Site, who: str, allowed: bool)
     page = ask(connected, "admin", str(person.id))
     steps = page.context["explanation"].steps
     lines = [f"{'ok  ' if step.passed else 'DENY'} {step.name}: {step.detail}" for step in steps]
-    assert lines == command_lines(connected, str(person.id))
+    said = command_lines(connected, str(person.id))
+    assert [line for line in lines if "quota" not in line] == [line for line in said if "quota" not in line]
+    assert len(lines) == len(said)
     for step in steps:
         assert step.detail in unescape(text(page))
         assert step.remedy in unescape(text(page))
@@ -127,6 +131,27 @@ def test_asking_counts_nothing(connected: Site, tmp_path: Path, monkeypatch: pyt
     for _ in range(3):
         quota = ask(connected, "owner").context["explanation"].steps[4]
         assert quota.detail == "0 of 5000 calls in the last hour."
+
+
+def test_how_much_somebody_calls_is_told_to_nobody_else(
+    connected: Site, shared: SQLiteStore, settings: LazySettings
+) -> None:
+    settings.TOOL_CALLS = Rule("tools-of-a-person", limit=7, window_s=3600)
+    owner, client = str(connected.cast.user("owner").id), connected.tenant.client
+
+    def quota(by: str, who: str) -> tuple[bool, str, str]:
+        step = ask(connected, by, who).context["explanation"].steps[4]
+        return step.passed, step.detail, step.remedy
+
+    for calls in range(1, 8):
+        shared.hit(settings.TOOL_CALLS, owner)
+        shared.hit(settings.TOOL_CALLS, client.subject)
+        assert quota("owner", "")[1] == quota("owner", owner)[1] == f"{calls} of 7 calls in the last hour."
+        assert quota("admin", client.client_id)[1] == f"{calls} of 7 calls in the last hour.", "of this organization"
+        if calls < 7:
+            assert quota("admin", owner) == (True, "Of 7 calls in an hour another call is possible.", "")
+    full = (False, "Of 7 calls in an hour they are used up.", "By itself within the hour; an operator sets the number.")
+    assert quota("admin", owner) == full
 
 
 @pytest.mark.usefixtures("lapsed")
