@@ -74,6 +74,28 @@ def load_identity(bearer: str) -> BearerIdentity:
     return _from_jwt(bearer)
 
 
+def may_be_access_token(bearer: str) -> bool:
+    """Whether `bearer` is spelled like an access token. Anybody can spell; see `is_signed_by_us`."""
+    return len(bearer) <= MAX_BEARER_CHARACTERS and bearer.count(".") == 2 and not looks_like_agent_key(bearer)
+
+
+def is_signed_by_us(bearer: str) -> bool:
+    """Whether `bearer` is an access token that we issued for us, in its time or after. No row of it is read.
+
+    It may have been revoked. The keys are those of `load_key_set`: read every few seconds, whoever asks.
+    Raises: SigningKeysUnavailable.
+    """
+    if not may_be_access_token(bearer) or not _B64TOKEN.fullmatch(bearer):
+        return False
+    try:
+        verify(bearer, keys.load_key_set(), now=clock.now())
+    except ExpiredToken:
+        return True
+    except InvalidToken:
+        return False
+    return True
+
+
 def note_use(client_pk: uuid.UUID, agent_key: bool, now: datetime) -> None:
     """Remember that a client, or its agent key, was used. Written once in five minutes at most: not a row per call."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_IS_NOTED_EVERY)

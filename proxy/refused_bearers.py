@@ -2,7 +2,8 @@
 
 Telling that nobody is costs a thread and most often a read of the database, and anybody can ask for it. Refusals are
 counted for the address in the shared store; when its window is full, this process remembers until when, and bearers it
-does not know are refused unread. Callers it knows are not held up: they may share the address with whoever guesses.
+does not know are refused unread, unless they carry our signature. Callers it knows are not held up either: they may
+share the address with whoever guesses.
 """
 
 from __future__ import annotations

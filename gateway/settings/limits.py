@@ -20,6 +20,10 @@ VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE = 2
 VENDOR_QUESTIONS = Rule("vendor-questions", limit=60, window_s=60)
 # For each address, of bearers that nobody is behind. A window of their own: guessing keeps nobody from signing in.
 REFUSED_BEARERS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
+# For each address, of token requests that were refused; and for each client there, of those that were granted. Hosted
+# clients share the addresses they come from: neither strangers nor visitors of pages keep them from their tokens.
+REFUSED_TOKEN_REQUESTS = Rule("refused-token-requests", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
+TOKENS_OF_CLIENT = Rule("tokens", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 
 MCP_BODY_BYTES = 4 * 1024 * 1024  # D18
 OAUTH_BODY_BYTES = 16 * 1024

@@ -123,7 +123,18 @@ def count(rule: Rule, key: str = "") -> Admission:
 
     Raises: Refused with 429 and when to come again.   Spec: D19, D20
     """
-    admission = registry.current().hit(rule, key)
+    return _require_room(registry.current().hit(rule, key))
+
+
+def require_room(rule: Rule, key: str) -> Admission:
+    """What the window still admits; nothing is counted.
+
+    Raises: Refused as `count`.
+    """
+    return _require_room(registry.current().peek(rule, key))
+
+
+def _require_room(admission: Admission) -> Admission:
     if not admission.allowed:
         refusal = Refused("rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429)
         for name, value in rate.headers(admission).items():

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from oauthlib.oauth2 import OAuth2Error
 
+from gateway.coordination import registry
+from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import secrets
+from gateway.lib.client_address import address_key
+from gateway.web import rate
 from oauth_ext import client_authentication, features, server, token_form
 from oauth_ext.token_form import Fields
-from oauth_ext.views.answers import oauth_error, oauth_json
-from oauth_ext.views.intake import Refused, limited, posted, read_form
+from oauth_ext.views.answers import oauth_json
+from oauth_ext.views.intake import Refused, posted, read_form, require_room
+
+log = structlog.get_logger(__name__)
 
 # oauthlib's own texts are empty for these, or speak of its insides.
 _DESCRIPTIONS = {
@@ -22,19 +31,68 @@ _DESCRIPTIONS = {
     "invalid_scope": "A requested scope is unknown or not allowed.",
     "unsupported_grant_type": "This grant type is not supported.",
 }
+_PENDING = "authorization_pending"  # RFC 8628 3.5
+_NOT_COUNTED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 @posted
-@limited("BACKSTOP")
 def token(request: HttpRequest) -> HttpResponse:
-    """Exchange a grant for tokens. Reads no session and no query string."""
+    """Exchange a grant for tokens. Reads no session and no query string.
+
+    Only what was refused is counted for the address, so that whoever shares one with many is not held up by them; what
+    was granted is counted for the client there. Every answer says what is left.   Spec: §8 · D19-D22
+    """
+    address = address_key(rate.address_of(request))
+    admission = require_room(settings.REFUSED_TOKEN_REQUESTS, address)
+    try:
+        response = _granted(request, address)
+    except Refused as refusal:
+        response = refusal.response
+        if response.status_code not in _NOT_COUNTED:
+            admission = registry.current().hit(settings.REFUSED_TOKEN_REQUESTS, address)
+    for name, value in rate.headers(admission).items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _granted(request: HttpRequest, address: str) -> HttpResponse:
+    """Tokens, or that a device still waits for its person: that is no refusal, and impatience is told apart from it.
+
+    Raises: Refused.
+    """
     fields = read_form(request, token_form.TOKEN_FIELDS)
     grant_type = token_form.first(fields, "grant_type")
     if not grant_type:
         raise Refused("invalid_request", "grant_type is missing.")
     if grant_type not in features.GRANTS_ON:
         raise Refused("unsupported_grant_type", _DESCRIPTIONS["unsupported_grant_type"])
-    return _exchange(request, fields)
+    client = f"{address} {secrets.sha256(_claimed_client(request, fields)).hex()}"
+    require_room(settings.TOKENS_OF_CLIENT, client)
+    response = _exchange(request, fields)
+    if response.status_code == HTTPStatus.OK:
+        _count_granted(response, client)
+    return response
+
+
+def _count_granted(response: HttpResponse, client: str) -> None:
+    """Count what was granted and say what is left. The tokens are made: they go out even if nobody can count them."""
+    try:
+        admission = registry.current().hit(settings.TOKENS_OF_CLIENT, client)
+    except CoordinationUnavailable as fault:
+        log.warning("a granted token request was not counted", fault=str(fault))
+        return
+    for name, value in rate.headers(admission).items():
+        if name != "Retry-After":
+            response[name] = value
+
+
+def _claimed_client(request: HttpRequest, fields: Fields) -> str:
+    """Whoever says so: only the client itself is granted anything, and nothing else is counted under its id."""
+    client_id = token_form.first(fields, "client_id")
+    try:
+        return client_authentication.presented(request.headers.get("Authorization"), client_id, "").client_id
+    except client_authentication.BadClientAuthentication:
+        return client_id
 
 
 def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:
@@ -53,7 +111,9 @@ def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:
     if status == 200:
         return oauth_json(answer)
     error = str(answer["error"])
-    response = oauth_error(error, _DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
+    refusal = Refused(error, _DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
     if status == 401 and client_authentication.used_basic(authorization):
-        response["WWW-Authenticate"] = 'Basic realm="oauth"'
-    return response
+        refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'
+    if error == _PENDING:
+        return refusal.response
+    raise refusal

@@ -36,7 +36,14 @@ def fresh_keys() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def own_windows(settings: Settings, request: pytest.FixtureRequest) -> None:
     """Limits count in windows that no other test uses, and are wide: what they limit has tests of its own."""
-    for name in ("BACKSTOP", "DEVICE_STARTS", "CLIENT_REGISTRATIONS", "CLIENT_REGISTRATIONS_OF_ALL"):
+    for name in (
+        "BACKSTOP",
+        "CLIENT_REGISTRATIONS",
+        "CLIENT_REGISTRATIONS_OF_ALL",
+        "DEVICE_STARTS",
+        "REFUSED_TOKEN_REQUESTS",
+        "TOKENS_OF_CLIENT",
+    ):
         rule = getattr(settings, name)
         own = f"{rule.name} {request.node.name} {clock.now().timestamp()}"
         setattr(settings, name, Rule(own, limit=1_000_000, window_s=rule.window_s))

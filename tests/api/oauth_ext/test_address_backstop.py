@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from django.http import HttpResponse
 from django.test import Client as Browser
 from pytest_django.fixtures import Settings
 
+from gateway.coordination import registry
 from gateway.coordination.rules import Rule
+from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import clock
 from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
 from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import Cast
 
 Ask = Callable[..., HttpResponse]
-MACHINES: dict[str, Ask] = {
+TOKENS: dict[str, Ask] = {
     "token": lambda **peer: form("/oauth/token", "grant_type=client_credentials&client_id=x", **peer),
     "unreadable token request": lambda **peer: form("/oauth/token", "a=1&a=1", **peer),
-    "revoke": lambda **peer: form("/oauth/revoke", "token=x", **peer),
 }
+REVOKE: dict[str, Ask] = {"revoke": lambda **peer: form("/oauth/revoke", "token=x", **peer)}
+MACHINES = {**TOKENS, **REVOKE}
 PAGES: dict[str, Ask] = {
     "authorize": lambda **peer: Browser().get("/oauth/authorize", {"client_id": "x"}, **peer),
     "sign-in": lambda **peer: Browser().get("/signin", **peer),
@@ -34,10 +38,16 @@ def form(path: str, body: str, **peer: str) -> HttpResponse:
     return Browser().post(path, body, content_type="application/x-www-form-urlencoded", **peer)
 
 
+def grant(fields: dict[str, str], **peer: str) -> HttpResponse:
+    """A token request with these fields."""
+    return form("/oauth/token", urlencode(fields), **peer)
+
+
 @pytest.fixture(autouse=True)
 def two_a_minute(settings: Settings, request: pytest.FixtureRequest) -> None:
     """A window that no other test has counted in."""
-    settings.BACKSTOP = Rule(f"backstop {request.node.name} {clock.now().timestamp()}", limit=2, window_s=60)
+    for name in ("BACKSTOP", "REFUSED_TOKEN_REQUESTS", "TOKENS_OF_CLIENT"):
+        setattr(settings, name, Rule(f"{name} {request.node.name} {clock.now().timestamp()}", limit=2, window_s=60))
 
 
 @pytest.mark.parametrize("ask", [*MACHINES.values(), *PAGES.values()], ids=[*MACHINES, *PAGES])
@@ -46,7 +56,7 @@ def test_an_address_is_heard_so_often_a_minute(db: None, ask: Ask) -> None:
     assert 429 not in {answer.status_code for answer in answers[:2]}
     assert answers[2].status_code == 429
     assert 0 < int(answers[2]["Retry-After"]) <= 61
-    assert answers[2]["RateLimit"].startswith('"backstop')
+    assert answers[2]["RateLimit"].startswith(('"BACKSTOP', '"REFUSED_TOKEN_REQUESTS'))
     assert answers[2]["X-RateLimit-Remaining"] == "0"
     assert ask(REMOTE_ADDR="198.51.100.7").status_code != 429
 
@@ -70,10 +80,54 @@ def test_people_are_shown_a_page_that_leads_nowhere(db: None, ask: Ask) -> None:
     assert "That was too often" in refused.content.decode()
 
 
-def test_all_endpoints_share_one_window(db: None) -> None:
-    MACHINES["token"]()
+def test_all_others_share_one_window_and_token_requests_have_theirs(cast: Cast) -> None:
+    service = make_service(cast)
+    REVOKE["revoke"]()
     PAGES["sign-in"]()
-    assert {ask().status_code for ask in [*MACHINES.values(), *PAGES.values()]} == {429}
+    assert {ask().status_code for ask in [*REVOKE.values(), *PAGES.values()]} == {429}
+    assert post(service.fields()).status_code == 200
+    assert [ask().status_code for ask in TOKENS.values()] == [401, 400]
+    assert {ask().status_code for ask in TOKENS.values()} == {429}
+
+
+def test_what_is_granted_uses_up_nobody_elses_window(cast: Cast, settings: Settings) -> None:
+    """One address for many: a hosted client, an office. Each client there has a window of what it was granted."""
+    first, second = make_service(cast), make_service(cast, organization=cast.other_org)
+    for _ in range(3):  # a stranger names the client; what it is refused is not counted for the client
+        stranger = grant({**first.fields(), "client_secret": "guessed"}, REMOTE_ADDR="198.51.100.7")
+        assert stranger.status_code in {401, 429}
+    granted = [post(first.fields()), grant({"grant_type": "client_credentials"}, HTTP_AUTHORIZATION=first.basic)]
+    assert [(answer.status_code, answer["X-RateLimit-Remaining"]) for answer in granted] == [(200, "1"), (200, "0")]
+    refused = post(first.fields())
+    assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited")
+    assert refused["RateLimit"].startswith('"TOKENS_OF_CLIENT')
+    assert 0 < int(refused["Retry-After"]) <= 61
+    assert post(second.fields()).status_code == 200
+    assert grant(first.fields(), REMOTE_ADDR="198.51.100.8").status_code == 200
+    # None of it was a refusal of the address.
+    assert [ask().status_code for ask in TOKENS.values()] == [401, 400]
+
+
+def test_tokens_that_nobody_can_count_go_out_all_the_same(
+    cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, counted = make_service(cast), registry.current().hit
+
+    def hit(rule: Rule, key: str) -> Admission:
+        if rule == settings.TOKENS_OF_CLIENT:
+            raise CoordinationUnavailable("away")
+        return counted(rule, key)
+
+    monkeypatch.setattr(registry.current(), "hit", hit)
+    assert post(service.fields()).status_code == 200
+
+
+def test_an_address_that_was_refused_so_often_is_not_heard_for_a_while(cast: Cast) -> None:
+    service = make_service(cast)
+    assert [ask().status_code for ask in TOKENS.values()] == [401, 400]
+    assert post(service.fields()).status_code == 429
+    assert grant(service.fields(), REMOTE_ADDR="198.51.100.7").status_code == 200
+    assert REVOKE["revoke"]().status_code != 429
 
 
 def test_a_household_is_one_address_and_what_a_client_writes_is_none(db: None) -> None:
@@ -128,5 +182,6 @@ def test_documents_and_endpoints_with_limits_of_their_own_are_no_part_of_it(cast
 def test_at_once_not_one_more_passes(committed_cast: Cast, settings: Settings) -> None:
     settings.BACKSTOP = Rule(f"burst {clock.now().timestamp()}", limit=10, window_s=60)
     service: Service = make_service(committed_cast)
-    statuses = [getattr(one, "status_code", one) for one in at_once(*[lambda: post(service.fields())] * 40)]
+    fields = {"client_id": service.client.client_id, "client_secret": service.secret, "token": "x"}
+    statuses = [getattr(one, "status_code", one) for one in at_once(*[lambda: post(fields, "/oauth/revoke")] * 40)]
     assert sorted(statuses, key=str) == [200] * 10 + [429] * 30

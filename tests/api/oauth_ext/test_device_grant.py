@@ -6,7 +6,9 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from pytest_django.fixtures import Settings
 
+from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from oauth_ext.bearer import load_identity
 from oauth_ext.models import AccessToken, Client, DeviceGrant, TokenFamily
@@ -25,6 +27,14 @@ def device(service: Service) -> Device:
 def test_nobody_has_decided_yet(device: Device) -> None:
     for _ in range(3):
         assert refusal(device.patient_poll()) == (400, "authorization_pending")
+
+
+def test_waiting_uses_up_nothing_and_impatience_does(device: Device, settings: Settings) -> None:
+    settings.REFUSED_TOKEN_REQUESTS = Rule(f"impatience {clock.now().timestamp()}", limit=1, window_s=60)
+    for _ in range(3):
+        assert refusal(device.patient_poll()) == (400, "authorization_pending")
+    assert refusal(device.poll()) == (400, "slow_down")
+    assert refusal(device.poll()) == (429, "rate_limited")
 
 
 def test_approval_gives_tokens_of_the_service_account(cast: Cast, device: Device) -> None:

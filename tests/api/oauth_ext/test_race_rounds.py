@@ -216,7 +216,8 @@ RACES: dict[str, Callable[[Cast, Random], None]] = {
 def patient_limits(settings: Settings) -> None:
     """Wrong codes and requests of fifty threads are not what is counted here."""
     settings.USER_CODE_MISSES = THREADS * ROUNDS * 10
-    settings.BACKSTOP = Rule("backstop-of-races", limit=1_000_000, window_s=60)
+    for name in ("BACKSTOP", "REFUSED_TOKEN_REQUESTS", "TOKENS_OF_CLIENT"):
+        setattr(settings, name, Rule(f"{name} of races", limit=1_000_000, window_s=60))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -103,6 +103,26 @@ async def test_callers_we_know_are_served_on(
     assert await ping_from(ELSEWHERE, other_tenant.agent_key) == 200
 
 
+async def test_a_token_that_we_signed_is_never_refused_unread(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed, foreign, revoked = await in_thread(
+        lambda: (access_token(tenant), access_token(other_tenant), access_token(tenant))
+    )
+    await in_thread(lambda: AccessToken.objects.filter(token_checksum=secrets.sha256(revoked).hex()).delete())
+    await shut_out(agent)
+    assert (await agent.rpc(signed, "ping")).status_code == 200
+    header, payload, signature = foreign.split(".")
+    for forged in (f"{header}.{payload}.{signature[::-1]}", f"{header}.{payload[::-1]}.{signature}", "x.y.z"):
+        assert (await agent.rpc(forged, "ping")).status_code == 429
+    assert (await agent.rpc(revoked, "ping")).status_code == 429
+    assert (await agent.rpc(foreign, "ping")).status_code == 200
+    real_now = clock.now
+    expired = await in_thread(lambda: access_token(tenant))
+    monkeypatch.setattr(clock, "now", lambda: real_now() + timedelta(hours=2))
+    assert (await agent.rpc(expired, "ping")).status_code == 401  # so that its client asks for a new one
+
+
 async def test_the_address_is_heard_again(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     await shut_out(agent)
     refused = runtime.current().snapshots._refused
