@@ -77,7 +77,7 @@ def _linkable(email: str) -> User | None:
 def _note_email(user: User, claims: Mapping[str, Any]) -> None:
     email, is_vouched_for = _email(claims), _is_vouched_for(claims)
     if not is_vouched_for and email.lower() != user.email.lower():
-        return
+        email = user.email  # the one we have stays, but nobody vouches for it any more
     if (user.email, user.email_verified) != (email, is_vouched_for):
         user.email, user.email_verified = email, is_vouched_for
         user.save(update_fields=["email", "email_verified"])
