@@ -3,8 +3,12 @@
 import base64
 import os
 import tempfile
+from pathlib import Path
 
-_run = os.environ.setdefault("GATEWAY_TEST_VAR", tempfile.mkdtemp(prefix="gateway-test-"))
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+# Parallel processes of one run share nothing: an epoch that one of them bumps is not seen by the others.
+_run = Path(os.environ.setdefault("GATEWAY_TEST_VAR", tempfile.mkdtemp(prefix="gateway-test-"))) / _worker
+_run.mkdir(exist_ok=True)
 os.environ.update(
     GATEWAY_MODE="embedded",
     SECRET_KEY="for the suite only: 0123456789abcdefghijklmnopqrstuvwxyz",
@@ -13,7 +17,7 @@ os.environ.update(
     + ",test-1:"
     + base64.b64encode(bytes(range(1, 33))).decode(),
     BASE_URL="http://testserver",
-    VAR=_run,
+    VAR=str(_run),
     OIDC_OP_DISCOVERY_URL="http://127.0.0.1:9/.well-known/openid-configuration",
     OIDC_RP_CLIENT_ID="gateway",
     OIDC_RP_CLIENT_SECRET="for-the-suite-only",
@@ -34,7 +38,6 @@ from gateway.settings import DATABASES, REDIS_URL  # noqa: E402
 
 # Databases and stores of a machine are shared by all that run: ours carry the name of this run.
 _name = os.environ.setdefault("GATEWAY_TEST_RUN", str(os.getpid()))
-_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):
     _database["NAME"] = f"{_run}/unused.sqlite3"
