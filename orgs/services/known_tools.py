@@ -171,9 +171,7 @@ def approve_tools(*, organization: Organization, vendor: str, review: Review | N
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     if review:
         rows = rows.filter(pk__in=[row.pk for row in waiting])
-    rows.update(
-        approved_sha256=F("seen_sha256"), approved_definition=F("seen_definition")
-    )
+    rows.update(approved_sha256=F("seen_sha256"), approved_definition=F("seen_definition"))
     return sorted(row.tool for row in waiting)
 
 
