@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from django.conf import settings
@@ -28,18 +28,30 @@ class TooManyQuestions(DomainError):
     headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 
-class VendorQuestions:
-    """`size` places, of which one organization holds at most `per_organization`. Safe from any thread."""
+def _give_connection_back() -> None:
+    """To the pool: there are fewer connections than threads, and the vendor may take its time."""
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
 
-    def __init__(self, *, size: int, per_organization: int) -> None:
+
+class VendorQuestions:
+    """`size` places, of which one organization holds at most `per_organization`. Safe from any thread.
+
+    `before_waiting` runs in the thread that is about to wait.
+    """
+
+    def __init__(
+        self, *, size: int, per_organization: int, before_waiting: Callable[[], None] = _give_connection_back
+    ) -> None:
         self._size = size
+        self._before_waiting = before_waiting
         self._per_organization = per_organization
         self._asking: Counter[uuid.UUID] = Counter()
         self._lock = threading.Lock()
 
     @contextmanager
     def place(self, organization_id: uuid.UUID) -> Iterator[None]:
-        """A place for as long as the block runs; a database connection that is not in a transaction is given back.
+        """A place for as long as the block runs.
 
         Raises: TooManyQuestions.
         """
@@ -49,9 +61,7 @@ class VendorQuestions:
                 raise TooManyQuestions
             self._asking[organization_id] += 1
         try:
-            if not connection.in_atomic_block:
-                # There are fewer of them than threads, and the vendor may take its time.
-                connection.close_if_unusable_or_obsolete()
+            self._before_waiting()
             yield
         finally:
             with self._lock:

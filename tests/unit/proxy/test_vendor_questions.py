@@ -14,6 +14,10 @@ from proxy.vendor_questions import TooManyQuestions, VendorQuestions
 ACME, GLOBEX = uuid.UUID(int=1), uuid.UUID(int=2)
 
 
+def asked(size: int, per_organization: int) -> VendorQuestions:
+    return VendorQuestions(size=size, per_organization=per_organization, before_waiting=lambda: None)
+
+
 def is_free(questions: VendorQuestions, organization_id: uuid.UUID) -> bool:
     try:
         with questions.place(organization_id):
@@ -23,7 +27,7 @@ def is_free(questions: VendorQuestions, organization_id: uuid.UUID) -> bool:
 
 
 def test_one_organization_leaves_places_to_others() -> None:
-    questions = VendorQuestions(size=3, per_organization=2)
+    questions = asked(3, 2)
     with questions.place(ACME), questions.place(ACME):
         assert not is_free(questions, ACME)
         with questions.place(GLOBEX):
@@ -34,14 +38,14 @@ def test_one_organization_leaves_places_to_others() -> None:
 
 
 def test_a_question_that_fails_gives_its_place_back() -> None:
-    questions = VendorQuestions(size=1, per_organization=1)
+    questions = asked(1, 1)
     with pytest.raises(OSError, match="away"), questions.place(ACME):
         raise OSError("the vendor is away")
     assert is_free(questions, ACME)
 
 
 def test_many_threads_find_no_place_too_many() -> None:
-    questions = VendorQuestions(size=8, per_organization=2)
+    questions = asked(8, 2)
     held, refused = ExitStack(), []
     together = threading.Barrier(50)
     lock = threading.Lock()
