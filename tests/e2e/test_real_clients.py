@@ -82,16 +82,27 @@ def test_a_typescript_client(client: Client, program: str) -> None:
     assert client.registrations() == 1
 
 
+def through_mcp_remote(node: str, client: Client) -> tuple[str, ...]:
+    """The command of a program that speaks through mcp-remote, up to the gateway's address."""
+    bridge = (sys.executable, "-m", "tests.clients.python.through_mcp_remote", node, str(MCP_REMOTE))
+    return *bridge, client.gateway.mcp_url
+
+
+def service_account(client: Client) -> tuple[str, str]:
+    """What tells mcp-remote to be the person's service account."""
+    account = {"client_id": client.person.account.client_id, "client_secret": client.person.account.client_secret}
+    return "--static-oauth-client-info", json.dumps(account)
+
+
 def test_mcp_remote(client: Client) -> None:
     node = programs.node()
     if node is None:
         programs.assert_no_node()
         return
-    bridge = (sys.executable, "-m", "tests.clients.python.through_mcp_remote", node, str(MCP_REMOTE))
-    first = client.run(*bridge, client.gateway.mcp_url)
+    first = client.run(*through_mcp_remote(node, client))
     client.assert_used_tools(first.report())
     # Nobody can sign in with this address, so the second start has to use what the first one kept.
-    again = client.run(*bridge, client.gateway.mcp_url, more={"BROWSER_EMAIL": "nobody"})
+    again = client.run(*through_mcp_remote(node, client), more={"BROWSER_EMAIL": "nobody"})
     client.assert_used_tools(again.report())
     assert again.browser_log == ""
     assert client.registrations() == 1
@@ -102,10 +113,7 @@ def test_mcp_remote_with_a_service_account(client: Client) -> None:
     if node is None:
         programs.assert_no_node()
         return
-    account = {"client_id": client.person.account.client_id, "client_secret": client.person.account.client_secret}
-    known = ("--static-oauth-client-info", json.dumps(account))
-    bridge = (sys.executable, "-m", "tests.clients.python.through_mcp_remote", node, str(MCP_REMOTE))
-    finished = client.run(*bridge, client.gateway.mcp_url, "--client-credentials", *known)
+    finished = client.run(*through_mcp_remote(node, client), "--client-credentials", *service_account(client))
     client.assert_used_tools(finished.report())
     assert client.registrations() == 0
 
@@ -116,11 +124,8 @@ def test_mcp_remote_on_a_machine_without_a_browser(client: Client) -> None:
     if node is None:
         programs.assert_no_node()
         return
-    account = {"client_id": client.person.account.client_id, "client_secret": client.person.account.client_secret}
-    known = ("--static-oauth-client-info", json.dumps(account))
-    bridge = (sys.executable, "-m", "tests.clients.python.through_mcp_remote", node, str(MCP_REMOTE))
     environment = programs.environment(client.home, client.person.email)
-    command = (*bridge, client.gateway.mcp_url, "--device-code", *known)
+    command = (*through_mcp_remote(node, client), "--device-code", *service_account(client))
     with programs.started(command, environment) as running:
         url = running.wait_for(r"(http\S+/device\S*)", programs.ERRORS)
         with client.gateway.browser(client.person) as browser:
