@@ -67,6 +67,7 @@ class _ClientWatch:
         self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
+            self._watching = None  # its cancellation knows this watch: nothing may lead back to it
 
     def _begin(self) -> None:
         self._watching = asyncio.ensure_future(self._watch())

@@ -7,6 +7,7 @@ Imported by uvicorn before the application: no Django in here.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -20,12 +21,14 @@ class WholeExchange:
     __slots__ = ("_cycle",)
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
+        # Weakly: the cycle owns the scope that this lies in, and a ring would keep every request, its bearer too, in
+        # memory until the next garbage collection, which then holds up all calls.
+        self._cycle = weakref.ref(cycle)
 
     def body(self) -> bytes | None:
         """The whole body, if all of it has come; `receive` then waits for what comes next."""
-        cycle = self._cycle
-        if cycle.more_body or cycle.disconnected or cycle.response_complete:
+        cycle = self._cycle()
+        if cycle is None or cycle.more_body or cycle.disconnected or cycle.response_complete:
             return None
         cycle.message_event.clear()
         body, cycle.body = cycle.body, bytearray()
@@ -33,8 +36,8 @@ class WholeExchange:
 
     def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send the whole answer, if that is all there is to it; the headers name the length and no Connection."""
-        cycle = self._cycle
-        if cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
+        cycle = self._cycle()
+        if cycle is None or cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
             return False
         if not cycle.keep_alive or cycle.scope["method"] == "HEAD":
             return False

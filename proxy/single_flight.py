@@ -29,13 +29,14 @@ class SingleFlight(Generic[K, V]):
             task = asyncio.ensure_future(_awaited(attempt))
             self._running[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
-        if self._outlives_callers:
-            return await asyncio.shield(task)
-        self._waiting[task] = self._waiting.get(task, 0) + 1
+        if not self._outlives_callers:
+            self._waiting[task] = self._waiting.get(task, 0) + 1
         try:
             return await asyncio.shield(task)
         finally:
-            self._left(key, task)
+            if not self._outlives_callers:
+                self._left(key, task)
+            del task  # a failure knows this frame, and would be known by it: only garbage collection parts such a ring
 
     def _left(self, key: K, task: asyncio.Task[V]) -> None:
         self._waiting[task] -= 1

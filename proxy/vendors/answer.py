@@ -57,7 +57,7 @@ class VendorAnswer:
         if not self.is_complete and self.fault is None:
             await self.wait(Until.END)
         if self.fault is not None:
-            raise self.fault
+            raise self.fault.again()
         pieces, self.pieces = self.pieces, []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -73,7 +73,7 @@ class VendorAnswer:
                 self.go_on()
                 yield b"".join(pieces)
             elif self.fault is not None:
-                raise self.fault
+                raise self.fault.again()
             elif self.is_complete:
                 return
             else:

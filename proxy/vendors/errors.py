@@ -25,6 +25,14 @@ class VendorProblem(Exception):
         super().__init__(detail)
         self.fault, self.detail, self.sign, self.retry_after_s = fault, detail, sign, retry_after_s
 
+    def again(self) -> VendorProblem:
+        """The same, to be raised by whoever goes on keeping this one.
+
+        What was raised knows the frames it went through, and they know who keeps it: a ring that only garbage
+        collection would part.
+        """
+        return VendorProblem(self.fault, self.detail, sign=self.sign, retry_after_s=self.retry_after_s)
+
     @property
     def is_own_timeout(self) -> bool:
         """We stopped waiting for an answer to what had been sent."""

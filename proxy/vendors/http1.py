@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._limits = limits
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser
         self._answer: VendorAnswer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = self._quiet_until = 0.0
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
         await answer.wait(Until.HEAD)
         if answer.fault is not None and not answer.has_head:
-            raise answer.fault
+            raise answer.fault.again()
         return answer
 
     def finish(self, *, may_drain: bool) -> bool:
@@ -139,6 +139,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)
+        self._parser = httptools.HttpResponseParser(self)
         self._is_usable = True
 
     def data_received(self, data: bytes) -> None:
@@ -194,6 +195,7 @@ class Connection(asyncio.Protocol):
             answer.wake()
         self._stop_timer()
         self._transport = None
+        del self._parser  # it knows this connection, and only garbage collection would part the two
         if self.owner is not None:
             self.owner.lost(self)
 

@@ -23,7 +23,6 @@ from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
     Broken,
-    CacheStatus,
     Delivered,
     Denial,
     Denied,
@@ -42,7 +41,7 @@ from proxy.views.route import Route, body_of, count, require_json, serve
 
 async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
     """Call one tool."""
-    route = _route("POST", vendor)
+    route = _route("POST", vendor, says_cache=True)
 
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
         require_json(asked)
@@ -57,10 +56,7 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
             return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
         return _worded(route, await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True)))
 
-    response = await serve(request, route, handler)
-    exchange: Exchange | None = getattr(request, "exchange", None)
-    response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
-    return response
+    return await serve(request, route, handler)
 
 
 async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
@@ -92,8 +88,10 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 
-def _route(method: str, vendor: str) -> Route:
-    return Route(CallSource.CLI, method, f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
+def _route(method: str, vendor: str, *, says_cache: bool = False) -> Route:
+    return Route(
+        *(CallSource.CLI, method, f"/v1/{vendor}/mcp"), scope=f"mcp:{vendor}", vendor=vendor, says_cache=says_cache
+    )
 
 
 def _worded(route: Route, outcome: Outcome) -> HttpResponse:

@@ -27,6 +27,7 @@ from proxy import runtime
 from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
 from proxy.calls.admit import admit
 from proxy.exchange import Exchange
+from proxy.outcomes import CacheStatus
 from proxy.refused_bearers import RefusedTooOften
 from proxy.snapshot import SnapshotUnavailable
 from proxy.timing import Timing
@@ -40,7 +41,10 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What differs between routes. `vendor` is the slug in the path, if any."""
+    """What differs between routes. `vendor` is the slug in the path, if any.
+
+    `says_cache`: whether every answer says what the result cache did.
+    """
 
     source: CallSource
     method: str
@@ -48,6 +52,7 @@ class Route:
     scope: str = "mcp:all"
     agent_keys: bool = False
     vendor: str | None = None
+    says_cache: bool = False
 
     @property
     def is_cli(self) -> bool:
@@ -69,11 +74,14 @@ async def serve(
 ) -> HttpResponseBase:
     """Answer one request of `route`; every answer carries the timing headers. Spec: §4.14 · D102"""
     timing = Timing()
+    exchange: Exchange | None = None
+    response: HttpResponseBase
     try:
         _check_origin(request)
         if request.method == "OPTIONS":
             return _preflight(request, route)
-        response: HttpResponseBase = await _handle(request, route, handler, timing)
+        exchange = await _open(request, route, timing)
+        response = await handler(exchange, request)
     except Refusal as refusal:
         response = answers.refusal_answer(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
@@ -87,12 +95,15 @@ async def serve(
         response = answers.refusal_answer(answers.internal_error(), cli=route.is_cli)
     for name, value in {**_cors(request), **(extra or {})}.items():
         response.headers[name] = value
+    if route.says_cache:
+        response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
     known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
-    response.more_headers = [*known, *_limits(request)]  # type: ignore[attr-defined]  # see gateway.lean
+    response.more_headers = [*known, *_limits(exchange)]  # type: ignore[attr-defined]  # see gateway.lean
     return response
 
 
-async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: Timing) -> HttpResponseBase:
+async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
+    """The exchange of an authenticated request. It knows the request, which must not know it: see whole_exchange."""
     live = runtime.current()
     with timing.phase("auth"):
         try:
@@ -107,7 +118,7 @@ async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: 
         )
     if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
         raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
-    exchange = Exchange(
+    return Exchange(
         runtime=live,
         source=route.source,
         bearer=bearer,
@@ -118,13 +129,10 @@ async def _handle(request: HttpRequest, route: Route, handler: Handler, timing: 
         request_bytes=len(request.body),
         client=request,  # type: ignore[arg-type]
     )
-    request.exchange = exchange  # type: ignore[attr-defined]
-    return await handler(exchange, request)
 
 
-def _limits(request: HttpRequest) -> list[tuple[bytes, bytes]]:
+def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
     """How much of its limit the caller has left, where the shared count could be asked. Spec: D19"""
-    exchange: Exchange | None = getattr(request, "exchange", None)
     admission = exchange.admission if exchange else None
     return answers.limit_headers(admission) if admission is not None and admission.epochs is not None else []
 

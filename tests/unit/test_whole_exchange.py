@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from gateway.whole_exchange import EXTENSION, WholeExchange
+from tests.garbage import freed_without_collection
 
 HEADERS = [(b"content-type", b"application/json"), (b"x-request-id", b"1"), (b"content-length", b"4")]
 BROKEN = (b"x-broken", b"a\r\nset-cookie: b=c")
@@ -123,3 +125,11 @@ async def test_a_line_break_in_a_header_never_leaves(app: App, port: int) -> Non
     answer = await said(port, request(), LAST)
     assert app.answered == [False], "the server gave the connection up"
     assert answer == b""
+
+
+async def test_an_answered_request_is_gone_without_garbage_collection(app: App, port: int) -> None:
+    with freed_without_collection(WholeExchange, RequestResponseCycle):
+        for takes_short_way in (True, False):
+            app.takes_short_way = takes_short_way
+            await said(port, request() + request() + LAST)
+        await asyncio.sleep(0)

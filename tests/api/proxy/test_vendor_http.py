@@ -11,9 +11,11 @@ import pytest
 
 from proxy.outcomes import VendorFault
 from proxy.vendors.errors import VendorProblem
+from proxy.vendors.http1 import Connection
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
 from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
+from tests.garbage import freed_without_collection
 
 LIMITS = Limits(connect_s=1.0, chunk_s=0.3, body_bytes=100_000)
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -366,3 +368,35 @@ async def test_what_holds_a_credential_does_not_show_it(transport: VendorTranspo
     prepared = transport.prepare("http://127.0.0.1:1/", {"X-Key": "secret-value"})
     assert b"secret-value" in prepared.head
     assert "secret-value" not in repr(prepared)
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (OK, None),
+        (OK[:-1], VendorFault.BAD_RESPONSE),
+        (b"no HTTP", VendorFault.BAD_RESPONSE),
+        (b"", VendorFault.UNAVAILABLE),
+    ],
+    ids=["an answer", "half an answer", "something else", "nothing"],
+)
+async def test_a_closed_connection_is_freed(said: bytes, fault: VendorFault | None) -> None:
+    ended: list[object] = []
+    with freed_without_collection(Connection, VendorAnswer):
+        transport = VendorTransport(allow_private=True, limits=LIMITS)
+        async with raw_vendor(says(said, then_close=True)) as vendor:
+            try:
+                ended.append(await ask(transport, vendor))
+            except VendorProblem as problem:
+                ended.append(problem.fault)
+            await transport.aclose()
+    assert ended == [fault or b"{}"]
+
+
+async def test_a_connection_that_could_not_be_made_is_freed(transport: VendorTransport) -> None:
+    with freed_without_collection(Connection):
+        deadline = asyncio.get_running_loop().time() + 1
+        with pytest.raises(VendorProblem):
+            async with transport.request("POST", "http://127.0.0.1:9/mcp", {}, b"{}", deadline=deadline):
+                raise AssertionError("nobody listens there")
+        await asyncio.sleep(0)

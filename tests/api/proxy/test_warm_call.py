@@ -19,10 +19,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from gateway.coordination import epochs
+from gateway.lean_request import LeanRequest
 from proxy import runtime
-from tests.api.proxy.conftest import Agent
+from proxy.exchange import Exchange
+from proxy.vendors.answer import VendorAnswer
+from tests.api.proxy.conftest import Agent, headers
 from tests.factories.tenant import Tenant
 from tests.fakes.vendor import FakeVendor
+from tests.garbage import freed_without_collection
 
 WATCHED: tuple[tuple[str, Any, str], ...] = (
     ("query", CursorWrapper, "execute"),
@@ -108,6 +112,52 @@ async def test_a_warm_call(
     after = audit.stats()
     assert after.rows - before.rows == 5 * rows, "one row, and before a writing call one more that says it began"
     assert after.batches - before.batches == 5 * rows, "each is a commit of its own when nobody else waits"
+
+
+async def with_progress(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    params = {"name": "fake_list", "arguments": {}, "_meta": {"progressToken": 1}}
+    return await agent.rpc(jwt, "tools/call", params)
+
+
+async def in_a_batch(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "fake_list", "arguments": {}}}
+    batch = [{**call, "id": number} for number in range(3)]
+    return await agent.http.post("/v1/mcp", json=batch, headers=headers(jwt, {}))
+
+
+async def listing(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.rpc(jwt, "tools/list", {})
+
+
+async def nobody(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.call("x" * 40, "fake_list")
+
+
+async def unknown_tool(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.call(jwt, "fake_nothing")
+
+
+async def unknown_command(agent: Agent, tenant: Tenant, jwt: str) -> httpx.Response:
+    return await agent.cli(jwt, "nothing", {})
+
+
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [
+        *((call, 200) for call in (by_agent_key, by_jwt, by_cli, by_vendor_endpoint, writing)),
+        *((call, 200) for call in (with_progress, in_a_batch, listing, unknown_tool)),
+        (nobody, 401),
+        (unknown_command, 403),
+    ],
+)
+async def test_no_call_waits_for_garbage_collection(
+    agent: Agent, tenant: Tenant, jwt: str, call: Call, status: int
+) -> None:
+    assert (await call(agent, tenant, jwt)).status_code == status
+    with freed_without_collection(LeanRequest, Exchange, VendorAnswer):
+        for _ in range(3):
+            assert (await call(agent, tenant, jwt)).status_code == status
+        await asyncio.sleep(0)
 
 
 async def test_a_read_that_was_asked_before_costs_its_row_only(

@@ -17,8 +17,11 @@ import pytest
 from django.conf import LazySettings
 
 from gateway.catalog import registry as catalog
+from gateway.lean_request import LeanRequest
+from proxy.exchange import Exchange
 from proxy.health.probe import probe
 from proxy.health.states import UNKNOWN, HealthStatus, after_probe
+from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.hostile.answers import (
@@ -40,6 +43,7 @@ from tests.factories.threads import in_thread
 from tests.fakes.deaf_port import deaf_port
 from tests.fakes.hostile_vendor import HostileVendor
 from tests.fakes.vendor_faults import FAULTS, MIB
+from tests.garbage import freed_without_collection
 
 TIMEOUT_S = 1  # of the vendor, where it is to be met
 ANSWERED = HealthStatus.HEALTHY
@@ -109,14 +113,16 @@ async def test_both_routes_say_what_is_wrong(
         await in_thread(lambda: load_vendor(hostile.url, timeout_s=TIMEOUT_S))
     await warm(agent, tenant, jwt)
     hostile.fault = name
-    assert_refused(*await both(agent, tenant, jwt), row)
+    with freed_without_collection(LeanRequest, Exchange, VendorAnswer):
+        assert_refused(*await both(agent, tenant, jwt), row)
+        await nothing_is_held()
+        await asyncio.sleep(0)
     assert [(each.source, each.status, each.error_code, each.vendor) for each in await rows()] == [
         ("cli", "error", row.reason, "fake"),
         ("mcp", "error", row.reason, "fake"),
     ]
     assert hostile.seen["tools/call"] == 4, "nothing is sent twice"
     assert troubled_circuits() == ({row.circuit} if row.circuit else set())
-    await nothing_is_held()
     hostile.fault = ""
     for answer in await both(agent, tenant, jwt):
         assert answer.status_code == 200
