@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable, Iterator
 from enum import IntEnum
 
-from proxy.vendors import errors
+from proxy.vendors import errors, turns
+from proxy.vendors.content_coding import BadCoding, Gunzip
 
+UNPACKED_BYTES = 64 * 1024  # from here on, undoing a packed body waits for its turn: it may grow a thousandfold
 UNREAD_BYTES = 256 * 1024  # of an event stream; the vendor waits until its reader is done with them
 
 
@@ -22,17 +24,22 @@ class Until(IntEnum):
 class VendorAnswer:
     """Status and headers of an answer; the body is read once, whole or in chunks.
 
-    Its connection writes `headers` (by lower-case name), `pieces` of the decoded body not taken yet and their total
-    `size` in bytes so far, and says when the head or the whole of it is there, or what went wrong.
+    Its connection writes `headers` (by lower-case name), `pieces` of the body not taken yet and their total `size` in
+    bytes so far, as they came, and says when the head or the whole of it is there, or what went wrong.
+    A packed body (`gunzip`) is undone while it is read, no further than `max_bytes`.
     """
 
     __slots__ = (
-        *("status", "is_event_stream", "headers", "pieces", "size", "fault", "has_head", "is_complete"),
-        *("_waiter", "_until", "_loop", "_taken_bytes", "_held_back"),
+        *("status", "is_event_stream", "headers", "pieces", "size", "fault", "has_head", "is_complete", "gunzip"),
+        *("_waiter", "_until", "_loop", "_taken_bytes", "_held_back", "_max_bytes", "_deadline", "_unpacked_bytes"),
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, deadline: float) -> None:
         self.status = 0
+        self.gunzip: Gunzip | None = None
+        self._max_bytes = max_bytes
+        self._deadline = deadline
+        self._unpacked_bytes = 0
         self.is_event_stream = False
         self._loop = loop
         self.headers: dict[bytes, bytes] = {}
@@ -44,13 +51,18 @@ class VendorAnswer:
         self._waiter: asyncio.Future[None] | None = None
         self._until = Until.HEAD
 
+    @property
+    def is_whole(self) -> bool:
+        """All of it has come, and nothing was wrong with it."""
+        return self.is_complete and self.fault is None
+
     def header(self, name: str) -> str | None:
         """One header; of several with this name the first."""
         value = self.headers.get(name.lower().encode("latin-1"))
         return None if value is None else value.decode("latin-1")
 
-    async def body(self) -> bytes:
-        """The whole body, decoded.
+    async def body(self, owner: Hashable = None) -> bytes:
+        """The whole body, decoded. `owner` is whose answer it is: see turns.
 
         Raises: VendorProblem past a deadline or a cap, or when it breaks off.
         """
@@ -59,9 +71,13 @@ class VendorAnswer:
         if self.fault is not None:
             raise self.fault.again()
         pieces, self.pieces = self.pieces, []
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.gunzip is not None:
+            body = await self._unpacked(self.gunzip, body, owner)
+            self._check_unpacked(self.gunzip)
+        return body
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self, owner: Hashable = None) -> AsyncIterator[bytes]:
         """The decoded body as it comes.
 
         Raises: as `body`.
@@ -71,13 +87,48 @@ class VendorAnswer:
                 pieces, self.pieces = self.pieces, []
                 self._taken_bytes = self.size
                 self.go_on()
-                yield b"".join(pieces)
+                chunk = b"".join(pieces)
+                yield chunk if self.gunzip is None else await self._unpacked(self.gunzip, chunk, owner)
             elif self.fault is not None:
                 raise self.fault.again()
             elif self.is_complete:
+                if self.gunzip is not None:
+                    self._check_unpacked(self.gunzip)
                 return
             else:
                 await self.wait(Until.MORE)
+
+    async def _unpacked(self, gunzip: Gunzip, packed: bytes, owner: Hashable) -> bytes:
+        """What `packed` adds. Raises: VendorProblem."""
+        found: list[bytes] = []
+        pieces = gunzip.pieces(packed)
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                while (piece := await self._next_piece(pieces, owner)) is not None:
+                    self._unpacked_bytes += len(piece)
+                    if self._unpacked_bytes > self._max_bytes:
+                        raise self._failed(errors.bad_response("it is too large"))
+                    found.append(piece)
+        except BadCoding:
+            raise self._failed(errors.bad_response("it is not encoded as it says")) from None
+        except TimeoutError:
+            raise self._failed(errors.timeout(errors.Sign.ANSWERED)) from None
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    async def _next_piece(self, pieces: Iterator[bytes], owner: Hashable) -> bytes | None:
+        if self._unpacked_bytes < UNPACKED_BYTES:
+            return next(pieces, None)
+        async with turns.current().turn(owner):
+            return next(pieces, None)
+
+    def _check_unpacked(self, gunzip: Gunzip) -> None:
+        if not gunzip.is_complete:
+            raise self._failed(errors.bad_response("it is not encoded as it says"))
+
+    def _failed(self, fault: errors.VendorProblem) -> errors.VendorProblem:
+        """To be raised; the connection is not trusted any more."""
+        self.fault = fault
+        return fault.again()
 
     def hold_back(self, transport: asyncio.Transport) -> None:
         """Read no more for now, if the reader of an event stream is far behind."""
@@ -113,3 +164,4 @@ class VendorAnswer:
             or (until is Until.MORE and self.pieces)
         ):
             waiter.set_result(None)
+

@@ -29,6 +29,18 @@ def base_headers() -> dict[str, str]:
     }
 
 
+async def only_message(answer: VendorAnswer, owner: Hashable = None) -> replies.VendorMessage:
+    """The message of an answer that is no event stream; see `messages`.
+
+    Raises: BadVendorReply; VendorProblem from the transport.
+    """
+    body = await answer.body(owner)
+    if len(body) <= LONG_BODY_BYTES:
+        return replies.parse_message(body)
+    async with turns.current().turn(owner):
+        return replies.parse_message(body)
+
+
 async def messages(answer: VendorAnswer, owner: Hashable = None) -> AsyncIterator[replies.VendorMessage]:
     """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
 
@@ -37,17 +49,11 @@ async def messages(answer: VendorAnswer, owner: Hashable = None) -> AsyncIterato
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
-        body = await answer.body()
-        if len(body) <= LONG_BODY_BYTES:
-            yield replies.parse_message(body)
-        else:
-            async with turns.current().turn(owner):
-                message = replies.parse_message(body)
-            yield message
+        yield await only_message(answer, owner)
         return
     parser = sse.SSEParser()
     read_bytes = 0
-    async for chunk in answer.chunks():
+    async for chunk in answer.chunks(owner):
         for start in range(0, len(chunk), FED_BYTES):
             fed = chunk[start : start + FED_BYTES]
             read_bytes += len(fed)

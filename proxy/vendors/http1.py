@@ -18,7 +18,7 @@ import httptools
 
 from proxy.vendors import errors
 from proxy.vendors.answer import Until, VendorAnswer
-from proxy.vendors.content_coding import BadCoding, Gunzip, TooLarge
+from proxy.vendors.content_coding import Gunzip
 from proxy.vendors.errors import Sign
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         *("owner", "idle_since_s", "idle_at_most_s", "_loop", "_limits", "_transport", "_parser", "_answer"),
-        *("_deadline", "_quiet_until", "_timer", "_is_usable", "_keeps_alive", "_to_eof", "_gunzip"),
+        *("_deadline", "_quiet_until", "_timer", "_is_usable", "_keeps_alive", "_to_eof"),
         *("_head_bytes", "_idle_talk_bytes", "_received_bytes", "_is_interim", "_is_draining"),
     )
 
@@ -75,7 +75,6 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         self._head_bytes = self._idle_talk_bytes = self._received_bytes = 0
         self._is_interim = self._to_eof = self._keeps_alive = False
-        self._gunzip: Gunzip | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -99,7 +98,7 @@ class Connection(asyncio.Protocol):
         if not self.is_usable or self._transport is None:
             raise errors.unavailable()
         self._begin()
-        answer = self._answer = VendorAnswer(self._loop)
+        answer = self._answer = VendorAnswer(self._loop, max_bytes=self._limits.body_bytes, deadline=deadline)
         self._deadline = self._quiet_until = deadline
         self._timer = self._loop.call_at(deadline, self._look)
         self._transport.write(request)
@@ -123,7 +122,7 @@ class Connection(asyncio.Protocol):
             return False
         self._stop_timer()
         self._answer = None
-        if answer is not None and not (answer.is_complete and self._keeps_alive and self._is_all_sent()):
+        if answer is not None and not (answer.is_whole and self._keeps_alive and self._is_all_sent()):
             self.abort()
         return self._is_usable
 
@@ -253,7 +252,7 @@ class Connection(asyncio.Protocol):
         answer.is_event_stream = kind == b"text/event-stream"
         coding = headers.get(b"content-encoding", b"identity").strip().lower()
         if coding in (b"gzip", b"x-gzip"):
-            self._gunzip = Gunzip()
+            answer.gunzip = Gunzip()
         elif coding not in (b"identity", b""):
             return "it uses another content coding"
         if b"keep-alive" in headers:
@@ -261,22 +260,12 @@ class Connection(asyncio.Protocol):
         return None
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the body. The cap counts decoded bytes, so a compressed bomb ends there too."""
+        """A piece of the body. A packed one is undone by its reader, and the cap counts again what comes out."""
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
             return
         self._idle_talk_bytes = 0
-        room = self._limits.body_bytes - answer.size
-        if self._gunzip is not None:
-            try:
-                data = self._gunzip.feed(data, room)
-            except TooLarge:
-                self._fail(errors.bad_response("it is too large"))
-                return
-            except BadCoding:
-                self._fail(errors.bad_response("it is not encoded as it says"))
-                return
-        if len(data) > room:
+        if len(data) > self._limits.body_bytes - answer.size:
             self._fail(errors.bad_response("it is too large"))
         elif data and not self._is_draining:
             answer.pieces.append(data)
@@ -289,9 +278,6 @@ class Connection(asyncio.Protocol):
             return
         if self._is_interim:
             self._is_interim = False
-            return
-        if self._gunzip is not None and not self._gunzip.is_complete:
-            self._fail(errors.bad_response("it is not encoded as it says"))
             return
         answer.is_complete = True
 

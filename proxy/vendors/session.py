@@ -15,7 +15,7 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.vendors import errors
 from proxy.vendors.errors import Sign, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages, only_message
 from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
 log = structlog.get_logger(__name__)
@@ -126,7 +126,7 @@ class VendorSession:
         """The answer to this request among all that the vendor says meanwhile."""
         try:
             if not answer.is_event_stream:  # one message; what is left of a generator is closed in a task of its own
-                message = replies.parse_message(await answer.body())
+                message = await only_message(answer, self.owner)
                 if is_answer(message, message_id):
                     return message
                 self._handle_other(message)
@@ -154,7 +154,7 @@ class VendorSession:
             raise errors.slow_down(_seconds(answer.header("Retry-After")))
         if status >= 500:
             raise errors.unavailable(f"The vendor answered HTTP {status}.", Sign.ANSWERED)
-        body = await answer.body() if status in (400, 404) else b""
+        body = await answer.body(self.owner) if status in (400, 404) else b""
         if self.session_id is not None and replies.lost_session(status, body):
             raise StaleSession
         raise errors.bad_response(f"HTTP {status}")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from proxy.outcomes import VendorFault
+from proxy.vendors import turns
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Connection
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
+from proxy.vendors.turns import Turns
 from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 from tests.garbage import freed_without_collection
@@ -400,3 +403,47 @@ async def test_a_connection_that_could_not_be_made_is_freed(transport: VendorTra
             async with transport.request("POST", "http://127.0.0.1:9/mcp", {}, b"{}", deadline=deadline):
                 raise AssertionError("nobody listens there")
         await asyncio.sleep(0)
+
+
+async def test_an_event_stream_may_be_packed(transport: VendorTransport) -> None:
+    packed = gzip.compress(b"data: {}\n\n" * 5_000)
+    head = STREAM + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    async with raw_vendor(says(head + packed[:20], packed[20:])) as vendor:
+        deadline = asyncio.get_running_loop().time() + 1
+        async with transport.request("POST", vendor.url, {}, b"{}", deadline=deadline) as answer:
+            assert b"".join([chunk async for chunk in answer.chunks()]) == b"data: {}\n\n" * 5_000
+        assert kept(transport) == 1
+    async with raw_vendor(says(head.replace(b"%d" % len(packed), b"30") + packed[:30])) as vendor:
+        with pytest.raises(VendorProblem):
+            async with transport.request("POST", vendor.url, {}, b"{}", deadline=deadline) as answer:
+                assert [chunk async for chunk in answer.chunks()]
+
+
+@pytest.mark.parametrize(("size", "slices"), [(60_000, 0), (300_000, 5)])
+async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatch, size: int, slices: int) -> None:
+    """64 KiB are free, and then each piece of 64 KiB is a slice on the account of the organization."""
+    owners: list[Hashable] = []
+    turn = Turns.turn
+
+    def noting(lane: Turns, owner: Hashable) -> AbstractAsyncContextManager[None]:
+        owners.append(owner)
+        return turn(lane, owner)
+
+    monkeypatch.setattr(Turns, "turn", noting)
+    packed = gzip.compress(b"x" * size)
+    transport = VendorTransport(allow_private=True)
+    head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    async with raw_vendor(says(head + packed)) as vendor:
+        deadline = asyncio.get_running_loop().time() + 5
+        async with transport.request("POST", vendor.url, {}, b"{}", deadline=deadline) as answer:
+            assert await answer.body("acme") == b"x" * size
+    await transport.aclose()
+    assert owners == ["acme"] * slices
+
+
+async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
+    packed = gzip.compress(b"x" * 90_000)
+    head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    async with turns.current().turn("somebody else"):
+        problem = await fault_of(transport, says(head + packed), within_s=0.3)
+    assert problem.fault is VendorFault.TIMEOUT

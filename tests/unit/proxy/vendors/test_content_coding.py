@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proxy.vendors.content_coding import PLAIN_BYTES, BadCoding, Gunzip, TooLarge
+from proxy.vendors.content_coding import PIECE_BYTES, STEP_BYTES, BadCoding, Gunzip
 
 MIB = 1024 * 1024
 
@@ -19,32 +19,37 @@ def text(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("cut", [1_000, 4_096, 100_000])
-def test_what_was_packed_comes_out_however_it_is_cut(cut: int) -> None:
-    plain = text(3 * MIB)
+@pytest.mark.parametrize("plain", [text(3 * MIB), b"x" * 3 * MIB, b""], ids=["text", "all the same", "nothing"])
+def test_what_was_packed_comes_out_however_it_is_cut(plain: bytes, cut: int) -> None:
     packed = gzip.compress(plain)
     unpacked = Gunzip()
-    found = b"".join(unpacked.feed(packed[start : start + cut], 10 * MIB) for start in range(0, len(packed), cut))
-    assert found == plain
+    found = [
+        piece for start in range(0, len(packed), cut) for piece in unpacked.pieces(packed[start : start + cut])
+    ]
+    assert b"".join(found) == plain
+    assert all(0 < len(piece) <= PIECE_BYTES for piece in found)
     assert unpacked.is_complete
 
 
-def test_a_small_answer_may_be_as_dull_as_it_likes() -> None:
-    plain = b"x" * PLAIN_BYTES
-    assert Gunzip().feed(gzip.compress(plain), 10 * MIB) == plain
-
-
-def test_a_bomb_ends_early() -> None:
+@pytest.mark.parametrize("size", [PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES])
+def test_pieces_that_are_just_full_lose_nothing(size: int) -> None:
     unpacked = Gunzip()
-    with pytest.raises(TooLarge):
-        unpacked.feed(gzip.compress(b"x" * 64 * MIB), 10 * MIB)
-    assert unpacked._unpacked_bytes <= PLAIN_BYTES
+    assert b"".join(unpacked.pieces(gzip.compress(b"x" * size))) == b"x" * size
+    assert unpacked.is_complete
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_000])
-def test_there_is_never_more_than_room_for(size: int) -> None:
-    packed = gzip.compress(text(100_000 + 1))
-    with pytest.raises(TooLarge):
-        Gunzip().feed(packed, size)
+def test_a_bomb_goes_off_no_further_than_it_is_asked_to() -> None:
+    unpacked = Gunzip()
+    pieces = unpacked.pieces(gzip.compress(b"x" * 64 * MIB))
+    assert next(pieces) == b"x" * PIECE_BYTES
+    assert len(unpacked._inflate.unconsumed_tail) > STEP_BYTES - PIECE_BYTES / 500
+
+
+def test_half_of_it_is_not_complete() -> None:
+    unpacked = Gunzip()
+    assert unpacked.is_complete, "a body without a byte"
+    list(unpacked.pieces(gzip.compress(b"whole")[:-1]))
+    assert not unpacked.is_complete
 
 
 @pytest.mark.parametrize(
@@ -54,4 +59,4 @@ def test_there_is_never_more_than_room_for(size: int) -> None:
 )
 def test_what_is_not_one_member(packed: bytes) -> None:
     with pytest.raises(BadCoding):
-        Gunzip().feed(packed, 10 * MIB)
+        list(Gunzip().pieces(packed))
