@@ -77,6 +77,7 @@ class CommitLane:
         self._waiting: deque[Waiting] = deque()
         self._batch: list[Waiting] = []
         self._is_leaving = False
+        self._last_size = 0
         self._began_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         # The driver closes its socket as soon as it finds the connection broken, and the number may then be another's.
@@ -89,9 +90,16 @@ class CommitLane:
         return len(self._waiting)
 
     def put(self, waiting: Waiting) -> None:
-        """Commit this with whatever else comes in this pass of the loop, or while a batch is under way."""
+        """Commit this with whatever else comes in this pass of the loop, or while a batch is under way.
+
+        Where the last one was alone, this one is taken to be: another pass of the loop is time that its caller waits.
+        """
         self._waiting.append(waiting)
-        if not self._batch and not self._is_leaving:
+        if self._batch or self._is_leaving:
+            return
+        if self._last_size == 1:
+            self._leave()
+        else:
             self._is_leaving = True
             self.loop.call_soon(self._leave)
 
@@ -109,6 +117,7 @@ class CommitLane:
         waiting, batch = self._waiting, self._batch
         while waiting and len(batch) < self._max_batch:
             batch.append(waiting.popleft())
+        self._last_size = len(batch)
         self._began_s = time.perf_counter()
         try:
             is_sent = self._sink.begin([latest(group) for group in by_id(batch).values()])

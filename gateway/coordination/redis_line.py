@@ -1,7 +1,7 @@
 """One connection to Redis that many commands share: they are written as they come and answered in their order.
 
-Commands of one pass of the loop leave in one packet, so that a busy process makes few round trips and an idle one does
-not wait. Belongs to one event loop.
+Commands of one pass of the loop leave in one packet, so that a busy process makes few round trips; in an idle one a
+command leaves at once. Belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class _Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[asyncio.Future[object]] = deque()
         self._leaving: list[bytes] = []
+        self._left_together = 0  # commands in the last packet
         self._rest = b""
         self._silent_since_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -39,11 +40,15 @@ class _Wire(asyncio.Protocol):
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("closed")
         future: asyncio.Future[object] = self._loop.create_future()
-        if not self._waiting:
+        is_idle = not self._waiting
+        if is_idle:
             self._silent_since_s = self._loop.time()
             if self._timer is None:
                 self._arm(self._silent_since_s + self._patience_s)
         self._waiting.append(future)
+        if is_idle and self._left_together == 1:  # alone the last time: nobody is waited for
+            self._transport.write(command)
+            return future
         if not self._leaving:
             self._loop.call_soon(self._leave)
         self._leaving.append(command)
@@ -52,6 +57,7 @@ class _Wire(asyncio.Protocol):
     def _leave(self) -> None:
         """Every write is a system call, and wakes Redis: one for all who ask in this pass of the loop."""
         leaving, self._leaving = self._leaving, []
+        self._left_together = len(leaving)
         if self._transport is not None and self.is_open:
             self._transport.write(leaving[0] if len(leaving) == 1 else b"".join(leaving))
 

@@ -123,6 +123,21 @@ async def test_what_comes_in_one_pass_is_one_batch_and_what_comes_meanwhile_the_
     assert stage.stats.largest_batch == 5
 
 
+async def test_after_a_lone_one_nobody_is_waited_for_until_there_is_a_crowd_again(stage: Stage) -> None:
+    sizes = []
+    for crowd in (1, 1, 3, 3, 1, 1):
+        seen = len(stage.sink.batches)
+        futures = [stage.put() for _ in range(crowd)]
+        sizes.append(len(stage.sink.batches) - seen)  # sent before the loop's next pass
+        while not all(future.done() for future in futures):
+            await stage.sent(seen + 1)
+            seen = len(stage.sink.batches)
+            stage.sink.answer()
+            await asyncio.wait(futures, timeout=0.05)
+    assert sizes == [0, 1, 1, 0, 0, 1]
+    assert [len(batch) for batch in stage.sink.batches] == [1, 1, 1, 2, 3, 1, 1]
+
+
 async def test_a_batch_has_an_end() -> None:
     stage = Stage(max_batch=2)
     futures = [stage.put() for _ in range(3)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from gateway.coordination import resp
-from gateway.coordination.redis_line import RedisLine
+from gateway.coordination.redis_line import RedisLine, _Wire
 from gateway.coordination.resp import ErrorReply
 
 PATIENT_S = 20.0
@@ -64,6 +65,27 @@ async def test_many_commands_share_one_connection_and_get_their_own_answers(serv
     assert answers == [str(number).encode() for number in range(200)]
     assert server.connections == 1
     line.close()
+
+
+async def test_what_was_alone_leaves_at_once_and_a_crowd_in_one_packet() -> None:
+    packets: list[bytes] = []
+
+    class Transport(asyncio.Transport):
+        def write(self, data: Any) -> None:
+            packets.append(data)
+
+    wire = _Wire(asyncio.get_running_loop(), PATIENT_S)
+    wire.connection_made(Transport())
+    at_once = []
+    for crowd in (1, 1, 3, 2, 1, 1):
+        seen = len(packets)
+        futures = [wire.ask(PING) for _ in range(crowd)]
+        at_once.append(len(packets) - seen)
+        await asyncio.sleep(0)
+        wire.data_received(b"+PONG\r\n" * crowd)
+        await asyncio.gather(*futures)
+    assert at_once == [0, 1, 1, 0, 0, 1]
+    assert [len(packet) // len(PING) for packet in packets] == [1, 1, 1, 2, 2, 1, 1]
 
 
 async def test_replies_may_come_in_pieces(server: Server) -> None:
