@@ -12,9 +12,20 @@ class OrganizationLimit(Conflict):
 
 
 class LastOwner(Conflict):
-    """An organization without an owner could not be administered any more. Spec: D45"""
+    """An organization without an owner could not be administered any more. Spec: D45
 
-    code, message = "last_owner", "An organization needs an owner. Make somebody else owner first."
+    The sentence names what the one who asked can do: the owner who wants out (`themselves`), or support staff.
+    """
+
+    code = "last_owner"
+
+    def __init__(self, *, themselves: bool) -> None:
+        super().__init__(
+            "You are the only owner, and an organization keeps one. Ask whoever runs this service to add another"
+            " owner, or delete the organization if it is no longer needed."
+            if themselves
+            else "An organization keeps an owner. Add another one first, with `manage.py add_member --role owner`."
+        )
 
 
 class CannotChangeOwnRole(Forbidden):

@@ -18,6 +18,8 @@ from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role
 from orgs.services import members
 
+_LAST_OWNER = {409: "The only owner stays, until there is another or the organization is deleted."}
+
 
 class MemberOut(serializers.Serializer[Any]):
     """A member. Spec: §2 Member · D43"""
@@ -51,12 +53,24 @@ class MemberDetail(OrgView):
     """DELETE /api/orgs/:orgId/members/:userId. Spec: §4.4 · D45"""
 
     gates = {"DELETE": Gate(Role.ADMIN)}
-    shapes = {"DELETE": Shape("Remove a member", status=204, refusals={409: "The last owner stays."})}
+    shapes = {"DELETE": Shape("Remove a member", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str, user_id: str) -> Response:
         """Remove."""
         key = ids.known_id(user_id)
         members.remove_member(actor=self.actor, organization=self.organization, user_id=key)
+        return self.answer()
+
+
+class OwnMembership(OrgView):
+    """DELETE /api/orgs/:orgId/membership: whoever asks leaves. Removing others takes an admin. Spec: D45 · ux.md 3"""
+
+    gates = {"DELETE": Gate(Role.MEMBER)}
+    shapes = {"DELETE": Shape("Leave the organization", status=204, refusals=_LAST_OWNER)}
+
+    def delete(self, request: Request, org_id: str) -> Response:
+        """Leave."""
+        members.leave_organization(actor=self.actor, organization=self.organization)
         return self.answer()
 
 

@@ -1,9 +1,8 @@
-"""The members of an organization: the list, the page that changes a role, the page that removes somebody."""
+"""The members of an organization: the list, and the pages that change a role, remove somebody, and let one leave."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -20,10 +19,10 @@ from oauth_ext.selectors import connected_apps, live_access_tokens
 from orgs import selectors
 from orgs.access_change import vendors_of_member
 from orgs.errors import CannotChangeOwnRole, LastOwner
-from orgs.models import Membership
+from orgs.models import Membership, Organization
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role, may_remove
-from orgs.services.members import change_role, remove_member
+from orgs.services.members import change_role, leave_organization, remove_member
 
 MAX_SEARCH_CHARACTERS = 100
 
@@ -52,7 +51,8 @@ class MembersPage(OrgPage):
                     "teams": teams.get(row.user_id, []),
                     "last_call": calls.get(str(row.user_id)),
                     "may_change_role": self.membership.has_role(Role.OWNER) and row.pk != self.membership.pk,
-                    "may_remove": self._may_remove(row),
+                    "may_remove": row.pk != self.membership.pk and self._may_remove(row),
+                    "may_leave": row.pk == self.membership.pk and not selectors.is_last_owner(row),
                 }
                 for row in shown
             ],
@@ -62,10 +62,7 @@ class MembersPage(OrgPage):
         return self.page("orgs/members.html", context)
 
     def _may_remove(self, row: Membership) -> bool:
-        """Whether the button leads anywhere: the only owner who looks at this is the reader."""
-        is_own = row.pk == self.membership.pk
-        allowed = may_remove(Role(self.membership.role), Role(row.role), themselves=is_own)
-        return allowed and not (is_own and selectors.is_last_owner(row))
+        return may_remove(Role(self.membership.role), Role(row.role), themselves=False)
 
 
 class MemberRolePage(OrgPage):
@@ -111,13 +108,24 @@ class MemberRolePage(OrgPage):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a removal ends, and what it leaves behind on purpose."""
+    """What the end of a membership ends, and what it leaves behind on purpose."""
 
     apps: int
     tokens: int
     vendors: list[str]
     teams: list[str]
     invitations: int
+
+
+def ending_of(organization: Organization, target: Membership) -> Ending:
+    """Counted now."""
+    return Ending(
+        apps=connected_apps(organization, of=target.user).count(),
+        tokens=live_access_tokens(organization, of=target.user).count(),
+        vendors=vendor_names(selectors.member_grants(target)),
+        teams=selectors.teams_by_member([target]).get(target.user_id, []),
+        invitations=selectors.pending_invitations(organization).filter(created_by=target.user).count(),
+    )
 
 
 class RemoveMemberPage(OrgPage):
@@ -128,46 +136,54 @@ class RemoveMemberPage(OrgPage):
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """The consequences in numbers."""
-        target = self._target(user_id)
-        refusal = LastOwner() if selectors.is_last_owner(target) else None
-        return self._confirm(target, refusal)
+        """The consequences in numbers; of one's own membership on the page for leaving."""
+        target = selectors.member(self.organization, str(user_id))
+        if target.pk == self.membership.pk:
+            return redirect("orgs:leave", self.organization.id)
+        self._require_removable(target)
+        context = {"target": target, "is_own": False, "ending": ending_of(self.organization, target)}
+        return self.page("orgs/member_remove.html", context)
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
         """Remove. Spec: §4.4 · D45"""
-        target = self._target(user_id)
-        try:
-            remove_member(actor=self.actor, organization=self.organization, user_id=user_id)
-        except LastOwner as refusal:
-            return self._confirm(target, refusal)
+        target = selectors.member(self.organization, str(user_id))
         if target.pk == self.membership.pk:
-            messages.success(request, f"You left {self.organization.name}.")
-            return redirect("landing")
+            return redirect("orgs:leave", self.organization.id)
+        self._require_removable(target)
+        remove_member(actor=self.actor, organization=self.organization, user_id=user_id)
         messages.success(request, f"{target.user.name} is no longer a member. Their tokens no longer work.")
         return redirect("orgs:members", self.organization.id)
 
-    def _target(self, user_id: UUID) -> Membership:
-        target = selectors.member(self.organization, str(user_id))
-        is_own = target.pk == self.membership.pk
-        if not may_remove(Role(self.membership.role), Role(target.role), themselves=is_own):
+    def _require_removable(self, target: Membership) -> None:
+        if not may_remove(Role(self.membership.role), Role(target.role), themselves=False):
             raise Forbidden("Only an owner removes admins and owners.")
-        return target
 
-    def _confirm(self, target: Membership, refusal: DomainError | None) -> HttpResponse:
-        context: dict[str, Any] = {
-            "target": target,
-            "is_own": target.pk == self.membership.pk,
-            "ending": self._ending(target),
+
+class LeavePage(OrgPage):
+    """GET, POST /orgs/:orgId/leave: what ends for whoever reads it, then their leaving."""
+
+    gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
+    title = "Leave organization"
+    nav_route = "orgs:members"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """The consequences in numbers; for the only owner, what to do first."""
+        return self._confirm(LastOwner(themselves=True) if selectors.is_last_owner(self.membership) else None)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Leave. Spec: D45"""
+        try:
+            leave_organization(actor=self.actor, organization=self.organization)
+        except LastOwner as refusal:
+            return self._confirm(refusal)
+        messages.success(request, f"You left {self.organization.name}.")
+        return redirect("landing")
+
+    def _confirm(self, refusal: DomainError | None) -> HttpResponse:
+        context = {
+            "target": self.membership,
+            "is_own": True,
+            "ending": ending_of(self.organization, self.membership),
             "refusal": refusal,
         }
         return self.page("orgs/member_remove.html", context, status=refusal.status if refusal else 200)
-
-    def _ending(self, target: Membership) -> Ending:
-        organization = self.organization
-        return Ending(
-            apps=connected_apps(organization, of=target.user).count(),
-            tokens=live_access_tokens(organization, of=target.user).count(),
-            vendors=vendor_names(selectors.member_grants(target)),
-            teams=selectors.teams_by_member([target]).get(target.user_id, []),
-            invitations=selectors.pending_invitations(organization).filter(created_by=target.user).count(),
-        )

@@ -6,7 +6,7 @@ from django.urls import path
 
 from orgs.pages.invitations import InvitationsPage, RevokeInvitationPage
 from orgs.pages.invite import InvitePage
-from orgs.pages.members import MemberRolePage, MembersPage, RemoveMemberPage
+from orgs.pages.members import LeavePage, MemberRolePage, MembersPage, RemoveMemberPage
 from orgs.pages.overview import OverviewPage
 from orgs.pages.server_access import ServerAccessPage
 from orgs.pages.settings import DefaultAccessPage, DeleteOrganizationPage, SettingsPage
@@ -19,6 +19,7 @@ urlpatterns = [
     path("welcome", WelcomePage.as_view(), name="welcome"),
     path("invite/<str:token>", InvitePage.as_view(), name="invite"),
     path("orgs/<uuid:org_id>", OverviewPage.as_view(), name="overview"),
+    path("orgs/<uuid:org_id>/leave", LeavePage.as_view(), name="leave"),
     path("orgs/<uuid:org_id>/members", MembersPage.as_view(), name="members"),
     path("orgs/<uuid:org_id>/members/<uuid:user_id>/role", MemberRolePage.as_view(), name="member-role"),
     path("orgs/<uuid:org_id>/members/<uuid:user_id>/remove", RemoveMemberPage.as_view(), name="member-remove"),

@@ -1,4 +1,4 @@
-"""Members: add by an operator, change the role, remove."""
+"""Members: add by an operator, change the role, remove, leave."""
 
 from __future__ import annotations
 
@@ -64,9 +64,27 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
         own = current_membership(organization, actor, role=Role.ADMIN)
         if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
             raise Forbidden("Only an owner removes admins and owners.")
+    _end(row, actor)
+
+
+@transaction.atomic
+def leave_organization(*, actor: User, organization: Organization) -> None:
+    """The person is out by their own wish, whatever their role, as after `remove_member`.
+
+    Raises: NotFound when they are no member any more; LastOwner.   Spec: D45 · ux.md 3
+    """
+    lock_organization(organization)
+    _end(current_membership(organization, actor, role=Role.MEMBER), actor)
+
+
+def _end(row: Membership, actor: User | Actor) -> None:
+    """Under the organization's lock: the membership ends with everything that hangs on it.
+
+    Raises: LastOwner.
+    """
     if is_last_owner(row):
-        raise LastOwner
-    events.member_removed.send(sender=Membership, organization_id=organization.id, user_id=row.user_id)
+        raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)
+    events.member_removed.send(sender=Membership, organization_id=row.organization_id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)
     row.delete()
 

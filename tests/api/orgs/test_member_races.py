@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import pytest
 from django.db import connections
 
 from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.roles import Role
-from orgs.services.members import change_role, remove_member
+from orgs.services.members import change_role, leave_organization, remove_member
 from tests.factories.cast import Cast
 
 
@@ -67,12 +68,16 @@ def test_two_owners_who_demote_each_other(committed_cast: Cast) -> None:
     assert owners(committed_cast) == 1
 
 
-def test_two_owners_who_leave(committed_cast: Cast) -> None:
+@pytest.mark.parametrize("is_by_removal", [True, False])
+def test_two_owners_who_leave(committed_cast: Cast, is_by_removal: bool) -> None:
     second_owner(committed_cast)
-    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
-        lambda: remove_member(actor=one, organization=committed_cast.org, user_id=one.id),
-        lambda: remove_member(actor=two, organization=committed_cast.org, user_id=two.id),
-    )
-    assert codes == ["", "last_owner"]
+
+    def leave(who: str) -> None:
+        person = committed_cast.user(who)
+        if is_by_removal:
+            remove_member(actor=person, organization=committed_cast.org, user_id=person.id)
+        else:
+            leave_organization(actor=person, organization=committed_cast.org)
+
+    assert at_once(lambda: leave("owner"), lambda: leave("stranger")) == ["", "last_owner"]
     assert owners(committed_cast) == 1

@@ -1,4 +1,4 @@
-"""GET /api/orgs/:orgId/members; DELETE …/:userId; PATCH …/:userId/role."""
+"""GET /api/orgs/:orgId/members; DELETE …/:userId; PATCH …/:userId/role; DELETE /api/orgs/:orgId/membership."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from audit.models import AdminAuditEntry
+from gateway.lib.errors import NotFound
 from oauth_ext.models import Client, TokenFamily
 from orgs.models import Membership, ServerAccessGrant, Team, TeamMembership
+from orgs.services.members import leave_organization
 from tests.factories.api import Api
 
 
@@ -63,6 +66,49 @@ def test_an_admin_removes_no_other_admin_and_an_owner_leaves_when_another_stays(
     Membership.objects.filter(pk=row.pk).update(role="owner")
     assert api.send("owner", "DELETE", member_path(api, "owner")).status_code == 204
     assert api.refused("owner", "GET", "/orgs/{org}") == (404, "not_found")
+
+
+MEMBERSHIP = "/orgs/{org}/membership"
+
+
+@pytest.mark.parametrize("who", ["member", "admin"])
+def test_who_leaves(api: Api, epochs_to_bump: list[str], who: str) -> None:
+    user = api.cast.user(who)
+    Membership.objects.create(organization=api.cast.other_org, user=user)
+    assert api.send(who, "DELETE", MEMBERSHIP).status_code == 204
+    assert list(Membership.objects.filter(user=user).values_list("organization_id", flat=True)) == [
+        api.cast.other_org.id
+    ]
+    assert api.events() == ["member.removed"]
+    left = AdminAuditEntry.objects.get()
+    assert (left.org_id, left.actor_id, left.target_id) == (api.cast.org.id, str(user.id), str(user.id))
+    assert f"subject:{user.id}" in epochs_to_bump
+    assert api.refused(who, "DELETE", MEMBERSHIP) == (404, "not_found")
+    assert api.refused(who, "GET", "/orgs/{org}") == (404, "not_found")
+
+
+@pytest.mark.parametrize(("who", "refusal"), [("other_owner", (404, "not_found")), ("stranger", (404, "not_found"))])
+def test_who_has_nothing_to_leave(api: Api, who: str, refusal: tuple[int, str]) -> None:
+    assert api.refused(who, "DELETE", MEMBERSHIP) == refusal
+    with pytest.raises(NotFound):
+        leave_organization(actor=api.cast.user(who), organization=api.cast.org)
+    assert Membership.objects.count() == 4
+    assert api.events() == []
+
+
+@pytest.mark.parametrize("path", [MEMBERSHIP, "/orgs/{org}/members/{own}"])
+def test_the_only_owner_stays_and_learns_what_to_do(api: Api, path: str) -> None:
+    path = path.replace("{own}", str(api.cast.user("owner").id))
+    answer = api.send("owner", "DELETE", path)
+    assert (answer.status_code, answer.json()["error"]) == (409, "last_owner")
+    said = answer.json()["message"]
+    assert said.startswith("You are the only owner")
+    assert "delete the organization" in said
+    assert "add_member" not in said, "a command is nothing that an owner can run"
+    assert Membership.objects.count() == 4
+    assert api.events() == []
+    Membership.objects.create(organization=api.cast.org, user=api.cast.user("stranger"), role="owner")
+    assert api.send("owner", "DELETE", path).status_code == 204
 
 
 def test_what_was_given_in_the_membership_goes_with_it(api: Api, epochs_to_bump: list[str]) -> None:

@@ -68,7 +68,9 @@ def test_the_last_owner_stays(cast: Cast, staff: Browser) -> None:
     owner, admin = (Membership.objects.get(user=cast.user(who)) for who in ("owner", "admin"))
     messages = said(act(staff, Membership, "remove_members", owner, admin))
     assert "1 removed." in messages
-    assert any("An organization needs an owner." in message for message in messages)
+    refusals = [message for message in messages if "An organization keeps an owner." in message]
+    assert len(refusals) == 1
+    assert "`manage.py add_member --role owner`" in refusals[0]
     assert Membership.objects.filter(pk=owner.pk).exists()
     assert entry(cast, "member.removed").target_id == str(cast.user("admin").id)
 

@@ -10,6 +10,7 @@ from django.test import Client as Browser
 from orgs.models import Invitation, Membership, Organization, ServerAccessGrant, Team, TeamMembership
 from orgs.services.invitations import create_invitation
 from tests.api.pages.conftest import Site
+from tests.factories.cast import make_person
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ PAGES: dict[str, Page] = {
     "members": Page("member"),
     "member-role": Page("owner", ("person",), ({"role": "admin"},)),
     "member-remove": Page("admin", ("person",), ({},)),
+    "leave": Page("member", (), ({},)),
     "invitations": Page("admin", (), ({"max_uses": "2", "expires_in_days": "3"},)),
     "invitation-revoke": Page("admin", ("invitation",), ({},)),
     "teams": Page("admin", (), ({"name": "New team"},)),
@@ -51,7 +53,7 @@ RANK = {"member": 0, "admin": 1, "owner": 2}
 
 @dataclass
 class People:
-    """A site with a team (the member in it, the vendor `other` granted) and an invitation."""
+    """A site with a second owner, a team (the member in it, the vendor `other` granted) and an invitation."""
 
     site: Site
     team: Team
@@ -100,4 +102,5 @@ def make_people(site: Site) -> People:
     TeamMembership.objects.create(team=team, membership=member)
     ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor="other", granted_by=cast.user("owner"))
     invitation = create_invitation(actor=cast.user("admin"), organization=cast.org)
+    Membership.objects.create(organization=cast.org, user=make_person("second_owner"), role="owner")
     return People(site, team, invitation)

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
@@ -15,7 +17,7 @@ from orgs.models import Membership, ServerAccessGrant, Team, TeamMembership
 from orgs.services.invitations import create_invitation
 from tests.api.audit.rows import add_row
 from tests.api.oauth_ext.flow import make_public_client
-from tests.api.pages.conftest import Site, notices, text
+from tests.api.pages.conftest import Site, hidden, notices, text
 from tests.factories.cast import make_person
 from tests.factories.tenant import connect, load_vendor
 
@@ -39,7 +41,7 @@ def test_everybody_is_listed_and_nobody_of_another_organization(site: Site) -> N
     assert "owner@example.com" in page
 
 
-def test_a_member_sees_no_teams_no_calls_and_no_buttons(site: Site) -> None:
+def test_a_member_sees_no_teams_no_calls_and_one_button(site: Site) -> None:
     team = Team.objects.create(organization=site.cast.org, name="Night shift")
     TeamMembership.objects.create(team=team, membership=member_row(site))
     add_row(org_id=site.cast.org.id, user_id=str(site.cast.user("member").id), timestamp=clock.now())
@@ -49,6 +51,7 @@ def test_a_member_sees_no_teams_no_calls_and_no_buttons(site: Site) -> None:
     assert "Last call" not in page
     assert "/role" not in page
     assert "/remove" not in page
+    assert [path(site, "leave") in row for row in rows(page)] == [False, False, True]
     admin = rows(text(site.cast.client("admin").get(path(site))))
     assert "Night shift" in admin[2]
     assert f"?user_id={site.cast.user('member').id}" in admin[2]
@@ -56,16 +59,16 @@ def test_a_member_sees_no_teams_no_calls_and_no_buttons(site: Site) -> None:
 
 
 def test_buttons_are_those_that_work(site: Site) -> None:
-    def buttons(who: str) -> dict[str, tuple[bool, bool]]:
+    def buttons(who: str) -> dict[str, str]:
         found = site.cast.client(who).get(path(site)).context["rows"]
-        return {each["membership"].user.name: (each["may_change_role"], each["may_remove"]) for each in found}
+        kinds = ("may_change_role", "may_remove", "may_leave")
+        return {each["membership"].user.name: " ".join(kind[4:] for kind in kinds if each[kind]) for each in found}
 
-    nothing = (False, False)
-    assert buttons("owner") == {"Owner": nothing, "Admin": (True, True), "Member": (True, True)}
-    assert buttons("admin") == {"Owner": nothing, "Admin": (False, True), "Member": (False, True)}
-    assert buttons("member") == {"Owner": nothing, "Admin": nothing, "Member": nothing}
+    assert buttons("owner") == {"Owner": "", "Admin": "change_role remove", "Member": "change_role remove"}
+    assert buttons("admin") == {"Owner": "", "Admin": "leave", "Member": "remove"}
+    assert buttons("member") == {"Owner": "", "Admin": "", "Member": "leave"}
     Membership.objects.filter(user=site.cast.user("admin")).update(role="owner")
-    assert buttons("owner") == {"Owner": (False, True), "Admin": (True, True), "Member": (True, True)}
+    assert buttons("owner") == {"Owner": "leave", "Admin": "change_role remove", "Member": "change_role remove"}
 
 
 def test_a_long_list_has_pages_and_a_search_and_costs_no_more(site: Site) -> None:
@@ -214,25 +217,87 @@ def test_an_admin_removes_members_only(site: Site, who: str, whom: str) -> None:
     assert Membership.objects.filter(organization=site.cast.org).count() == 4
 
 
-def test_the_only_owner_stays(site: Site) -> None:
-    own = path(site, "member-remove", "owner")
+def test_the_only_owner_stays_and_learns_what_to_do(site: Site) -> None:
+    own = path(site, "leave")
     for response in (site.owner().get(own), site.owner().post(own)):
         assert response.status_code == 409
-        assert "You are the only owner" in text(response)
-        assert 'class="btn btn-danger"' not in text(response)
+        page = text(response)
+        assert "You are the only owner" in page
+        assert f'href="{path(site, "organization-delete")}"' in page
+        assert 'class="btn btn-danger"' not in page
     assert member_row(site, "owner").role == "owner"
+    assert site.owner().get(path(site, "organization-delete")).status_code == 200
+    assert not AdminAuditEntry.objects.filter(event_type="member.removed").exists()
 
 
-def test_an_admin_leaves(site: Site) -> None:
-    browser, own = site.cast.client("admin"), path(site, "member-remove", "admin")
-    assert "You leave Acme" in text(browser.get(own))
+@pytest.mark.parametrize("who", ["member", "admin", "owner"])
+def test_anybody_leaves(site: Site, who: str) -> None:
+    stranger = site.cast.user("stranger")
+    Membership.objects.create(organization=site.cast.org, user=stranger, role="owner")
+    Membership.objects.create(organization=site.cast.other_org, user=site.cast.user(who))
+    browser, own = site.cast.client(who), path(site, "leave")
+    page = text(browser.get(own))
+    assert "You leave Acme" in page
+    assert "no vendor grant of your own" in page
     response = browser.post(own, follow=True)
-    assert response.redirect_chain[-1][0] == "/welcome"
+    assert response.redirect_chain[-1][0] == reverse("orgs:overview", args=[site.cast.other_org.id])
     assert notices(response) == ["You left Acme."]
-    assert browser.get(path(site)).status_code == 404
+    for address in (path(site), own):
+        assert browser.get(address).status_code == 404
+    assert browser.post(own).status_code == 404
+    assert Membership.objects.filter(organization=site.cast.org).count() == 3
+    left = AdminAuditEntry.objects.get(event_type="member.removed")
+    person = str(site.cast.user(who).id)
+    assert (left.org_id, left.actor_id, left.target_id) == (site.cast.org.id, person, person)
+
+
+def test_leaving_names_what_ends_and_ends_it_here_only(site: Site) -> None:
+    give_out(site, "member")
+    browser = site.cast.client("member")
+    page = text(browser.get(path(site, "leave")))
+    assert "2 access tokens and 1 connected app" in page
+    assert "1 vendor grant: Fake" in page
+    assert "the place in 1 team: Night shift" in page
+    browser.post(path(site, "leave"))
+    assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
+    assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
+    assert not TeamMembership.objects.exists()
+    assert not ServerAccessGrant.objects.exists()
+
+
+def test_a_form_to_leave_without_its_token_does_nothing(site: Site) -> None:
+    browser = Browser(enforce_csrf_checks=True)
+    browser.force_login(site.cast.user("member"), backend="orgs.signin.backend.IdentityBackend")
+    token = hidden(browser.get(path(site, "leave")), "csrfmiddlewaretoken")
+    assert browser.post(path(site, "leave")).status_code == 403
+    assert member_row(site).role == "member"
+    assert browser.post(path(site, "leave"), {"csrfmiddlewaretoken": token}).status_code == 302
+    assert not Membership.objects.filter(organization=site.cast.org, user=site.cast.user("member")).exists()
+
+
+@pytest.mark.parametrize("who", ["other_owner", "stranger", "nobody"])
+def test_whoever_is_no_member_leaves_nothing(site: Site, who: str) -> None:
+    expected = 302 if who == "nobody" else 404
+    assert site.cast.client(who).get(path(site, "leave")).status_code == expected
+    assert site.cast.client(who).post(path(site, "leave")).status_code == expected
+    assert Membership.objects.count() == 4
+
+
+def test_the_page_that_removes_leads_oneself_to_leaving(site: Site) -> None:
+    own = path(site, "member-remove", "admin")
+    for response in (site.cast.client("admin").get(own), site.cast.client("admin").post(own)):
+        assert (response.status_code, response["Location"]) == (302, path(site, "leave"))
+    assert member_row(site, "admin").role == "admin"
+
+
+def test_the_profile_leads_to_leaving_each_organization(site: Site) -> None:
+    page = text(site.cast.client("member").get("/profile"))
+    assert f'href="{path(site, "leave")}"' in page
+    assert str(site.cast.other_org.id) not in page
 
 
 @pytest.mark.usefixtures("lapsed")
 def test_people_are_managed_without_a_plan(site: Site) -> None:
     assert site.owner().post(path(site, "member-role", "admin"), {"role": "member"}).status_code == 302
     assert site.owner().post(path(site, "member-remove", "admin")).status_code == 302
+    assert site.cast.client("member").post(path(site, "leave")).status_code == 302

@@ -135,6 +135,15 @@ async def test_a_removed_member_and_one_who_joins_again(
     assert (await in_thread(lambda: flow.refresh(tokens["refresh_token"]))).status_code == 400
 
 
+async def test_a_member_who_leaves(agent: Agent, tenant: Tenant, flow: Flow, committed_cast: Cast) -> None:
+    tokens = await in_thread(flow.tokens)
+    assert (await agent.rpc(tokens["access_token"], "tools/list")).status_code == 200
+    answer = await in_thread(lambda: Api(committed_cast).send("member", "DELETE", "/orgs/{org}/membership"))
+    assert answer.status_code == 204
+    assert (await agent.rpc(tokens["access_token"], "tools/list")).status_code == 401
+    assert (await in_thread(lambda: flow.refresh(tokens["refresh_token"]))).status_code == 400
+
+
 async def test_a_team_and_its_grant(
     agent: Agent, tenant: Tenant, flow: Flow, admin: Admin, committed_cast: Cast
 ) -> None:
