@@ -15,7 +15,7 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
-FED_BYTES = 16 * 1024  # at once: of lines as short as they can be, a few milliseconds
+FED_BYTES = 8 * 1024  # at once: of lines as short as they can be, a millisecond or two
 LONG_STREAM_BYTES = 64 * 1024
 LONG_BODY_BYTES = 1024 * 1024
 

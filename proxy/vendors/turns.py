@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from time import perf_counter
 
 PAUSE_TIMES = 4  # a fifth of the time, at most, goes to this
-UNPAID_S = 0.002
+UNPAID_S = 0.0005
 LONGEST_PAUSE_S = 0.1
 
 

@@ -23,9 +23,7 @@ def text(size: int) -> bytes:
 def test_what_was_packed_comes_out_however_it_is_cut(plain: bytes, cut: int) -> None:
     packed = gzip.compress(plain)
     unpacked = Gunzip()
-    found = [
-        piece for start in range(0, len(packed), cut) for piece in unpacked.pieces(packed[start : start + cut])
-    ]
+    found = [piece for start in range(0, len(packed), cut) for piece in unpacked.pieces(packed[start : start + cut])]
     assert b"".join(found) == plain
     assert all(0 < len(piece) <= PIECE_BYTES for piece in found)
     assert unpacked.is_complete
