@@ -1,0 +1,108 @@
+"""The form of one vendor's credentials at one place: store, replace and delete are the same whoever holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseRedirect
+
+from credentials.pages.forms import ConnectionForm
+from credentials.scopes import CredentialScope
+from credentials.selectors import connections, credential_at
+from credentials.services.connections import delete_credential
+from gateway.catalog import registry
+from gateway.catalog.vendor import Vendor
+from gateway.lib.errors import DomainError
+from gateway.web.form_errors import show_on
+from gateway.web.org_page import OrgPage
+from orgs.models import Team
+from proxy.connect_vendor import connect_vendor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the credentials hang, what its holder is called, and the address that every button leads to."""
+
+    scope: CredentialScope
+    holder: str
+    back: str
+    team: Team | None = None
+
+    @property
+    def team_id(self) -> UUID | None:
+        """Of the team that holds them, if one does."""
+        return self.team.id if self.team else None
+
+
+class CredentialPage(OrgPage):
+    """GET, POST …/:vendor. Never shows a value. Spec: §4.6 · D62, D63
+
+    The sentences name {vendor} and {holder}, `unchecked` also says in {detail} why the vendor could not be asked.
+    """
+
+    template: ClassVar[str]
+    accepted: ClassVar[str]
+    unchecked: ClassVar[str]
+    deleted: ClassVar[str]
+    delete_action: ClassVar[str] = "delete"
+
+    def place(self) -> Place:
+        """Where the path says. Raises: NotFound."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
+        """The vendor's form, empty."""
+        known = registry.known_vendor(vendor)
+        return self._page(known, self.place(), ConnectionForm(known))
+
+    def post(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
+        """Delete what is stored, or check the fields with the vendor and store them."""
+        known, place = registry.known_vendor(vendor), self.place()
+        if request.POST.get("action") == self.delete_action:
+            return self._delete(known, place)
+        form = ConnectionForm(known, request.POST)
+        if form.is_valid():
+            try:
+                return self._store(known, place, form)
+            except DomainError as refusal:
+                show_on(form, refusal)
+        return self._page(known, place, form, status=422)
+
+    def _store(self, vendor: Vendor, place: Place, form: ConnectionForm) -> HttpResponse:
+        check = connect_vendor(
+            actor=self.actor,
+            organization=self.organization,
+            vendor=vendor,
+            fields=form.values(),
+            scope=place.scope,
+            team=place.team,
+        ).check
+        if check.validated:
+            messages.success(self.request, self.accepted.format(vendor=vendor.name, holder=place.holder))
+        else:
+            text = self.unchecked.format(vendor=vendor.name, holder=place.holder, detail=check.detail)
+            messages.warning(self.request, text)
+        return HttpResponseRedirect(place.back)
+
+    def _delete(self, vendor: Vendor, place: Place) -> HttpResponse:
+        found = credential_at(self.organization, vendor.slug, place.scope, team_id=place.team_id)
+        delete_credential(actor=self.actor, credential=found)
+        messages.success(self.request, self.deleted.format(vendor=vendor.name, holder=place.holder))
+        return HttpResponseRedirect(place.back)
+
+    def _page(self, vendor: Vendor, place: Place, form: ConnectionForm, *, status: int = 200) -> HttpResponse:
+        rows = connections(self.organization, vendor=vendor.slug)
+        stored = next((row for row in rows if (row.scope, row.team_id) == (place.scope, place.team_id)), None)
+        context = {
+            "vendor": vendor,
+            "place": place,
+            "form": form,
+            "stored": stored,
+            "rows": rows,
+            "delete_action": self.delete_action,
+        }
+        return self.page(self.template, context, status=status)
