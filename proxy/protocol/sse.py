@@ -1,6 +1,7 @@
 """Pure: Server-Sent Events, read from chunks cut anywhere, and written."""
 
 import re
+import sys
 from typing import Final
 
 import msgspec
@@ -16,7 +17,7 @@ _empty_lines = re.compile(rb"\n{3,}")
 
 
 class SSETooLarge(ValueError):
-    """An event is larger than the parser may hold. The rest of the stream cannot be read."""
+    """An event, or the stream, is larger than the parser may read. The rest of the stream cannot be read."""
 
 
 class SSEEvent(msgspec.Struct, frozen=True):
@@ -34,15 +35,18 @@ class SSEEvent(msgspec.Struct, frozen=True):
 class SSEParser:
     """Reads one stream, in time proportional to its length however it is cut.
 
-    `last_event_id` and `retry_ms` are the stream's newest, for who has to resume it; `comments` counts the lines that
-    say nothing but that the server lives. Spec: protocol.md A.6
+    `last_event_id` and `retry_ms` are the stream's newest, for who has to resume it; `fed_bytes` counts all of it, over
+    all the connections that it took; `comments` counts the lines that say nothing but that the server lives.
+    Spec: protocol.md A.6
     """
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES, max_stream_bytes: int = sys.maxsize) -> None:
         self.last_event_id: str | None = None
         self.retry_ms: int | None = None
+        self.fed_bytes = 0
         self.comments = 0
         self._max_event_bytes = max_event_bytes
+        self._max_stream_bytes = max_stream_bytes
         self._at_start = True
         self._after_cr = False
         self._line_parts: list[bytes] = []  # of the line that no chunk has ended yet; joined once, when one does
@@ -56,8 +60,12 @@ class SSEParser:
     def feed(self, chunk: bytes) -> list[SSEEvent]:
         """Return the events that end in `chunk`.
 
-        Raises: SSETooLarge: the data of an event, finished or not, exceeds `max_event_bytes`.
+        Raises: SSETooLarge: the data of an event, finished or not, exceeds `max_event_bytes`, or all that was fed
+        `max_stream_bytes`.
         """
+        self.fed_bytes += len(chunk)
+        if self.fed_bytes > self._max_stream_bytes:
+            raise SSETooLarge(f"the stream is larger than {self._max_stream_bytes} bytes")
         if self._after_cr and chunk:
             chunk = chunk.removeprefix(b"\n")  # the other half of the line end before it
             self._after_cr = False
@@ -80,10 +88,15 @@ class SSEParser:
         return events
 
     def close(self) -> bool:
-        """Forget an event that has not ended, as the standard asks; True if there was one."""
+        """The connection has ended; what is fed from now on came over another one.
+
+        An event that has not ended is forgotten, as the standard asks; True if there was one.
+        """
         cut_off = bool(self._line_parts or self._data or self._event or self._id is not None)
         self._line_parts = []
         self._line_bytes = 0
+        self._at_start = True
+        self._after_cr = False
         self._clear_event()
         return cut_off
 

@@ -38,6 +38,11 @@ class VendorProblem(Exception):
         """We stopped waiting for an answer to what had been sent."""
         return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED)
 
+    @property
+    def is_broken_off(self) -> bool:
+        """The connection ended in the middle of an answer."""
+        return self.detail == broken_off().detail
+
 
 class AddressNotAllowed(VendorProblem):
     """The vendor's address is one that the service must not reach: the catalog's or the credential's fault."""
@@ -80,6 +85,16 @@ def timeout(sign: Sign = Sign.NOTHING) -> VendorProblem:
 def bad_response(detail: str) -> VendorProblem:
     """It answered, but not what the protocol allows."""
     return VendorProblem(VendorFault.BAD_RESPONSE, f"The vendor sent an unusable answer: {detail}.")
+
+
+def broken_off() -> VendorProblem:
+    """The connection ended in the middle of an answer, or went on with something else."""
+    return bad_response("it broke off or is not HTTP")
+
+
+def no_answer() -> VendorProblem:
+    """All that it said is there, and the answer is not among it."""
+    return bad_response("it ended without an answer")
 
 
 def rejected_credentials() -> VendorProblem:

@@ -41,23 +41,24 @@ async def only_message(answer: VendorAnswer, owner: Hashable = None) -> replies.
         return replies.parse_message(body)
 
 
-async def messages(answer: VendorAnswer, owner: Hashable = None) -> AsyncIterator[replies.VendorMessage]:
+async def messages(
+    answer: VendorAnswer, owner: Hashable = None, stream: sse.SSEParser | None = None
+) -> AsyncIterator[replies.VendorMessage]:
     """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
 
     `owner` is whose answer it is, an organization or the service itself: each has its turn, however much it reads.
+    `stream` is what has read the event stream so far, if this answer goes on with one.
 
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
         yield await only_message(answer, owner)
         return
-    parser = sse.SSEParser()
-    read_bytes = 0
+    parser = stream or sse.SSEParser()
     async for chunk in answer.chunks(owner):
         for start in range(0, len(chunk), FED_BYTES):
             fed = chunk[start : start + FED_BYTES]
-            read_bytes += len(fed)
-            if read_bytes <= LONG_STREAM_BYTES:
+            if parser.fed_bytes + len(fed) <= LONG_STREAM_BYTES:
                 found = _messages_in(parser, fed)
             else:
                 async with turns.current().turn(owner):

@@ -13,9 +13,10 @@ import structlog
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
-from proxy.vendors import errors
+from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Sign, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages, only_message
+from proxy.vendors.resumption import Awaited
 from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
 log = structlog.get_logger(__name__)
@@ -110,7 +111,12 @@ class VendorSession:
                     await self._raise_for_status(answer)
                 if first:
                     self.session_id = answer.header("Mcp-Session-Id")
-                return await self._read(answer, message_id, deadline, relay)
+                if not answer.is_event_stream:
+                    return await self._only_answer(answer, message_id)
+                stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
+                awaited = Awaited(message_id, deadline, relay, stream, is_resumable=not first)
+                found = await self._read(answer, awaited)
+            return found or await resumption.read_on(awaited, self._resume)
         except (asyncio.CancelledError, TimeoutError):
             if not first:
                 self._cancel_later(message_id)
@@ -120,40 +126,53 @@ class VendorSession:
                 self._cancel_later(message_id)
             raise
 
-    async def _read(
-        self, answer: VendorAnswer, message_id: int, deadline: float, relay: ProgressRelay | None
-    ) -> replies.VendorResult | replies.VendorError:
-        """The answer to this request among all that the vendor says meanwhile."""
+    async def _only_answer(self, answer: VendorAnswer, message_id: int) -> replies.VendorResult | replies.VendorError:
+        """The answer to this request, which is all that the vendor says."""
+        try:  # what is left of a generator, such as `messages`, is closed in a task of its own
+            message = await only_message(answer, self.owner)
+        except replies.BadVendorReply as fault:
+            raise errors.bad_response(str(fault)) from fault
+        if is_answer(message, message_id):
+            return message
+        self._handle_other(message)
+        raise errors.no_answer()
+
+    async def _read(self, answer: VendorAnswer, awaited: Awaited) -> replies.VendorResult | replies.VendorError | None:
+        """The answer to this request among all that the vendor says meanwhile; None if the stream ends before it."""
         try:
-            if not answer.is_event_stream:  # one message; what is left of a generator is closed in a task of its own
-                message = await only_message(answer, self.owner)
-                if is_answer(message, message_id):
+            async for message in messages(answer, self.owner, awaited.stream):
+                if is_answer(message, awaited.message_id):
                     return message
-                self._handle_other(message)
-            else:
-                async for message in messages(answer, self.owner):
-                    if is_answer(message, message_id):
-                        return message
-                    if not isinstance(message, replies.VendorNotification):
-                        self._handle_other(message)
-                    elif relay is not None and message.method == progress.METHOD:
-                        await relay.put(message.raw, message_id, deadline=deadline)
+                if not isinstance(message, replies.VendorNotification):
+                    self._handle_other(message)
+                elif awaited.relay is not None and message.method == progress.METHOD:
+                    await awaited.relay.put(message.raw, awaited.message_id, deadline=awaited.deadline)
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:
             raise errors.bad_response(str(fault)) from fault
-        raise errors.bad_response("it ended without an answer")
+        except errors.VendorProblem as problem:
+            if not problem.is_broken_off or awaited.event_id is None:
+                raise
+        return None
+
+    async def _resume(self, awaited: Awaited, event_id: str) -> replies.VendorResult | replies.VendorError | None:
+        """Ask for what came after this event, and read it as `_read` does."""
+        headers = {**self._headers(), "Accept": "text/event-stream", "Last-Event-ID": event_id}
+        del headers["Content-Type"]
+        prepared = self.transport.prepare(self.url, headers, self.vendor)
+        deadline, on_connected = awaited.deadline, self.on_connected
+        async with self.transport.send("GET", prepared, None, deadline=deadline, on_connected=on_connected) as answer:
+            if answer.status == 200 and answer.is_event_stream:
+                return await self._read(answer, awaited)
+            _raise_if_refused(answer)
+            raise errors.no_answer()
 
     def _cancel_later(self, message_id: int) -> None:
         """We stop waiting, and the connection ends; to a vendor that is no cancellation. Spec: protocol.md A.5"""
         self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
     async def _raise_for_status(self, answer: VendorAnswer) -> None:
+        _raise_if_refused(answer)
         status = answer.status
-        if status in (401, 403):
-            raise errors.rejected_credentials()
-        if status == 429:
-            raise errors.slow_down(_seconds(answer.header("Retry-After")))
-        if status >= 500:
-            raise errors.unavailable(f"The vendor answered HTTP {status}.", Sign.ANSWERED)
         body = await answer.body(self.owner) if status in (400, 404) else b""
         if self.session_id is not None and replies.lost_session(status, body):
             raise StaleSession
@@ -189,17 +208,29 @@ class VendorSession:
         return self.transport.send(method, self._prepared, body, deadline=deadline, on_connected=self.on_connected)
 
     def _prepare(self, *, with_version: bool) -> None:
-        headers = {**base_headers(), **self.credential_headers}
-        if with_version:
-            headers["MCP-Protocol-Version"] = self.protocol_version
-            if self.session_id is not None:
-                headers["Mcp-Session-Id"] = self.session_id
+        headers = self._headers() if with_version else {**base_headers(), **self.credential_headers}
         self._prepared = self.transport.prepare(self.url, headers, self.vendor)
+
+    def _headers(self) -> dict[str, str]:
+        """Of every request but the first."""
+        headers = {**base_headers(), **self.credential_headers, "MCP-Protocol-Version": self.protocol_version}
+        if self.session_id is not None:
+            headers["Mcp-Session-Id"] = self.session_id
+        return headers
 
 
 def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.VendorError]:
     """Whether this is what the request `message_id` waits for."""
     return isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id
+
+
+def _raise_if_refused(answer: VendorAnswer) -> None:
+    if answer.status in (401, 403):
+        raise errors.rejected_credentials()
+    if answer.status == 429:
+        raise errors.slow_down(_seconds(answer.header("Retry-After")))
+    if answer.status >= 500:
+        raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Sign.ANSWERED)
 
 
 def _seconds(retry_after: str | None) -> int | None:

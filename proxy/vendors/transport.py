@@ -43,7 +43,7 @@ class Prepared:
 
 
 class VendorTransport:
-    """POST and DELETE to vendors. Belongs to the event loop that made it."""
+    """Requests to vendors. Belongs to the event loop that made it."""
 
     def __init__(
         self,
@@ -58,6 +58,11 @@ class VendorTransport:
         self._by_origin: dict[Origin, Connections] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
+
+    @property
+    def body_bytes(self) -> int:
+        """How large one answer may be."""
+        return self._limits.body_bytes
 
     def prepare(self, url: str, headers: Mapping[str, str], vendor: str = "") -> Prepared:
         """`url` and `headers` as they will be sent, over connections of this `vendor`.

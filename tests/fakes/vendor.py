@@ -41,6 +41,9 @@ class FakeVendor:
     step_s: float = 0.0
     pace: asyncio.Semaphore | None = None  # each report waits for a permit before what follows it
     strays: list[dict[str, Any]] = field(default_factory=list)  # messages before each report
+    cuts: int = 0  # how often an event stream ends, after a report, before it goes on for who asks with its last id
+    retry_ms: int = 0  # when to ask
+    status_of_rest: int = 200  # of what goes on
     status: int = 200
     lost_session_status: int = 404
     delay_s: float = 0.0
@@ -55,6 +58,8 @@ class FakeVendor:
     sessions: set[str] = field(default_factory=set)
     deleted: list[str] = field(default_factory=list)
     broken_off: int = 0  # calls whose connection was closed before their answer
+    order: list[str] = field(default_factory=list)  # of all that came, as in `seen`
+    _cut_off: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = field(default_factory=dict)  # by event id
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def forget_sessions(self) -> None:
@@ -68,10 +73,13 @@ class FakeVendor:
         if request.method == "DELETE":
             self.deleted.append(session)
             return web.Response(status=204)
+        if request.method == "GET":
+            return await self._go_on(request)
         body = await request.json()
         self.bodies.append(body)
         method = body.get("method", "answer")
         self.seen[method] += 1
+        self.order.append(method)
         await asyncio.sleep(self.hang_s)
         if method == "answer":
             self.refusals.append(body)
@@ -124,9 +132,11 @@ class FakeVendor:
             raise
 
     async def _stream(self, request: web.Request, answer: dict[str, Any], params: dict[str, Any]) -> web.StreamResponse:
+        if self.cuts:
+            return await self._part(request, answer, params, 1)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        await response.write(b"id: 0\ndata:\n\n: comment\n\n")
+        await response.write(b"id: 0\nretry: 0\ndata:\n\n: comment\n\n")
         await self._report(response, params)
         if self.reply == "silence":
             await response.write_eof()
@@ -144,6 +154,38 @@ class FakeVendor:
         for part in (whole[:20], whole[20:]):
             await response.write(part)
             await asyncio.sleep(0)
+        await response.write_eof()
+        return response
+
+    async def _go_on(self, request: web.Request) -> web.StreamResponse:
+        """What came after an event: for the session that it was sent to, with its credential."""
+        self.seen["GET"] += 1
+        self.order.append("GET")
+        if self.status_of_rest != 200:
+            return web.Response(status=self.status_of_rest, headers={"WWW-Authenticate": "Bearer"})
+        if self.api_key is not None and request.headers.get("X-Api-Key") != self.api_key:
+            return web.Response(status=401)
+        event_id = request.headers.get("Last-Event-ID", "")
+        kept = self._cut_off.pop(event_id, None)
+        if kept is None or event_id.split("/")[0] != request.headers.get("Mcp-Session-Id"):
+            return web.Response(status=405)
+        return await self._part(request, *kept)
+
+    async def _part(
+        self, request: web.Request, answer: dict[str, Any], params: dict[str, Any], number: int
+    ) -> web.StreamResponse:
+        event_id = f"{request.headers['Mcp-Session-Id']}/{answer['id']}/{number}"
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(f"id: {event_id}\nretry: {self.retry_ms}\ndata:\n\n".encode())
+        token = (params.get("_meta") or {}).get("progressToken")
+        if token is not None:
+            report = {"progressToken": token, "progress": number, "message": _label(params)}
+            await response.write(_event({"jsonrpc": "2.0", "method": "notifications/progress", "params": report}))
+        if number <= self.cuts:
+            self._cut_off[event_id] = (answer, params, number + 1)
+        else:
+            await response.write(_event(answer))
         await response.write_eof()
         return response
 
@@ -177,6 +219,10 @@ class FakeVendor:
         return {
             "result": {"content": [{"type": "text", "text": text}], "structuredContent": params.get("arguments", {})}
         }
+
+
+def _event(message: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(message).encode() + b"\n\n"
 
 
 def _label(params: dict[str, Any]) -> str:

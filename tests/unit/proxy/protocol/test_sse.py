@@ -222,3 +222,23 @@ def test_more_empty_lines_than_one_mean_nothing(cut: int) -> None:
     assert [event.data for event in events] == [b"a", b"b"]
     after_cr = SSEParser()
     assert [each.data for each in after_cr.feed(b"data: a\r") + after_cr.feed(b"\n\n\n\ndata: b\n\n")] == [b"a", b"b"]
+
+
+def test_what_follows_the_end_of_a_connection_begins_anew() -> None:
+    parser = SSEParser()
+    parser.feed(b"id: 1\nretry: 9\n\nid: 2\ndata: half\r")
+    assert parser.close() is True
+    assert parser.feed(b"\n\xef\xbb\xbfdata: no\n\n") == [], "a line end of its own, and no mark behind it"
+    assert parser.close() is False
+    assert parser.feed(b"\xef\xbb\xbfdata: x\n\n") == [SSEEvent(b"x")]
+    assert (parser.last_event_id, parser.retry_ms) == ("1", 9)
+
+
+def test_a_stream_has_a_bound_over_all_its_connections() -> None:
+    parser = SSEParser(max_stream_bytes=20)
+    parser.feed(b": comment\n")
+    parser.close()
+    parser.feed(b": comment\n")
+    assert parser.fed_bytes == 20
+    with pytest.raises(SSETooLarge, match="20 bytes"):
+        parser.feed(b"\n")

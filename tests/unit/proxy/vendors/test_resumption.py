@@ -1,0 +1,153 @@
+"""When a vendor is asked for the rest of an event stream, how often, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.outcomes import VendorFault
+from proxy.protocol.replies import VendorResult
+from proxy.protocol.sse import SSEParser
+from proxy.vendors import errors, resumption
+from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.resumption import Answer, Awaited, pause_s, read_on
+
+RESULT = VendorResult(7, b"{}", is_error=False)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """What was slept for, in seconds; it is not slept."""
+    found: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(delay_s: float) -> None:
+        found.append(delay_s)
+        await sleep(0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resumption.asyncio, "sleep", noted)
+        yield found
+
+
+def awaited(fed: bytes, *, within_s: float = 60.0, is_resumable: bool = True) -> Awaited:
+    stream = SSEParser()
+    stream.feed(fed)
+    deadline = asyncio.get_running_loop().time() + within_s
+    return Awaited(7, deadline, None, stream, is_resumable=is_resumable)
+
+
+class Vendor:
+    """Each resumption is fed the next bytes, or fails, or brings the answer; `asked` holds the event ids."""
+
+    def __init__(self, *streams: bytes | VendorProblem | VendorResult) -> None:
+        self.streams = list(streams)
+        self.asked: list[str] = []
+
+    async def __call__(self, waiting: Awaited, event_id: str) -> Answer | None:
+        self.asked.append(event_id)
+        found = self.streams.pop(0)
+        if isinstance(found, VendorProblem):
+            raise found
+        if isinstance(found, VendorResult):
+            return found
+        waiting.stream.feed(found)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "seconds"),
+    [(None, 1.0), (0, 0.1), (99, 0.1), (101, 0.101), (2500, 2.5), (5000, 5.0), (5001, 5.0), (999_999_999, 5.0)],
+)
+def test_how_long_a_pause_is(asked_ms: int | None, seconds: float) -> None:
+    assert pause_s(asked_ms) == seconds
+
+
+async def test_each_pause_is_the_newest(pauses: list[float]) -> None:
+    vendor = Vendor(b"id: 2\nretry: 300\n\n", b"id: 3\n\n", b"retry: 9\nid: 4\n\n", RESULT)
+    assert await read_on(awaited(b"id: 1\n\n"), vendor) is RESULT
+    assert vendor.asked == ["1", "2", "3", "4"]
+    assert pauses == [1.0, 0.3, 0.3, 0.1]
+
+
+@pytest.mark.parametrize("fed", [b"", b"data: x\n\n", b"id: 1", b"id: 1\n\nid:\n\n"])
+async def test_without_an_id_nothing_is_asked_or_waited_for(pauses: list[float], fed: bytes) -> None:
+    vendor = Vendor()
+    with pytest.raises(VendorProblem, match="it ended without an answer") as caught:
+        await read_on(awaited(fed), vendor)
+    assert caught.value.fault is VendorFault.BAD_RESPONSE
+    assert (vendor.asked, pauses) == ([], [])
+
+
+async def test_what_is_not_to_be_resumed_is_not(pauses: list[float]) -> None:
+    with pytest.raises(VendorProblem, match="it ended without an answer"):
+        await read_on(awaited(b"id: 1\n\n", is_resumable=False), Vendor())
+    assert pauses == []
+
+
+async def test_half_an_event_is_not_joined_to_the_next_stream(pauses: list[float]) -> None:
+    waiting = awaited(b"id: 1\n\nid: 2\ndata: half")
+    await read_on(waiting, Vendor(RESULT))
+    assert [event.data for event in waiting.stream.feed(b"data: whole\n\n")] == [b"whole"]
+    assert waiting.stream.last_event_id == "1"
+
+
+async def test_two_in_a_row_without_news_are_enough(pauses: list[float]) -> None:
+    vendor = Vendor(b"", b"id: 2\n\n", b"data: x\n\n", b"id: 2\n\n", RESULT)
+    with pytest.raises(VendorProblem, match="it ended without an answer"):
+        await read_on(awaited(b"id: 1\n\n"), vendor)
+    assert vendor.asked == ["1", "1", "2", "2"]
+
+
+@pytest.mark.parametrize("within_s", [0.0, 0.9])
+async def test_a_pause_beyond_the_deadline_is_not_begun(pauses: list[float], within_s: float) -> None:
+    vendor = Vendor(RESULT)
+    with pytest.raises(VendorProblem) as caught:
+        await read_on(awaited(b"id: 1\n\n", within_s=within_s), vendor)
+    assert caught.value.is_own_timeout, "so that the vendor is told"
+    assert (vendor.asked, pauses) == ([], [])
+
+
+PASSING = [
+    errors.unavailable(sign=Sign.UNREACHED),
+    errors.unavailable(sign=Sign.UNANSWERED),
+    errors.timeout(Sign.UNREACHED),
+]
+FINAL = [
+    errors.rejected_credentials(),
+    errors.slow_down(3),
+    errors.unavailable("The vendor answered HTTP 503.", Sign.ANSWERED),
+    errors.bad_response("it is too large"),
+    errors.timeout(Sign.ANSWERED),
+    errors.timeout(Sign.NOTHING),
+]
+
+
+@pytest.mark.parametrize("problem", PASSING, ids=repr)
+async def test_a_way_that_fails_once_may_pass(pauses: list[float], problem: VendorProblem) -> None:
+    assert await read_on(awaited(b"id: 1\n\n"), Vendor(problem.again(), RESULT)) is RESULT
+    vendor = Vendor(problem.again(), problem.again(), RESULT)
+    with pytest.raises(VendorProblem) as caught:
+        await read_on(awaited(b"id: 1\n\n"), vendor)
+    assert caught.value.fault is problem.fault
+    assert vendor.asked == ["1", "1"]
+
+
+@pytest.mark.parametrize("problem", FINAL, ids=repr)
+async def test_any_other_problem_is_final(pauses: list[float], problem: VendorProblem) -> None:
+    vendor = Vendor(problem.again(), RESULT)
+    with pytest.raises(VendorProblem) as caught:
+        await read_on(awaited(b"id: 1\n\n"), vendor)
+    known = caught.value
+    assert (known.fault, known.detail, known.retry_after_s) == (problem.fault, problem.detail, problem.retry_after_s)
+    assert vendor.asked == ["1"]
+
+
+@pytest.mark.parametrize("problem", [*PASSING, *FINAL], ids=repr)
+async def test_a_call_that_was_answered_says_so(pauses: list[float], problem: VendorProblem) -> None:
+    """What is unreachable by now is; nothing else speaks against the way to the vendor."""
+    with pytest.raises(VendorProblem) as caught:
+        await read_on(awaited(b"id: 1\n\n"), Vendor(problem.again(), problem.again()))
+    assert caught.value.sign is (Sign.UNREACHED if problem.sign is Sign.UNREACHED else Sign.ANSWERED)
