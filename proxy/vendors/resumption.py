@@ -22,7 +22,7 @@ PAUSE_S = 1.0  # where the vendor names none
 SHORTEST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 MOST_ID_CHARACTERS = 1024
-MOST_WITHOUT_NEWS = 2  # resumptions in a row that bring no new event id
+MOST_WITHOUT_NEWS = 2  # resumptions in a row that fail, or bring no new event id and were not asked for
 _HEADER_VALUE = re.compile(r"[!-~](?:[\t -~]*[!-~])?")
 
 
@@ -70,8 +70,8 @@ async def read_on(awaited: Awaited, resume: Callable[[Awaited, str], Awaitable[A
         else:
             if answer is not None:
                 return answer
-            if awaited.event_id != event_id:
-                without_news = 0
+            if awaited.event_id != event_id or awaited.stream.retry_ms is not None:
+                without_news = 0  # who says when to come back wants to be asked again, news or not
     raise errors.no_answer()
 
 

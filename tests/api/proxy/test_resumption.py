@@ -51,6 +51,7 @@ PRIMING = mark("e-1", retry_ms=0)
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resumption, "SHORTEST_PAUSE_S", 0.0)
+    monkeypatch.setattr(resumption, "PAUSE_S", 0.0)
 
 
 class Caller:
@@ -221,25 +222,32 @@ async def test_a_vendor_that_does_not_resume_is_asked_once(
 
 
 async def test_two_resumptions_without_a_new_event_are_enough() -> None:
-    async with caller(ends(PRIMING), ends(PRIMING), breaks(progress(1)), ends(ANSWER)) as one:
+    first = mark("e-1")
+    async with caller(ends(first), ends(first), breaks(progress(1)), ends(ANSWER)) as one:
         assert (await one.problem()).detail == ENDED
         assert len(one.vendor.gets) == 2
 
 
 async def test_a_new_event_in_between_is_news() -> None:
-    streams = [
-        ends(),
-        ends(mark("e-2")),
-        ends(PRIMING),
-        ends(),
-        ends(mark("e-3")),
-        ends(),
-        ends(ANSWER),
-    ]
-    async with caller(ends(PRIMING), *streams) as one:
+    first, second, third = mark("e-1"), mark("e-2"), mark("e-3")
+    streams = [ends(), ends(second), ends(first), ends(), ends(third), ends(), ends(ANSWER)]
+    async with caller(ends(first), *streams) as one:
         assert await one.is_answered()
         asked = [asked["last-event-id"] for asked in one.vendor.gets]
         assert asked == ["e-1", "e-1", "e-2", "e-1", "e-1", "e-3", "e-3"]
+
+
+async def test_a_vendor_that_says_when_to_come_back_may_have_no_news_for_long() -> None:
+    async with caller(ends(PRIMING), *[ends(), breaks()] * 5, ends(ANSWER)) as one:
+        assert await one.is_answered()
+        assert [asked["last-event-id"] for asked in one.vendor.gets] == ["e-1"] * 11
+
+
+async def test_but_not_for_longer_than_the_deadline() -> None:
+    async with caller(ends(PRIMING), ends()) as one:
+        assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
+        await until(lambda: one.vendor.told)
+        assert one.vendor.told[0]["method"] == "notifications/cancelled"
 
 
 async def test_a_connection_that_ends_without_an_answer_counts_as_no_news() -> None:
@@ -341,7 +349,7 @@ async def test_a_handshake_is_not_resumed() -> None:
         (ends(PRIMING), ends(ANSWER)),
         (breaks(PRIMING), breaks(mark("e-2")), ends(ANSWER)),
         (ends(PRIMING), hangs_up, ends(ANSWER)),
-        (ends(PRIMING), ends(PRIMING)),
+        (ends(mark("e-1")), ends()),
         (ends(PRIMING), hangs_up),
         (ends(PRIMING), says("405 No")),
     ],

@@ -101,6 +101,21 @@ async def test_two_in_a_row_without_news_are_enough(pauses: list[float]) -> None
     assert vendor.asked == ["1", "1", "2", "2"]
 
 
+async def test_who_says_when_to_come_back_is_asked_until_the_deadline(pauses: list[float]) -> None:
+    vendor = Vendor(b"", b"retry: 200\n\n", *[b""] * 9, RESULT)
+    assert await read_on(awaited(b"id: 1\n\n"), vendor) is RESULT
+    assert vendor.asked == ["1"] * 12
+    assert pauses == [1.0, 1.0] + [0.2] * 10
+
+
+async def test_who_says_when_to_come_back_and_is_not_there_twice_is_not_asked_again(pauses: list[float]) -> None:
+    problem = errors.unavailable(sign=Sign.UNANSWERED)
+    vendor = Vendor(b"", problem.again(), b"", problem.again(), problem.again(), RESULT)
+    with pytest.raises(VendorProblem, match=problem.detail):
+        await read_on(awaited(b"id: 1\nretry: 100\n\n"), vendor)
+    assert len(vendor.asked) == 5
+
+
 @pytest.mark.parametrize("within_s", [0.0, 0.9])
 async def test_a_pause_beyond_the_deadline_is_not_begun(pauses: list[float], within_s: float) -> None:
     vendor = Vendor(RESULT)
