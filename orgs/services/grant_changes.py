@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from orgs.locking import lock_organization
 from orgs.models import Membership, Organization, Team, User
@@ -25,53 +26,42 @@ class Toggled:
 
 
 @transaction.atomic
-def change_member_grants(
-    *, actor: User, organization: Organization, grants: Iterable[Cell], revokes: Iterable[Cell]
-) -> Toggled:
+def change_member_grants(*, actor: User, organization: Organization, grants: set[Cell], revokes: set[Cell]) -> Toggled:
     """The members have, or no longer have, these grants of their own; whoever left meanwhile is left out.
 
     What others changed meanwhile stays, unless it is one of these cells.
     Raises: NotFound for an unknown vendor; Forbidden.   Spec: §4.5 · D59
     """
     lock_organization(organization)
-    given, taken = sorted(set(grants)), sorted(set(revokes))
-    asked = {user_id for user_id, _ in (*given, *taken)}
-    rows = Membership.objects.filter(organization=organization, user_id__in=asked)
-    here = set(rows.values_list("user_id", flat=True))
+    rows = Membership.objects.filter(organization=organization)
+    given, taken, gone = _cells_of(rows, "user_id", grants, revokes)
     for user_id, vendor in given:
-        if user_id in here:
-            grant_member(actor=actor, organization=organization, user_id=user_id, vendor=vendor)
+        grant_member(actor=actor, organization=organization, user_id=user_id, vendor=vendor)
     for user_id, vendor in taken:
-        if user_id in here:
-            revoke_member(actor=actor, organization=organization, user_id=user_id, vendor=vendor)
-    return _toggled(given, taken, here)
+        revoke_member(actor=actor, organization=organization, user_id=user_id, vendor=vendor)
+    return Toggled(len(given), len(taken), gone)
 
 
 @transaction.atomic
-def change_team_grants(
-    *, actor: User, organization: Organization, grants: Iterable[Cell], revokes: Iterable[Cell]
-) -> Toggled:
+def change_team_grants(*, actor: User, organization: Organization, grants: set[Cell], revokes: set[Cell]) -> Toggled:
     """The same for teams.
 
     Raises: NotFound for an unknown vendor; Forbidden.   Spec: §4.5 · D59
     """
     lock_organization(organization)
-    given, taken = sorted(set(grants)), sorted(set(revokes))
-    asked = {team_id for team_id, _ in (*given, *taken)}
-    here = set(Team.objects.filter(organization=organization, pk__in=asked).values_list("pk", flat=True))
+    given, taken, gone = _cells_of(Team.objects.filter(organization=organization), "id", grants, revokes)
     for team_id, vendor in given:
-        if team_id in here:
-            grant_team(actor=actor, organization=organization, team_id=team_id, vendor=vendor)
+        grant_team(actor=actor, organization=organization, team_id=team_id, vendor=vendor)
     for team_id, vendor in taken:
-        if team_id in here:
-            revoke_team(actor=actor, organization=organization, team_id=team_id, vendor=vendor)
-    return _toggled(given, taken, here)
+        revoke_team(actor=actor, organization=organization, team_id=team_id, vendor=vendor)
+    return Toggled(len(given), len(taken), gone)
 
 
-def _toggled(given: list[Cell], taken: list[Cell], here: set[UUID]) -> Toggled:
-    gone = {principal for principal, _ in (*given, *taken)} - here
-    return Toggled(
-        granted=sum(1 for principal, _ in given if principal in here),
-        revoked=sum(1 for principal, _ in taken if principal in here),
-        gone=len(gone),
-    )
+def _cells_of(
+    rows: QuerySet[Any], key: str, grants: set[Cell], revokes: set[Cell]
+) -> tuple[list[Cell], list[Cell], int]:
+    """What to give and to take, in order, of those that are still among `rows` by `key`, and how many had gone."""
+    asked = {principal for principal, _ in grants | revokes}
+    here = set(rows.filter(**{f"{key}__in": asked}).values_list(key, flat=True))
+    given, taken = (sorted(cell for cell in cells if cell[0] in here) for cells in (grants, revokes))
+    return given, taken, len(asked - here)
