@@ -15,14 +15,14 @@ from uuid import UUID
 
 import msgspec
 import structlog
-from django.conf import settings
 
 from credentials.data_key_cache import CacheKey, DataKeyCache
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import OrganizationDataKey
 from credentials.resolve import CredentialRef
 from credentials.scopes import CredentialScope
-from gateway.lib.crypto import KEY_BYTES, CryptoError, Keyring, UnknownKey, open_sealed, seal
+from gateway.lib.crypto import KEY_BYTES, CryptoError, UnknownKey, open_sealed, seal
+from gateway.lib.keyring import keyring
 
 __all__ = [
     "DATA_KEYS",
@@ -30,7 +30,6 @@ __all__ = [
     "UnusableReason",
     "WrappedKey",
     "data_key_aad",
-    "keyring",
     "open_fields",
     "seal_fields",
     "wrapped_keys",
@@ -49,12 +48,6 @@ class WrappedKey:
     version: int
     key_id: str
     wrapped: bytes = field(repr=False)
-
-
-def keyring() -> Keyring:
-    """The key-encryption keys of this deployment."""
-    configured: Keyring = settings.CREDENTIAL_KEYRING
-    return configured
 
 
 def data_key_aad(organization_id: UUID, version: int) -> bytes:

@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import Count
 
 from credentials.models import OrganizationDataKey
-from credentials.sealing import data_key_aad, keyring
+from credentials.sealing import data_key_aad
 from gateway.coordination import epochs
 from gateway.lib.crypto import CryptoError
+from gateway.lib.keyring import keyring
 
 log = structlog.get_logger(__name__)
 BATCH_SIZE = 200

@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from rest_framework.response import Response
 
 from gateway.lib import clock, secrets
-from gateway.lib.crypto import CryptoError, Keyring
+from gateway.lib.crypto import CryptoError
 from gateway.lib.errors import Conflict, DomainError, Invalid
+from gateway.lib.keyring import keyring
 from gateway.web.api_errors import refusal_of
 from gateway.web.api_json import JSONRenderer
 from gateway.web.shape import Shape
@@ -74,8 +74,8 @@ def answer_once(request: HttpRequest, user: User, shape: Shape, run: Callable[[]
         raise
     row.status = answer.status_code
     if not shape.shows_secret:
-        row.sealing_key_id = _keyring().current_id
-        row.sealed = _keyring().wrap(JSONRenderer().render(answer.data), _aad(row))
+        row.sealing_key_id = keyring().current_id
+        row.sealed = keyring().wrap(JSONRenderer().render(answer.data), _aad(row))
     row.save(update_fields=["status", "sealed", "sealing_key_id"])
     return answer
 
@@ -111,15 +111,10 @@ def _again(row: RememberedAnswer) -> Response:
     if not row.sealed:
         raise AnswerNotKept
     try:
-        body = _keyring().unwrap(row.sealing_key_id, bytes(row.sealed), _aad(row))
+        body = keyring().unwrap(row.sealing_key_id, bytes(row.sealed), _aad(row))
     except CryptoError as fault:
         raise AnswerNotKept from fault
     return Response(json.loads(body), status=row.status, headers={"Idempotent-Replayed": "true"})
-
-
-def _keyring() -> Keyring:
-    ring: Keyring = settings.CREDENTIAL_KEYRING
-    return ring
 
 
 def _aad(row: RememberedAnswer) -> bytes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import Q
 
+from gateway.lib.keyring import keyring
 from oauth_ext.jwt import key_material
 from oauth_ext.jwt.key_material import SigningPair
 from oauth_ext.models import SigningKey
@@ -45,8 +45,8 @@ def insert(pair: SigningPair, *, created_at: datetime, signs_from: datetime) -> 
 
 def seal(pair: SigningPair) -> tuple[str, bytes]:
     """The id of the key that seals now, and the private key sealed for this kid alone."""
-    keyring = settings.CREDENTIAL_KEYRING
-    return keyring.current_id, keyring.wrap(pair.to_der(), _row_identity(pair.kid))
+    keys = keyring()
+    return keys.current_id, keys.wrap(pair.to_der(), _row_identity(pair.kid))
 
 
 def unseal(row: SigningKey) -> SigningPair:
@@ -54,7 +54,7 @@ def unseal(row: SigningKey) -> SigningPair:
 
     Raises: CryptoError when CREDENTIAL_KEYS does not open it; ValueError when it holds something else.
     """
-    der = settings.CREDENTIAL_KEYRING.unwrap(row.key_id, bytes(row.sealed_private_key), _row_identity(row.kid))
+    der = keyring().unwrap(row.key_id, bytes(row.sealed_private_key), _row_identity(row.kid))
     return key_material.from_der(row.kid, der)
 
 

@@ -12,6 +12,7 @@ from django.db import transaction
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict
+from gateway.lib.keyring import keyring
 from oauth_ext.jwt import key_material, key_rows, keys
 from oauth_ext.models import SigningKey
 
@@ -62,7 +63,7 @@ def reseal_signing_keys() -> int:
     """
     with transaction.atomic():
         key_rows.lock_table()
-        older = list(SigningKey.objects.exclude(key_id=settings.CREDENTIAL_KEYRING.current_id))
+        older = list(SigningKey.objects.exclude(key_id=keyring().current_id))
         for row in older:
             row.key_id, row.sealed_private_key = key_rows.seal(key_rows.unseal(row))
             row.save(update_fields=["key_id", "sealed_private_key"])

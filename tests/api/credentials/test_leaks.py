@@ -15,10 +15,11 @@ from django.forms.models import model_to_dict
 from audit.models import AdminAuditEntry
 from credentials.models import Credential, OrganizationDataKey
 from credentials.scopes import CredentialScope
-from credentials.sealing import UnusableCredential, keyring, open_fields, wrapped_keys
+from credentials.sealing import UnusableCredential, open_fields, wrapped_keys
 from credentials.selectors import connections, credential, credential_refs
 from credentials.services.connections import delete_credential
 from gateway.lib.errors import DomainError
+from gateway.lib.keyring import keyring
 from tests.factories.credentials import SECRET, Setting
 
 # As text, and as it would look where bytes are written as text.
