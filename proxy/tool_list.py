@@ -16,7 +16,7 @@ from orgs import selectors
 from orgs.grants import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
 from orgs.roles import Role
-from proxy.protocol.tool_definitions import description_of
+from proxy.protocol.tool_definitions import description_of, title_of
 from proxy.tool_text import Piece, Shown, hints, line_difference, shown, word_difference
 from proxy.vendors.tool_index import ToolIndex, build_index
 
@@ -115,7 +115,7 @@ class ToolList:
         definition = self._definitions[row.tool]
         return ListedTool(
             name=row.tool,
-            title=_title(definition),
+            title=shown(title_of(definition) or "").text,
             description=shown(description_of(definition)),
             hints=hints(definition.get("annotations")),
             state="" if row.is_approved else _state(row),
@@ -150,13 +150,6 @@ def _definition(tool: str, stored: str) -> dict[str, Any]:
     """The stored definition; one that was not kept has a name at least."""
     found: dict[str, Any] = json.loads(stored) if stored else {"name": tool}
     return found
-
-
-def _title(definition: Mapping[str, Any]) -> str:
-    annotations = definition.get("annotations")
-    inner = annotations.get("title") if isinstance(annotations, dict) else None
-    title = definition.get("title") or inner or ""
-    return shown(title).text if isinstance(title, str) else ""
 
 
 def _text(definition: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from orgs import selectors
 from orgs.grants import Allowlists, role_may_call_tool
 from orgs.roles import ROLE_CHOICES, Role
 from proxy import discovery
+from proxy.protocol.tool_definitions import title_of
 
 
 class ToolOut(serializers.Serializer[Any]):
@@ -67,16 +68,12 @@ def _roles(vendor: str, tool: str, allowlists: Allowlists) -> list[str]:
 
 
 def _tool(name: str, definition: dict[str, Any], is_changed: bool, roles: list[str]) -> dict[str, Any]:
-    title = definition.get("title")
-    annotations = definition.get("annotations")
-    if title is None and isinstance(annotations, dict):
-        title = annotations.get("title")
     return {
         "name": name,
-        "title": title,
+        "title": title_of(definition),
         "description": definition.get("description"),
         "inputSchema": definition.get("inputSchema", {"type": "object"}),
-        "annotations": annotations,
+        "annotations": definition.get("annotations"),
         "changed": is_changed,
         "allowedRoles": roles,
     }

@@ -84,11 +84,16 @@ def agreed_json(definition: Definition) -> bytes:
 
 def description_of(definition: Mapping[str, Any]) -> str:
     """Return the description of a tool; where it has none, its title, or else its name."""
-    annotations = as_dict(definition.get("annotations"))
-    for text in (definition.get("description"), definition.get("title"), annotations.get("title")):
-        if isinstance(text, str) and text.strip():
-            return text
-    return str(definition["name"])
+    return _first_text(definition.get("description")) or title_of(definition) or str(definition["name"])
+
+
+def title_of(definition: Mapping[str, Any]) -> str | None:
+    """Return the title of a tool, wherever it has one; a blank one is none."""
+    return _first_text(definition.get("title"), as_dict(definition.get("annotations")).get("title"))
+
+
+def _first_text(*candidates: object) -> str | None:
+    return next((text for text in candidates if isinstance(text, str) and text.strip()), None)
 
 
 def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:

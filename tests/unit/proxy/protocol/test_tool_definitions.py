@@ -16,6 +16,7 @@ from proxy.protocol.tool_definitions import (
     agreed_json,
     description_of,
     exposed_definition,
+    title_of,
 )
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
 
@@ -211,6 +212,21 @@ def test_no_tool_is_without_a_description(members: dict[str, Any], description: 
     item = {"name": "t"} | members
     assert description_of(item) == description
     assert exposed_definition(item, "acme_t")["description"] == description
+
+
+@pytest.mark.parametrize(
+    ("members", "title"),
+    [
+        ({"title": "T", "annotations": {"title": "A"}}, "T"),
+        ({"annotations": {"title": "A"}}, "A"),
+        ({"title": "", "annotations": {"title": "A"}}, "A"),
+        ({"title": " ", "annotations": {"title": "\n"}}, None),
+        ({"title": 5, "annotations": "A"}, None),
+        ({}, None),
+    ],
+)
+def test_a_title_is_found_wherever_it_stands(members: dict[str, Any], title: str | None) -> None:
+    assert title_of({"name": "t"} | members) == title
 
 
 @pytest.mark.parametrize("name", ["name", "title", "description", "inputSchema", "outputSchema", "annotations"])
