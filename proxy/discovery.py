@@ -13,20 +13,19 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from credentials.resolve import CredentialRef, resolve
-from credentials.sealing import WrappedKey, open_fields
+from credentials.resolve import resolve
 from credentials.selectors import connections, credential_refs, wrapped_keys
-from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import note_tools
+from proxy.calls.reach import opened
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import agreed_json
 from proxy.vendor_questions import questions
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.pool import Destination, SessionPool
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
 
@@ -75,7 +74,7 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
     if credential is None:
         raise NotConnected
-    where = opened(credential, vendor, tuple(wrapped_keys(organization.id)), organization.id)
+    where = opened(credential, vendor, wrapped_keys(organization.id), organization.id)
     with questions.place(organization.id):
         definitions = async_to_sync(discover)(vendor, where)
     changed = note_tools(
@@ -85,16 +84,6 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
         is_whole_list=connections(organization, vendor=vendor.slug)[0].id == credential.id,
     )
     return Discovered(definitions, changed)
-
-
-def opened(credential: CredentialRef, vendor: Vendor, wrapped: tuple[WrappedKey, ...], org_id: Any) -> Destination:
-    """Where the vendor is and what opens it.
-
-    Raises: UnusableCredential; FieldError.
-    """
-    fields = open_fields(credential, organization_id=org_id, wrapped=wrapped)
-    headers, url = vendor_headers(vendor, fields), vendor_url(vendor, fields)
-    return Destination(PoolKey.of(org_id, vendor.slug, credential.id, url, headers), lambda: (url, headers))
 
 
 async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dict[str, Any]]:

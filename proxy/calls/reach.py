@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from uuid import UUID
 
 import structlog
 
 from credentials.resolve import CredentialRef
-from credentials.sealing import UnusableCredential, open_fields
+from credentials.sealing import UnusableCredential, WrappedKey, open_fields
 from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from proxy.access import OrganizationAccess
@@ -28,7 +29,7 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
     if known is not None and known[0] is vendor:
         return known[1]
     try:
-        url, headers = _opened(organization, vendor, credential)
+        found = opened(credential, vendor, organization.wrapped_keys, organization.org_id)
     except (UnusableCredential, FieldError) as fault:
         log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
         return Denied(
@@ -37,24 +38,33 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
             f" An admin of {organization.name} can replace them.",
             vendor.slug,
         )
-    key = PoolKey.of(organization.org_id, vendor.slug, credential.id, url, headers)
-    found = Destination(
-        key, partial(_open, organization, vendor, credential), fixed_address=not vendor.customer_supplied_url
-    )
     organization.destinations[credential.id] = (vendor, found)
     return found
 
 
-def _opened(
-    organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef
+def opened(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID) -> Destination:
+    """Where the vendor is. The credential opens with one of the organization's `wrapped` keys; nothing opened is kept.
+
+    Raises: UnusableCredential; FieldError.
+    """
+    url, headers = _open(credential, vendor, wrapped, org_id)
+    key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
+    again = partial(_open_again, credential, vendor, wrapped, org_id)
+    return Destination(key, again, fixed_address=not vendor.customer_supplied_url)
+
+
+def _open(
+    credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID
 ) -> tuple[str, Mapping[str, str]]:
-    fields = open_fields(credential, organization_id=organization.org_id, wrapped=organization.wrapped_keys)
+    fields = open_fields(credential, organization_id=org_id, wrapped=wrapped)
     return vendor_url(vendor, fields), vendor_headers(vendor, fields)
 
 
-def _open(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> tuple[str, Mapping[str, str]]:
+def _open_again(
+    credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID
+) -> tuple[str, Mapping[str, str]]:
     try:
-        return _opened(organization, vendor, credential)
+        return _open(credential, vendor, wrapped, org_id)
     except (UnusableCredential, FieldError) as fault:  # it could be opened a moment ago
-        log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
+        log.error("credential unusable", vendor=vendor.slug, org_id=str(org_id), reason=str(fault))
         raise errors.rejected_credentials() from fault

@@ -7,13 +7,14 @@ import asyncio
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from credentials.resolve import resolve
-from credentials.sealing import UnusableCredential, open_fields
+from credentials.sealing import UnusableCredential
 from credentials.selectors import credential_refs, wrapped_keys
 from gateway.catalog import registry
-from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
+from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from orgs import selectors
+from proxy.calls.reach import opened
 from proxy.doctor import Opened, examine
 
 
@@ -54,7 +55,6 @@ def _opened(vendor: Vendor, org: str) -> Opened:
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
     try:
-        fields = open_fields(ref, organization_id=organization.id, wrapped=tuple(wrapped_keys(organization.id)))
-        return Opened(vendor_url(vendor, fields), vendor_headers(vendor, fields))
+        return Opened(*opened(ref, vendor, wrapped_keys(organization.id), organization.id).open())
     except (UnusableCredential, FieldError) as fault:
         raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault
