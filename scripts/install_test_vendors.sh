@@ -2,7 +2,8 @@
 # Installs the third-party programs of the tests, exactly as locked. Vendor servers: the Python one into .venv-vendors
 # (it needs another mcp than the demo vendor), the Node one into tests/vendors/node_modules. Clients that sign in: Python
 # ones into .venv-clients (each needs an mcp of its own), Node ones into tests/clients/node_modules. Does nothing when
-# they are there. The stamps are written last, so that an interrupted run starts over. Prints one line on success.
+# they are there. A stamp goes before anything is removed and comes back last, so that an interrupted run starts over;
+# two runs at once take turns. Prints one line on success.
 set -eu
 cd "$(dirname "$0")/.."
 log=${TMPDIR:-/tmp}/install-test-vendors.$$.log
@@ -14,12 +15,33 @@ python=${VENV:-.venv}/bin/python
 sha256='import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
 fingerprint() { { "$1" --version; cat "$2"; } | "$python" -c "$sha256"; } # of what reads a lock file, and of the file
 is_stamped() { [ -f "$1/.stamp" ] && [ "$(cat "$1/.stamp")" = "$2" ]; }
+stamp() { # FOLDER FINGERPRINT; at once or not at all
+    echo "$2" >"$1/.stamp.new"
+    mv "$1/.stamp.new" "$1/.stamp"
+}
+clear() { # FOLDER; removed half way, it has no stamp any more
+    rm -f "$1/.stamp"
+    rm -rf "$1"
+}
 run_logged() {
     "$@" >"$log" 2>&1 && return
     cat "$log" >&2
     echo "Could not install the third-party programs of the tests: $1 failed (see above)." >&2
     exit 1
 }
+
+# The lock is a folder that is always there. Programs that are started here hold it too: as long as one of them is left
+# of a run that was killed, the next run waits. By Python, since not every system has flock(1).
+exec 9<tests/clients
+take_turns='
+import fcntl, sys
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("Another run is installing the third-party programs of the tests; waiting for it...", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)
+'
+"$python" -c "$take_turns" 9<&9
 
 report=
 say() { report="${report:+$report, }$1"; }
@@ -30,13 +52,13 @@ install_python() { # NAME VENV LOCK
         say "$1 present"
         return
     fi
-    rm -rf "$2"
+    clear "$2"
     run_logged "$python" -m venv "$2"
     # The folder hides itself from version control, and so from every tool that reads its ignore files.
     echo '*' >"$2/.gitignore"
     run_logged "$2/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
         --no-deps --require-hashes -r "$3"
-    echo "$wanted" >"$2/.stamp"
+    stamp "$2" "$wanted"
     say "$1 installed"
 }
 
@@ -46,9 +68,9 @@ install_node() { # NAME FOLDER
         say "$1 present"
         return
     fi
-    rm -rf "$2/node_modules"
+    clear "$2/node_modules"
     run_logged npm --prefix "$2" ci --ignore-scripts --no-audit --no-fund
-    echo "$wanted" >"$2/node_modules/.stamp"
+    stamp "$2/node_modules" "$wanted"
     say "$1 installed"
 }
 
