@@ -118,7 +118,7 @@ class AuditWriter:
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
     def stats(self) -> WriterStats:
-        """The figures so far."""
+        """The figures so far. Only tests look: what an operator should know is logged."""
         stats, lane = self._stats, self._lane_stats
         return replace(
             stats,

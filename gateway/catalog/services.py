@@ -50,7 +50,7 @@ class CatalogEntry:
 def load_catalog(text: str, source: str) -> LoadResult:
     """Make the vendors of one catalog file part of the catalog; vendors it does not name stay as they are.
 
-    Loading the same file again changes nothing.
+    Loading the same file again changes nothing. Only tests call it: commands load all their files at once.
     Raises: CatalogErrors: all faults of the file; nothing was changed.   Spec: contract §4
     """
     return load_catalogs([CatalogText(text=text, source=source)])
