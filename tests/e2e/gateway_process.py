@@ -22,7 +22,7 @@ from gateway.supervisor.options import read_options
 from gateway.supervisor.secret_store import load_secrets
 from gateway.supervisor.services import web_command
 from tests.e2e.deployment_data import Database, Template, store_variables
-from tests.vendors.processes import PASSED_ON, ROOT, TETHER, free_port, stop
+from tests.vendors.processes import PASSED_ON, PLAIN_HTTP, ROOT, TETHER, free_port, stop
 
 READY_DEADLINE_S = 120.0
 OPERATION_DEADLINE_S = 120.0
@@ -60,7 +60,7 @@ class Web(Program):
     @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[httpx.Client]:
         """An HTTP client of this server."""
-        with httpx.Client(base_url=self.origin, trust_env=False, timeout=30.0, **options) as client:
+        with httpx.Client(base_url=self.origin, **PLAIN_HTTP, timeout=30.0, **options) as client:
             yield client
 
     def wait_until_ready(self) -> None:

@@ -28,7 +28,7 @@ from mcp.types import CallToolResult, TextContent
 
 from tests.vendors import servers
 from tests.vendors.browser import SignInError, walk_sign_in
-from tests.vendors.processes import RunningServer, ServerStartError, running_server
+from tests.vendors.processes import PLAIN_HTTP, RunningServer, ServerStartError, running_server
 from tests.vendors.servers import SUITE_ORIGIN, DemoIdentityProvider, DemoVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -47,7 +47,7 @@ async def connected(url: str, mode: str, **headers: str) -> AsyncIterator[Client
     """The official client, connected; header names are written with underscores."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     async with (
-        httpx2.AsyncClient(headers=named, trust_env=False, timeout=READ_TIMEOUT_S) as http,
+        httpx2.AsyncClient(headers=named, **PLAIN_HTTP, timeout=READ_TIMEOUT_S) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode, read_timeout_seconds=READ_TIMEOUT_S) as client,
     ):
         yield client
@@ -56,7 +56,7 @@ async def connected(url: str, mode: str, **headers: str) -> AsyncIterator[Client
 def post_initialize(url: str, **headers: str) -> httpx.Response:
     """The plain HTTP answer to a handshake."""
     named = {"Accept": servers.MCP_ACCEPT, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return httpx.post(url, json=servers.INITIALIZE, headers=named, trust_env=False, timeout=READ_TIMEOUT_S)
+    return httpx.post(url, json=servers.INITIALIZE, headers=named, **PLAIN_HTTP, timeout=READ_TIMEOUT_S)
 
 
 def post_to_unknown_session(url: str, **headers: str) -> httpx.Response:
@@ -68,7 +68,7 @@ def post_to_unknown_session(url: str, **headers: str) -> httpx.Response:
         "MCP-Protocol-Version": "2025-11-25",
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    return httpx.post(url, json=message, headers=named, trust_env=False, timeout=READ_TIMEOUT_S)
+    return httpx.post(url, json=message, headers=named, **PLAIN_HTTP, timeout=READ_TIMEOUT_S)
 
 
 def text_of(result: CallToolResult) -> str:
@@ -80,7 +80,7 @@ def text_of(result: CallToolResult) -> str:
 
 def wait_until_read(origin: str) -> None:
     """The server has taken in what was sent before: it has since answered a request that came later."""
-    httpx.get(f"{origin}/healthz", trust_env=False).raise_for_status()
+    httpx.get(f"{origin}/healthz", **PLAIN_HTTP).raise_for_status()
 
 
 class TestEverything:
@@ -197,7 +197,7 @@ class RelyingParty:
 
     def __init__(self, provider: DemoIdentityProvider) -> None:
         self.provider = provider
-        self.configuration: dict[str, Any] = httpx.get(provider.discovery_url, trust_env=False).json()
+        self.configuration: dict[str, Any] = httpx.get(provider.discovery_url, **PLAIN_HTTP).json()
         self.verifier, self.state, self.nonce = (secrets.token_urlsafe(48) for _ in range(3))
         self.callback = f"{SUITE_ORIGIN}/oidc/callback/"
         self.claims: dict[str, Any] = {}
@@ -237,15 +237,15 @@ class RelyingParty:
             "client_id": self.provider.client_id,
             "client_secret": self.provider.client_secret,
         }
-        tokens = httpx.post(self.configuration["token_endpoint"], data=form, trust_env=False).raise_for_status().json()
-        keys = jwt.PyJWKSet.from_dict(httpx.get(self.configuration["jwks_uri"], trust_env=False).json())
+        tokens = httpx.post(self.configuration["token_endpoint"], data=form, **PLAIN_HTTP).raise_for_status().json()
+        keys = jwt.PyJWKSet.from_dict(httpx.get(self.configuration["jwks_uri"], **PLAIN_HTTP).json())
         key = keys[jwt.get_unverified_header(tokens["id_token"])["kid"]]
         audience, issuer = self.provider.client_id, self.provider.issuer
         claims: dict[str, Any] = jwt.decode(
             tokens["id_token"], key.key, algorithms=["RS256"], audience=audience, issuer=issuer
         )
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-        people = httpx.get(self.configuration["userinfo_endpoint"], headers=bearer, trust_env=False).json()
+        people = httpx.get(self.configuration["userinfo_endpoint"], headers=bearer, **PLAIN_HTTP).json()
         assert {name: claims[name] for name in people} == people
         return claims
 
@@ -260,7 +260,7 @@ class TestDemoIdentityProvider:
     @pytest.fixture
     def browser(self, party: RelyingParty) -> Iterator[httpx.Client]:
         mounts = {f"all://{SUITE_ORIGIN.removeprefix('http://')}": httpx.MockTransport(party)}
-        with httpx.Client(mounts=mounts, base_url=SUITE_ORIGIN, trust_env=False) as client:
+        with httpx.Client(mounts=mounts, base_url=SUITE_ORIGIN, **PLAIN_HTTP) as client:
             yield client
 
     def test_person_signs_in(self, party: RelyingParty, browser: httpx.Client) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.agent import Account
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.e2e.test_sdk_clients import sdk_client
 from tests.vendors import servers
-from tests.vendors.processes import RunningServer
+from tests.vendors.processes import PLAIN_HTTP, RunningServer
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
 
@@ -47,7 +47,7 @@ def account(gateway: Gateway, vendor: RunningServer) -> Account:
 async def direct_client(vendor: RunningServer) -> AsyncIterator[Client]:
     """The official client at the vendor itself."""
     async with (
-        httpx2.AsyncClient(timeout=30.0, trust_env=False) as http,
+        httpx2.AsyncClient(timeout=30.0, **PLAIN_HTTP) as http,
         Client(streamable_http_client(vendor.mcp_url, http_client=http)) as client,
     ):
         yield client

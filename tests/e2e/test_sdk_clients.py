@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, TextContent
 from tests.e2e import agent
 from tests.e2e.agent import Account
 from tests.e2e.shared_gateway import Gateway
-from tests.vendors.processes import RunningServer
+from tests.vendors.processes import PLAIN_HTTP, RunningServer
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
 
@@ -59,7 +59,7 @@ async def sdk_client(gateway: Gateway, token: str, wire: Wire | None = None) -> 
     """The SDK's client in its default mode, which asks for the newest protocol first."""
     hooks = {"response": [wire.note]} if wire else {}
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30.0, event_hooks=hooks, trust_env=False) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=30.0, event_hooks=hooks, **PLAIN_HTTP) as http:
         transport = streamable_http_client(gateway.web.mcp_url, http_client=http)
         async with Client(transport) as client:
             yield client

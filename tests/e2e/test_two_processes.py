@@ -17,7 +17,7 @@ import pytest
 from tests.e2e import agent
 from tests.e2e.agent import Account
 from tests.e2e.shared_gateway import Gateway
-from tests.vendors.processes import free_port
+from tests.vendors.processes import PLAIN_HTTP, free_port
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
 
@@ -207,6 +207,6 @@ async def check_limit(gateway: Gateway, origins: list[str], *, limit: int, calls
 async def _calls_at_once(origins: list[str], key: str, calls: int) -> list[httpx.Response]:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "acme_whoami", "arguments": {}}}
     bounds = httpx.Limits(max_connections=40)
-    async with httpx.AsyncClient(trust_env=False, timeout=30.0, limits=bounds, headers=agent.bearer(key)) as client:
+    async with httpx.AsyncClient(**PLAIN_HTTP, timeout=30.0, limits=bounds, headers=agent.bearer(key)) as client:
         addresses = [f"{origins[number % len(origins)]}/v1/mcp" for number in range(calls)]
         return await asyncio.gather(*(client.post(address, json=body) for address in addresses))

@@ -26,6 +26,9 @@ LOG_TAIL_CHARS = 4000
 # A vendor server may show its environment to its callers: it gets what a program needs to run and nothing else.
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 
+# For HTTP clients of servers on this machine. Reading the certificates of the world takes longer than many a test.
+PLAIN_HTTP = {"trust_env": False, "verify": False}
+
 # The command for a port, and whether the server at an origin answers as it should.
 CommandFor = Callable[[int], Sequence[str]]
 Probe = Callable[[httpx.Client, str], bool]
@@ -112,7 +115,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], log_path: Pat
 
 def _wait_until_ready(server: RunningServer, port: int, probe: Probe) -> None:
     deadline = time.monotonic() + START_DEADLINE_S
-    with httpx.Client(trust_env=False, timeout=5.0) as client:
+    with httpx.Client(**PLAIN_HTTP, timeout=5.0) as client:
         while True:
             if server.process.poll() is not None:
                 raise _ExitedEarly

@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from tests.vendors.processes import ROOT, CommandFor, RunningServer, ServerStartError, running_server
+from tests.vendors.processes import PLAIN_HTTP, ROOT, CommandFor, RunningServer, ServerStartError, running_server
 
 HERE = Path(__file__).resolve().parent
 VENDOR_PROGRAMS = ROOT / ".venv-vendors" / "bin"
@@ -65,7 +65,7 @@ class DemoVendor:
 
     def stats(self) -> dict[str, Any]:
         """Counts since the start: {"methods": {name: n}, "tools": {name: n}, "unauthorized": n, "tenants": n}."""
-        answer = httpx.get(f"{self.server.origin}/_stats", trust_env=False, timeout=5.0)
+        answer = httpx.get(f"{self.server.origin}/_stats", **PLAIN_HTTP, timeout=5.0)
         answer.raise_for_status()
         counts: dict[str, Any] = answer.json()
         return counts
