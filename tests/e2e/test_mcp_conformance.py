@@ -20,7 +20,6 @@ from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.vendors.servers import conformance_server
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
-pytestmark = pytest.mark.one_back_end
 
 STABLE = programs.MODULES / "@modelcontextprotocol/conformance-stable/dist/index.js"
 NEWEST = programs.MODULES / "@modelcontextprotocol/conformance/dist/index.js"

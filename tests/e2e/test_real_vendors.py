@@ -26,11 +26,10 @@ from tests.e2e import agent
 from tests.e2e.agent import Account
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.vendors import servers
-from tests.vendors.processes import RunningServer
+from tests.vendors.processes import PLAIN_HTTP, RunningServer
 from tests.vendors.wire_tap import WireTap, wire_tap
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
-pytestmark = pytest.mark.one_back_end
 
 CALLERS = 12
 
@@ -174,7 +173,7 @@ def result_bytes(answer: httpx.Response) -> bytes:
 
 def direct_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -> bytes:
     """The result of a call to the vendor itself."""
-    with httpx.Client(headers={"Accept": servers.MCP_ACCEPT}, trust_env=False, timeout=30.0) as http:
+    with httpx.Client(headers={"Accept": servers.MCP_ACCEPT}, **PLAIN_HTTP, timeout=30.0) as http:
         opened = http.post(vendor.server.mcp_url, json=servers.INITIALIZE)
         session = opened.headers["Mcp-Session-Id"]
         http.headers.update({"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session})
