@@ -22,8 +22,13 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 # The suite's own settings decide; a deployment's variables in this shell must not reach it.
 SCRUBBED = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GATEWAY_TEST_VAR", "BASE_URL", "VAR")
-# These start servers and end them, mostly waiting: two files at a time, and nothing else beside them.
+# Half of the time to collect the tests goes into compiling them: that is kept for the next process that needs it.
+SCRUBBED += ("PYTHONDONTWRITEBYTECODE",)
+# These start servers and end them, and wait for both: with nothing else beside them, and in one more process than the
+# rest, which has a core each of two. Those that share a server run in the process that has started it.
 ALONE = ("e2e", "faults", "perf")
+# A plugin that takes a second to load in each process, and whose fixtures no test uses.
+WITHOUT = ("-p", "no:schemathesis")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379}
 
@@ -90,7 +95,7 @@ def run_pytest(arguments: list[str], variables: dict[str, str]) -> Outcome:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gateway-test-report-") as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
+        command = [sys.executable, "-m", "pytest", *WITHOUT, f"--junitxml={report}", *arguments]
         code = subprocess.run(command, cwd=ROOT, env=environment).returncode
         outcome = read_report(report) if report.exists() else Outcome()
     outcome.seconds = time.monotonic() - started
@@ -112,7 +117,7 @@ def read_report(path: Path) -> Outcome:
 
 
 def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
-    """The suite on one set of back ends: what starts servers runs by itself, file by file."""
+    """The suite on one set of back ends: what starts servers runs by itself."""
     if extra:
         return run_pytest(extra, back_end.variables)
     alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
@@ -121,7 +126,7 @@ def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
     ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
     passes = [run_pytest(["tests", *ignored, *chosen, "-n", "2"], back_end.variables)]
     if alone:
-        passes.append(run_pytest([*alone, *chosen, "-n", "2", "--dist", "loadfile"], back_end.variables))
+        passes.append(run_pytest([*alone, *chosen, "-n", "3", "--dist", "loadfile"], back_end.variables))
     return Outcome(
         passed=sum(part.passed for part in passes),
         failed=sum(part.failed for part in passes),

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck
 
 from gateway.coordination import redis_store
 from oauth_ext.jwt import keys
+from tests.e2e.scheduling import SharedServerScheduling
 from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
 
@@ -39,6 +40,12 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     if isinstance(val, str) and _IDENTIFIER.search(val):
         return _IDENTIFIER.sub("some-id", val)
     return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedServerScheduling | None:
+    """`--dist loadfile` is ours; every other way to distribute tests is as it was."""
+    return SharedServerScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ The back ends are those of this run: SQLite and a file, or what DATABASE_URL and
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -94,20 +95,27 @@ class Database:
 
 
 class Template:
-    """An empty database with every table, from which others are copied."""
+    """An empty database with every table, from which others are copied.
+
+    A SQLite one belongs to all processes that name the same folder; the first of them makes it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._server_url = os.environ.get("DATABASE_URL", "")
         if self._server_url and not self._server_url.startswith(_SQLITE):
             self.database = Database(self._create())
+            try:
+                self._migrate(self.database)
+            except BaseException:
+                self.remove()
+                raise
         else:
             self.database = Database(f"{_SQLITE}{folder / 'template.sqlite3'}")
-        try:
-            self._migrate()
-        except BaseException:
-            self.remove()
-            raise
+            with (folder / "template.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not self.database.path.exists():
+                    self._make_file()
 
     @contextlib.contextmanager
     def copied(self, folder: Path) -> Iterator[Database]:
@@ -128,20 +136,26 @@ class Template:
         if not self.database.is_sqlite:
             self._drop(self.database)
 
-    def _migrate(self) -> None:
+    def _make_file(self) -> None:
+        """It gets its name when it is whole."""
+        unfinished = Database(f"{_SQLITE}{self._folder / 'unfinished.sqlite3'}")
+        self._migrate(unfinished)
+        # What is still in the log beside the file would not be copied with it.
+        with contextlib.closing(sqlite3.connect(unfinished.path)) as file:
+            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        unfinished.path.rename(self.database.path)
+
+    def _migrate(self, database: Database) -> None:
         """By the program that prepares a start, so that this way is walked too."""
         machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         subprocess.run(
             [sys.executable, "-m", "gateway.supervisor.preparation"],
             cwd=ROOT,
-            env={**machine, **_THROW_AWAY, "VAR": str(self._folder), "DATABASE_URL": self.database.url},
+            env={**machine, **_THROW_AWAY, "VAR": str(self._folder), "DATABASE_URL": database.url},
             check=True,
             capture_output=True,
             timeout=PREPARATION_DEADLINE_S,
         )
-        if self.database.is_sqlite:  # what is still in the log beside the file would not be copied with it
-            with contextlib.closing(sqlite3.connect(self.database.path)) as file:
-                file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _create(self, template: str = "") -> str:
         name = f"gateway_e2e_{uuid.uuid4().hex[:12]}"

@@ -8,6 +8,7 @@ Whoever kills or starves a gateway makes a deployment of its own from the templa
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -26,7 +27,9 @@ LIMITS = {"TOOL_CALLS_PER_HOUR": "150", "WEB_PROCESSES": "2"}
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
     """A database with every table and no row but those of the shipped catalog."""
-    made = Template(tmp_path_factory.mktemp("template"))
+    folder = tmp_path_factory.getbasetemp()
+    # In a parallel run each process has a folder of its own inside one that is everybody's.
+    made = Template(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
     yield made
     made.remove()
 

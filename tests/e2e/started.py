@@ -20,6 +20,9 @@ import psutil
 import psycopg
 import redis
 
+from gateway.supervisor.secret_store import load_secrets
+from tests.e2e.deployment_data import Template
+
 ROOT = Path(__file__).resolve().parents[2]
 SUPERVISOR = (sys.executable, "-m", "gateway.supervisor")
 READY_DEADLINE_S = 120.0
@@ -35,10 +38,27 @@ def real_back_ends() -> Iterator[dict[str, str]]:
     with contextlib.ExitStack() as stack:
         if database_url := os.environ.get("DATABASE_URL"):
             variables["DATABASE_URL"] = stack.enter_context(fresh_database(database_url))
-        if redis_url := os.environ.get("REDIS_URL"):
-            variables["REDIS_URL"] = redis_url
-            stack.callback(remove_keys, redis_url)
-        yield variables
+        yield variables | stack.enter_context(given_redis())
+
+
+@contextlib.contextmanager
+def used_back_ends(template: Template, var: Path) -> Iterator[dict[str, str]]:
+    """The same for a start in a folder `var` that was used before: the database has its tables, so it starts sooner."""
+    var.mkdir(mode=0o700)
+    load_secrets(var, {}, has_database=False)
+    with template.copied(var) as database, given_redis() as store:
+        yield store if database.is_sqlite else {"DATABASE_URL": database.url, **store}
+
+
+@contextlib.contextmanager
+def given_redis() -> Iterator[dict[str, str]]:
+    """The variable for the Redis of this run, if there is one; the service's keys in it are gone at the end."""
+    redis_url = os.environ.get("REDIS_URL")
+    try:
+        yield {"REDIS_URL": redis_url} if redis_url else {}
+    finally:
+        if redis_url:
+            remove_keys(redis_url)
 
 
 @contextlib.contextmanager

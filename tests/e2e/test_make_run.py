@@ -22,7 +22,10 @@ import psutil
 import pytest
 
 from gateway.supervisor.secret_store import parse_secrets
-from tests.e2e.started import Started, living, real_back_ends, refusal, started
+from tests.e2e.deployment_data import Template
+from tests.e2e.started import Started, living, real_back_ends, refusal, started, used_back_ends
+
+pytest_plugins = ("tests.e2e.fixtures",)
 
 KEYS = "base_url mcp_url idp_url vendor_url org_id owner_email agent_key client_id client_secret".split()
 BAD_CATALOG = """\
@@ -52,6 +55,13 @@ required = true
 @pytest.fixture
 def back_ends() -> Iterator[dict[str, str]]:
     with real_back_ends() as variables:
+        yield variables
+
+
+@pytest.fixture
+def used(template: Template, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """For a start in `tmp_path`, where there was one before: what is tested there begins after the migrations."""
+    with used_back_ends(template, tmp_path / "var") as variables:
         yield variables
 
 
@@ -182,10 +192,10 @@ def test_a_stop_leaves_no_process_and_a_restart_keeps_the_data(back_ends: dict[s
 
 
 @pytest.mark.one_back_end
-def test_without_the_demo_nothing_of_it_is_there(back_ends: dict[str, str], tmp_path: Path) -> None:
+def test_without_the_demo_nothing_of_it_is_there(used: dict[str, str], tmp_path: Path) -> None:
     catalog = tmp_path / "more.toml"
     catalog.write_text(GOOD_CATALOG)
-    with started(tmp_path, {**back_ends, "DEMO": "0", "CATALOG": str(catalog)}) as start:
+    with started(tmp_path, {**used, "DEMO": "0", "CATALOG": str(catalog)}) as start:
         start.wait_ready()
         ready = start.ready()
         assert list(ready) == KEYS
@@ -200,9 +210,9 @@ def test_without_the_demo_nothing_of_it_is_there(back_ends: dict[str, str], tmp_
 
 @pytest.mark.one_back_end
 def test_a_worker_that_dies_is_started_again_and_a_web_server_ends_the_run(
-    back_ends: dict[str, str], tmp_path: Path
+    used: dict[str, str], tmp_path: Path
 ) -> None:
-    with started(tmp_path, {**back_ends, "DEMO": "0"}) as start:
+    with started(tmp_path, {**used, "DEMO": "0"}) as start:
         start.wait_ready()
         worker = start.process_running("worker")
         worker.kill()
@@ -227,8 +237,8 @@ def wait_for_process(start: Started, word: str) -> psutil.Process:
 
 
 @pytest.mark.one_back_end
-def test_a_killed_supervisor_takes_everything_with_it(back_ends: dict[str, str], tmp_path: Path) -> None:
-    with started(tmp_path, {**back_ends, "DEMO": "0"}) as start:
+def test_a_killed_supervisor_takes_everything_with_it(used: dict[str, str], tmp_path: Path) -> None:
+    with started(tmp_path, {**used, "DEMO": "0"}) as start:
         start.wait_ready()
         processes = start.processes()
         assert start.stop(signal.SIGKILL) == -signal.SIGKILL
@@ -246,8 +256,8 @@ def test_a_stop_during_the_start_ends_it(back_ends: dict[str, str], tmp_path: Pa
 
 
 @pytest.mark.one_back_end
-def test_make_itself_passes_its_signal_on(back_ends: dict[str, str], tmp_path: Path) -> None:
-    variables = {**back_ends, "DEMO": "0", "VENV": sys.prefix}
+def test_make_itself_passes_its_signal_on(used: dict[str, str], tmp_path: Path) -> None:
+    variables = {**used, "DEMO": "0", "VENV": sys.prefix}
     with started(tmp_path, variables, command=("make", "--no-print-directory", "run")) as start:
         start.wait_ready()
         processes = start.processes()
@@ -284,10 +294,10 @@ def test_a_database_that_is_away_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.one_back_end
-def test_a_catalog_with_an_error_is_one_sentence_that_names_line_and_key(tmp_path: Path) -> None:
+def test_a_catalog_with_an_error_is_one_sentence_that_names_line_and_key(used: dict[str, str], tmp_path: Path) -> None:
     catalog = tmp_path / "bad.toml"
     catalog.write_text(BAD_CATALOG)
-    code, output = refusal(tmp_path, {"CATALOG": str(catalog)})
+    code, output = refusal(tmp_path, {**used, "CATALOG": str(catalog)})
     last = output.splitlines()[-1]
     assert code == 1
     assert "bad.toml" in last

@@ -1,0 +1,27 @@
+"""Which tests of a parallel run go to the same process: those of one file, and those that share a server."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from xdist.scheduler import LoadFileScheduling
+
+from tests.vendors.processes import ROOT
+
+# Fixtures of the whole session that take seconds to start. Each process would start its own.
+SHARED_SERVERS = ("sign_in_gateway", "gateway")
+
+
+class SharedServerScheduling(LoadFileScheduling):
+    """`--dist loadfile`, with all files that use the same shared server as if they were one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return server_of(super()._split_scope(nodeid))
+
+
+@cache
+def server_of(path: str) -> str:
+    """The shared server that functions of a file have as an argument; the file itself if there is none."""
+    text = (ROOT / path).read_text()
+    return next((name for name in SHARED_SERVERS if re.search(rf"\b{name}: \w+[,)]", text)), path)
