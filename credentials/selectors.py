@@ -26,6 +26,7 @@ __all__ = [
     "people_vendors",
     "service_client_vendors",
     "team_vendors",
+    "vendors_by_service_client",
     "vendors_by_team",
     "vendors_in_use",
     "wrapped_keys",
@@ -83,6 +84,16 @@ def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
     for team_id, vendor in rows.order_by("vendor").values_list("team_id", "vendor").distinct():
         if team_id is not None:
             found.setdefault(team_id, []).append(vendor)
+    return found
+
+
+def vendors_by_service_client(organization: Organization) -> dict[UUID, list[str]]:
+    """Service client's id to the sorted slugs of the vendors with a credential of its own; without one it is absent."""
+    rows = Credential.objects.filter(organization=organization, service_client__isnull=False)
+    found: dict[UUID, list[str]] = {}
+    for client_id, vendor in rows.order_by("vendor").values_list("service_client_id", "vendor"):
+        if client_id is not None:
+            found.setdefault(client_id, []).append(vendor)
     return found
 
 

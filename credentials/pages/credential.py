@@ -12,13 +12,14 @@ from django.http.response import HttpResponseRedirect
 
 from credentials.pages.forms import ConnectionForm
 from credentials.scopes import CredentialScope
-from credentials.selectors import connections, credential_at
+from credentials.selectors import Connection, connections, credential_at
 from credentials.services.connections import delete_credential
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from gateway.web.form_errors import show_on
 from gateway.web.org_page import OrgPage
+from oauth_ext.models import Client
 from orgs.models import Team
 from proxy.connect_vendor import connect_vendor
 
@@ -31,11 +32,22 @@ class Place:
     holder: str
     back: str
     team: Team | None = None
+    service_client: Client | None = None
 
     @property
     def team_id(self) -> UUID | None:
         """Of the team that holds them, if one does."""
         return self.team.id if self.team else None
+
+    @property
+    def service_client_id(self) -> UUID | None:
+        """Of the service client that holds them, if one does."""
+        return self.service_client.id if self.service_client else None
+
+    def holds(self, row: Connection) -> bool:
+        """Whether these credentials hang here."""
+        here = (self.scope, self.team_id, self.service_client_id)
+        return (row.scope, row.team_id, row.service_client_id) == here
 
 
 class CredentialPage(OrgPage):
@@ -80,6 +92,7 @@ class CredentialPage(OrgPage):
             fields=form.values(),
             scope=place.scope,
             team=place.team,
+            service_client=place.service_client,
         ).check
         if check.validated:
             messages.success(self.request, self.accepted.format(vendor=vendor.name, holder=place.holder))
@@ -89,20 +102,27 @@ class CredentialPage(OrgPage):
         return HttpResponseRedirect(place.back)
 
     def _delete(self, vendor: Vendor, place: Place) -> HttpResponse:
-        found = credential_at(self.organization, vendor.slug, place.scope, team_id=place.team_id)
+        found = credential_at(
+            self.organization,
+            vendor.slug,
+            place.scope,
+            team_id=place.team_id,
+            service_client_id=place.service_client_id,
+        )
         delete_credential(actor=self.actor, credential=found)
         messages.success(self.request, self.deleted.format(vendor=vendor.name, holder=place.holder))
         return HttpResponseRedirect(place.back)
 
     def _page(self, vendor: Vendor, place: Place, form: ConnectionForm, *, status: int = 200) -> HttpResponse:
         rows = connections(self.organization, vendor=vendor.slug)
-        stored = next((row for row in rows if (row.scope, row.team_id) == (place.scope, place.team_id)), None)
+        stored = next((row for row in rows if place.holds(row)), None)
         context = {
             "vendor": vendor,
             "place": place,
             "form": form,
             "stored": stored,
             "rows": rows,
+            "organization_has_own": any(row.scope is CredentialScope.ORGANIZATION for row in rows),
             "delete_action": self.delete_action,
         }
         return self.page(self.template, context, status=status)

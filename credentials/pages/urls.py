@@ -5,6 +5,10 @@ from __future__ import annotations
 from django.urls import path
 
 from credentials.pages.connections import ConnectionPage, ConnectionsPage
+from credentials.pages.service_account_credentials import (
+    ChooseServiceAccountCredentialPage,
+    ServiceAccountCredentialPage,
+)
 from credentials.pages.team_credentials import ChooseTeamCredentialPage, TeamCredentialPage
 
 app_name = "credentials"
@@ -20,5 +24,15 @@ urlpatterns = [
         "orgs/<uuid:org_id>/teams/<uuid:team_id>/credentials/<slug:vendor>",
         TeamCredentialPage.as_view(),
         name="team-credential",
+    ),
+    path(
+        "orgs/<uuid:org_id>/service-accounts/<str:client_id>/credentials",
+        ChooseServiceAccountCredentialPage.as_view(),
+        name="service-account-credentials",
+    ),
+    path(
+        "orgs/<uuid:org_id>/service-accounts/<str:client_id>/credentials/<slug:vendor>",
+        ServiceAccountCredentialPage.as_view(),
+        name="service-account-credential",
     ),
 ]

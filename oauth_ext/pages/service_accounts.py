@@ -11,6 +11,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from credentials.selectors import vendors_by_service_client
+from gateway.catalog import registry
 from gateway.lib import clock
 from gateway.lib.errors import DomainError, Invalid
 from gateway.lib.text import NAME_MAX_CHARACTERS
@@ -19,6 +21,7 @@ from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client
+from oauth_ext.pages.service_account import vendor_name
 from oauth_ext.selectors import service_client, service_clients
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client
@@ -170,9 +173,11 @@ def accounts_page(
 ) -> HttpResponse:
     """The list, with the copy-once dialog open when there is a secret to show."""
     now = clock.now()
+    vendors, catalog = vendors_by_service_client(page.organization), registry.load()
     accounts = [
         {
             "client": client,
+            "vendors": [vendor_name(slug, catalog) for slug in vendors.get(client.id, [])],
             "state": "expired" if client.is_expired() else ("soon" if client.expires_at - now < SOON else "active"),
         }
         for client in service_clients(page.organization)

@@ -8,6 +8,7 @@ from gateway.web.rate import backstopped
 from oauth_ext.pages.apps import AppsPage
 from oauth_ext.pages.consent import ConsentPage
 from oauth_ext.pages.device import DevicePage
+from oauth_ext.pages.service_account import ServiceAccountPage
 from oauth_ext.pages.service_accounts import AgentKeyPage, DeleteServiceAccountPage, ServiceAccountsPage
 
 app_name = "oauth_pages"
@@ -16,6 +17,7 @@ urlpatterns = [
     path("oauth/authorize/consent", backstopped(ConsentPage.as_view()), name="consent"),
     path("orgs/<uuid:org_id>/apps", AppsPage.as_view(), name="apps"),
     path("orgs/<uuid:org_id>/service-accounts", ServiceAccountsPage.as_view(), name="service-accounts"),
+    path("orgs/<uuid:org_id>/service-accounts/<str:client_id>", ServiceAccountPage.as_view(), name="service-account"),
     path("orgs/<uuid:org_id>/service-accounts/<str:client_id>/agent-key", AgentKeyPage.as_view(), name="agent-key"),
     path(
         "orgs/<uuid:org_id>/service-accounts/<str:client_id>/delete",

@@ -18,6 +18,7 @@ from credentials.selectors import (
     credential_refs,
     service_client_vendors,
     team_vendors,
+    vendors_by_service_client,
     wrapped_keys,
 )
 from gateway.lib.errors import NotFound
@@ -35,6 +36,7 @@ def test_vendors_are_listed_by_where_their_credentials_hang(setting: Setting) ->
     assert team_vendors(organization, setting.team.id) == ["teamwork"]
     assert team_vendors(organization, setting.other_team.id) == []
     assert service_client_vendors(organization, setting.service_client.id) == ["robots"]
+    assert vendors_by_service_client(organization) == {setting.service_client.id: ["robots"]}
 
 
 def test_another_organizations_rows_are_never_listed(setting: Setting) -> None:
@@ -42,6 +44,7 @@ def test_another_organizations_rows_are_never_listed(setting: Setting) -> None:
     other = setting.cast.other_org
     assert connected_vendors(other) == connections(other) == []
     assert team_vendors(other, setting.team.id) == service_client_vendors(other, setting.service_client.id) == []
+    assert vendors_by_service_client(other) == {}
     assert credential_refs(other.id) == wrapped_keys(other.id) == ()
 
 

@@ -21,7 +21,9 @@ PAGES = {
     "proxy_pages:explain": ((), FOR_MEMBERS),
     "credentials:connections": ((), FOR_MEMBERS),
     "credentials:connection": (("fake",), FOR_ADMINS),
+    "credentials:service-account-credential": (("account", "fake"), FOR_ADMINS),
     "oauth_pages:service-accounts": ((), FOR_ADMINS),
+    "oauth_pages:service-account": (("account",), FOR_ADMINS),
     "oauth_pages:agent-key": (("account",), FOR_ADMINS),
     "oauth_pages:service-account-delete": (("account",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
@@ -31,6 +33,7 @@ PAGES = {
 }
 WRITES = (
     "credentials:connection",
+    "credentials:service-account-credential",
     "oauth_pages:service-accounts",
     "oauth_pages:agent-key",
     "oauth_pages:service-account-delete",
@@ -78,7 +81,14 @@ def test_pages_of_a_person(site: Site, path: str, who: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["orgs:overview", "proxy_pages:setup", "proxy_pages:health", "audit_pages:request-log"]
+    "name",
+    [
+        "orgs:overview",
+        "proxy_pages:setup",
+        "proxy_pages:health",
+        "oauth_pages:service-account",
+        "audit_pages:request-log",
+    ],
 )
 def test_a_page_without_a_form_takes_no_post(site: Site, name: str) -> None:
     assert site.owner().post(address(site, name)).status_code == 405

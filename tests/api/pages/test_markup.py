@@ -72,6 +72,8 @@ def all_pages(site: Site) -> list[str]:
         site.path("credentials:connections"),
         site.path("credentials:connection", "fake"),
         site.path("oauth_pages:service-accounts"),
+        site.account_path("service-account"),
+        site.path("credentials:service-account-credential", site.tenant.client.client_id, "fake"),
         site.account_path("agent-key"),
         site.account_path("service-account-delete"),
         site.path("audit_pages:request-log"),
@@ -139,6 +141,8 @@ def test_names_with_markup_are_inert(site: Site) -> None:
     browser = site.owner()
     paths = [
         *all_pages(site),
+        site.path("oauth_pages:service-account", evil.client.client_id),
+        site.path("credentials:service-account-credential", evil.client.client_id, "fake"),
         site.path("oauth_pages:agent-key", evil.client.client_id),
         site.path("oauth_pages:service-account-delete", evil.client.client_id),
         f"{site.path('audit_pages:request-log')}?tool={SCRIPT}&start={SCRIPT}&request_id={SCRIPT}",

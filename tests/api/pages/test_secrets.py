@@ -32,6 +32,7 @@ def pages(site: Site) -> list[str]:
         site.path("proxy_pages:setup"),
         site.path("credentials:connections"),
         site.path("audit_pages:request-log"),
+        site.account_path("service-account"),
         site.account_path("agent-key"),
         site.account_path("service-account-delete"),
     ]

@@ -1,0 +1,59 @@
+"""Credentials of one service account: choose the vendor, then store, replace or delete them. Never shows a value."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from credentials.pages.credential import CredentialPage, Place
+from credentials.scopes import CredentialScope
+from gateway.catalog import registry
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from oauth_ext.selectors import service_client
+from orgs.roles import Role
+
+
+class ChooseServiceAccountCredentialPage(OrgPage):
+    """GET /orgs/:orgId/service-accounts/:clientId/credentials?vendor=: where the account's form for a vendor leads."""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    title = "Credentials of a service account"
+    nav_route = "oauth_pages:service-accounts"
+
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """On to the vendor's form, or back where none was chosen."""
+        account = service_client(self.organization, client_id)
+        vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
+        if vendor is None:
+            messages.info(request, "Choose a vendor first.")
+            return redirect("oauth_pages:service-account", self.organization.id, account.id)
+        return redirect("credentials:service-account-credential", self.organization.id, account.id, vendor.slug)
+
+
+class ServiceAccountCredentialPage(CredentialPage):
+    """GET, POST /orgs/:orgId/service-accounts/:clientId/credentials/:vendor. The gates of the API's route.
+
+    Spec: §4.6 · D66, D67
+    """
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+        "POST delete": Gate(Role.ADMIN),
+    }
+    title = "Credentials of a service account"
+    nav_route = "oauth_pages:service-accounts"
+    template = "credentials/service_account_credential.html"
+    accepted = "{holder} has credentials of its own for {vendor}. It accepted them."
+    unchecked = "The credentials for {vendor} are stored, but could not be checked: {detail}"
+    deleted = "{holder} has no credentials of its own for {vendor} any more."
+
+    def place(self) -> Place:
+        """The service account of the path."""
+        found = service_client(self.organization, str(self.kwargs["client_id"]))
+        back = reverse("oauth_pages:service-account", args=[self.organization.id, found.id])
+        return Place(CredentialScope.SERVICE_CLIENT, found.name, back, service_client=found)

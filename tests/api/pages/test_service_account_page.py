@@ -1,0 +1,214 @@
+"""The page of one service account: what it shows, and the form that stores, replaces and deletes its credentials."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client as Browser
+
+from audit.models import AdminAuditEntry
+from credentials.models import Credential
+from credentials.selectors import service_client_vendors
+from gateway.lib import clock
+from oauth_ext.models import Client
+from oauth_ext.services.vendor_grants import replace_client_grants
+from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
+from tests.api.pages.test_markup import Strict
+from tests.factories.tenant import connect, load_vendor, make_tenant
+
+SECRET = "key-nobody-may-read"
+TOKEN = "csrfmiddlewaretoken"
+
+
+def account(site: Site) -> str:
+    """The address of the account's own page, as links name it."""
+    return site.path("oauth_pages:service-account", str(site.tenant.client.id))
+
+
+def form(site: Site, vendor: str = "fake") -> str:
+    """The address of its form for a vendor."""
+    return site.path("credentials:service-account-credential", str(site.tenant.client.id), vendor)
+
+
+def chooser(site: Site) -> str:
+    """Where the choice of a vendor leads."""
+    return site.path("credentials:service-account-credentials", str(site.tenant.client.id))
+
+
+def test_credentials_are_stored_replaced_and_deleted(site: Site) -> None:
+    browser = site.cast.client("admin")
+    response = browser.post(form(site), {"apiKey": f" {SECRET} "}, follow=True)
+    assert response.redirect_chain == [(account(site), 302)]
+    assert notices(response) == [f"{site.tenant.client.name} has credentials of its own for Fake. It accepted them."]
+    assert site.asked == [{"X-Api-Key": SECRET}]
+    stored = Credential.objects.get()
+    assert (stored.scope, stored.service_client_id) == ("service_client", site.tenant.client.id)
+    assert (stored.organization_id, stored.team_id) == (site.cast.org.id, None)
+    page = text(browser.get(form(site)))
+    assert "Replace the account" in page
+    assert 'type="password"' in page
+    browser.post(form(site), {"apiKey": "another"}, follow=True)
+    assert Credential.objects.get().revision == 2
+    response = browser.post(form(site), {"action": "delete"}, follow=True)
+    assert notices(response) == [f"{site.tenant.client.name} has no credentials of its own for Fake any more."]
+    assert not Credential.objects.exists()
+    assert browser.post(form(site), {"action": "delete"}).status_code == 404
+    events = AdminAuditEntry.objects.filter(event_type__startswith="credential.").order_by("timestamp", "id")
+    assert [event.event_type.partition(".")[2] for event in events] == ["created", "replaced", "deleted"]
+    assert {event.actor_id for event in events} == {str(site.cast.user("admin").id)}
+    assert {event.org_id for event in events} == {site.cast.org.id}
+
+
+def test_no_page_shows_what_is_stored(site: Site) -> None:
+    site.owner().post(form(site), {"apiKey": SECRET})
+    for address in (form(site), account(site), site.path("oauth_pages:service-accounts")):
+        page = text(site.owner().get(address))
+        assert SECRET not in page
+        assert site.tenant.agent_key not in page
+        assert site.tenant.client_secret not in page
+
+
+@pytest.mark.parametrize(
+    ("status", "key", "shown"),
+    [
+        (401, "a-wrong-key", "The vendor rejected these credentials. Nothing was stored."),
+        (200, "", "This field is required."),
+        (200, "two\nlines-of-key", "line"),
+    ],
+)
+def test_what_is_refused_is_not_stored_nor_shown(site: Site, status: int, key: str, shown: str) -> None:
+    site.vendor_status = status
+    response = site.owner().post(form(site), {"apiKey": key})
+    assert response.status_code == 422
+    assert shown in text(response)
+    assert not key or key not in text(response)
+    assert not Credential.objects.exists()
+
+
+def test_a_key_that_nobody_could_check_is_stored_and_marked(site: Site) -> None:
+    site.vendor_status = None
+    response = site.owner().post(form(site), {"apiKey": SECRET}, follow=True)
+    assert "could not be checked" in notices(response)[0]
+    assert "not yet" in text(response)
+
+
+REFUSED = {"member": 403, "other_owner": 404, "stranger": 404, "nobody": 302}
+
+
+@pytest.mark.parametrize("who", REFUSED)
+def test_others_neither_see_nor_change_them(site: Site, who: str) -> None:
+    site.owner().post(form(site), {"apiKey": SECRET})
+    browser = site.cast.client(who)
+    for address in (account(site), form(site), chooser(site)):
+        assert browser.get(address, {"vendor": "fake"}).status_code == REFUSED[who]
+    for sent in ({"apiKey": "intruder"}, {"action": "delete"}):
+        assert browser.post(form(site), sent).status_code == REFUSED[who]
+    assert Credential.objects.get().revision == 1
+    assert len(site.asked) == 1
+
+
+def test_an_account_of_another_organization_is_not_there(site: Site) -> None:
+    site.owner().post(form(site), {"apiKey": SECRET})
+    browser = site.cast.client("other_owner")
+    mine, theirs = str(site.cast.org.id), str(site.cast.other_org.id)
+    for address in (account(site), form(site), chooser(site)):
+        assert browser.get(address.replace(mine, theirs), {"vendor": "fake"}).status_code == 404
+    for sent in ({"apiKey": "intruder"}, {"action": "delete"}):
+        assert browser.post(form(site).replace(mine, theirs), sent).status_code == 404
+    assert site.owner().get(form(site, "nothing")).status_code == 404
+    assert service_client_vendors(site.cast.org, site.tenant.client.id) == ["fake"]
+    assert len(site.asked) == 1
+
+
+def test_a_form_without_its_token_does_nothing(site: Site) -> None:
+    browser = Browser(enforce_csrf_checks=True)
+    browser.force_login(site.cast.user("owner"), backend="orgs.signin.backend.IdentityBackend")
+    token = hidden(browser.get(form(site)), TOKEN)
+    assert browser.post(form(site), {"apiKey": SECRET}).status_code == 403
+    assert not Credential.objects.exists()
+    assert not site.asked
+    assert browser.post(form(site), {"apiKey": SECRET, TOKEN: token}).status_code == 302
+    assert browser.post(form(site), {"action": "delete"}).status_code == 403
+    assert Credential.objects.exists()
+
+
+@pytest.mark.usefixtures("lapsed")
+def test_it_needs_no_plan_as_over_the_api(site: Site) -> None:
+    assert site.owner().post(form(site), {"apiKey": SECRET}).status_code == 302
+    assert site.owner().post(form(site), {"action": "delete"}).status_code == 302
+
+
+def test_the_form_is_reached_from_the_list_by_way_of_the_account(site: Site) -> None:
+    browser = site.owner()
+    assert f'href="{account(site)}"' in text(browser.get(site.path("oauth_pages:service-accounts")))
+    assert chooser(site) in text(browser.get(account(site)))
+    assert browser.get(chooser(site), {"vendor": "fake"})["Location"] == form(site)
+    for vendor in ("", "nothing", "//evil.example"):
+        answer = browser.get(chooser(site), {"vendor": vendor}, follow=True)
+        assert answer.redirect_chain == [(account(site), 302)]
+        assert notices(answer) == ["Choose a vendor first."]
+    for address in (account(site), form(site)):
+        page = Strict(text(browser.get(address)))
+        assert not page.inline
+        assert all(field.get("id") in page.label_targets for field in page.fields)
+
+
+def test_the_list_names_vendors_of_each_account_alone(site: Site) -> None:
+    load_vendor("http://127.0.0.1:9/mcp", slug="other")
+    second = make_tenant(site.cast.org, site.cast.user("owner"), name="Second")
+    site.owner().post(form(site), {"apiKey": SECRET})
+    other = site.path("credentials:service-account-credential", str(second.client.id), "other")
+    site.owner().post(other, {"apiKey": SECRET})
+    found = site.owner().get(site.path("oauth_pages:service-accounts")).context["accounts"]
+    by_client = {each["client"].id: each["vendors"] for each in found}
+    assert by_client == {site.tenant.client.id: ["Fake"], second.client.id: ["Other"]}
+    held = site.owner().get(account(site)).context["held"]
+    assert [each["name"] for each in held] == ["Fake"]
+    foreign = site.cast.client("other_owner").get(
+        site.path("oauth_pages:service-accounts").replace(str(site.cast.org.id), str(site.cast.other_org.id))
+    )
+    assert foreign.context["accounts"] == []
+
+
+def test_the_account_says_which_vendors_it_may_use(site: Site) -> None:
+    load_vendor("http://127.0.0.1:9/mcp", slug="other")
+    for slug in ("fake", "other"):
+        connect(site.cast.org, site.cast.user("owner"), slug)
+    assert "It may also use every vendor that the organization connected: Fake, Other." in text(
+        site.owner().get(account(site))
+    )
+    replace_client_grants(
+        actor=site.cast.user("owner"),
+        organization=site.cast.org,
+        client=site.tenant.client,
+        vendors=["other"],
+    )
+    page = text(site.owner().get(account(site)))
+    assert "A list restricts which of the organization" in page
+    assert "vendors it may use besides: Other." in page
+
+
+def test_what_the_deletion_leads_to_is_said(site: Site) -> None:
+    site.owner().post(form(site), {"apiKey": SECRET})
+    assert "calls to Fake are refused at once." in text(site.owner().get(form(site)))
+    connect(site.cast.org, site.cast.user("owner"))
+    assert "uses the organization" in text(site.owner().get(form(site)))
+
+
+def test_buttons_for_the_key_are_those_that_work(site: Site) -> None:
+    def buttons() -> tuple[bool, bool]:
+        page = text(site.owner().get(account(site)))
+        key = site.path("oauth_pages:agent-key", str(site.tenant.client.id))
+        return f'href="{key}"' in page, f'href="{key}?revoke=1"' in page
+
+    assert f"<code>{key_prefix(site.tenant.client)}…</code>" in text(site.owner().get(account(site)))
+    assert buttons() == (True, True)
+    Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() - timedelta(days=1))
+    assert "It no longer works" in text(site.owner().get(account(site)))
+    assert buttons() == (False, True)
+    ticket = hidden(site.owner().get(site.account_path("agent-key") + "?revoke=1"), "once")
+    assert site.owner().post(site.account_path("agent-key"), {"action": "revoke", "once": ticket}).status_code == 302
+    assert buttons() == (False, False)
+    Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() + timedelta(days=1))
+    assert buttons() == (True, False)
