@@ -38,6 +38,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Count what arrives while a head is not whole."""
         super().data_received(data)
         if not self._in_head or self.transport.is_closing():
+            if self.timeout_keep_alive_task is None and self._timer is None and self._is_idle():
+                # Something that begins no request, like an empty line, has ended the server's own wait for the next.
+                self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES:
@@ -63,9 +66,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle.scope["extensions"] = {EXTENSION: WholeExchange(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
 
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
     def _too_late(self) -> None:
         self._timer = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._is_idle():
             self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)  # an answer is on its way: let it pass
         elif self._in_head:
             self._refuse(b"408 Request Timeout")

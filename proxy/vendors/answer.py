@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Hashable, Iterator
 from enum import IntEnum
 
 from proxy.vendors import errors, turns
-from proxy.vendors.content_coding import BadCoding, Gunzip
+from proxy.vendors.content_coding import STEP_BYTES, BadCoding, Gunzip
 
-UNPACKED_BYTES = 64 * 1024  # from here on, undoing a packed body waits for its turn: it may grow a thousandfold
+FREE_BYTES = 64 * 1024  # from here on, undoing a packed body waits for its turn: it may grow a thousandfold
 UNREAD_BYTES = 256 * 1024  # of an event stream; the vendor waits until its reader is done with them
 
 
@@ -26,20 +26,22 @@ class VendorAnswer:
 
     Its connection writes `headers` (by lower-case name), `pieces` of the body not taken yet and their total `size` in
     bytes so far, as they came, and says when the head or the whole of it is there, or what went wrong.
-    A packed body (`gunzip`) is undone while it is read, no further than `max_bytes`.
+    A packed body (`gunzip`) is undone while it is read, no further than `max_bytes`; `deadline` is in the loop's time.
     """
 
     __slots__ = (
-        *("status", "is_event_stream", "headers", "pieces", "size", "fault", "has_head", "is_complete", "gunzip"),
-        *("_waiter", "_until", "_loop", "_taken_bytes", "_held_back", "_max_bytes", "_deadline", "_unpacked_bytes"),
+        *("status", "is_event_stream", "headers", "pieces", "size", "fault", "has_head", "is_complete"),
+        *("gunzip", "deadline", "_waiter", "_until", "_loop", "_taken_bytes", "_held_back", "_max_bytes"),
+        *("_unpacked_bytes", "_undone_bytes"),
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, deadline: float) -> None:
         self.status = 0
         self.gunzip: Gunzip | None = None
         self._max_bytes = max_bytes
-        self._deadline = deadline
+        self.deadline = deadline
         self._unpacked_bytes = 0
+        self._undone_bytes = 0  # packed or unpacked: one of the two may be next to nothing
         self.is_event_stream = False
         self._loop = loop
         self.headers: dict[bytes, bytes] = {}
@@ -103,12 +105,12 @@ class VendorAnswer:
         found: list[bytes] = []
         pieces = gunzip.pieces(packed)
         try:
-            async with asyncio.timeout_at(self._deadline):
-                while (piece := await self._next_piece(pieces, owner)) is not None:
-                    self._unpacked_bytes += len(piece)
-                    if self._unpacked_bytes > self._max_bytes:
-                        raise self._failed(errors.bad_response("it is too large"))
-                    found.append(piece)
+            while (piece := await self._next_piece(pieces, owner)) is not None:
+                self._undone_bytes += max(len(piece), STEP_BYTES)
+                self._unpacked_bytes += len(piece)
+                if self._unpacked_bytes > self._max_bytes:
+                    raise self._failed(errors.bad_response("it is too large"))
+                found.append(piece)
         except BadCoding:
             raise self._failed(errors.bad_response("it is not encoded as it says")) from None
         except TimeoutError:
@@ -116,9 +118,9 @@ class VendorAnswer:
         return found[0] if len(found) == 1 else b"".join(found)
 
     async def _next_piece(self, pieces: Iterator[bytes], owner: Hashable) -> bytes | None:
-        if self._unpacked_bytes < UNPACKED_BYTES:
+        if self._undone_bytes < FREE_BYTES:
             return next(pieces, None)
-        async with turns.current().turn(owner):
+        async with turns.current().turn(owner, self.deadline):
             return next(pieces, None)
 
     def _check_unpacked(self, gunzip: Gunzip) -> None:
@@ -164,4 +166,3 @@ class VendorAnswer:
             or (until is Until.MORE and self.pieces)
         ):
             waiter.set_result(None)
-

@@ -11,7 +11,7 @@ import ipaddress
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,6 +19,7 @@ from gateway.lib.outbound import AddressRefused, may_connect
 from proxy.vendors import errors
 from proxy.vendors.errors import Sign
 from proxy.vendors.http1 import Connection, Limits
+from proxy.vendors.names import Names
 
 CONNECTIONS_PER_ORIGIN = 100  # a bulkhead: one slow vendor cannot take them all
 MAX_WAITING = 2_000
@@ -28,12 +29,16 @@ LOOK_AFTER_IDLE_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where connections go. Vendors that share an address have connections of their own, so that each has its bound."""
+    """Where connections go. Vendors that share an address have connections of their own, so that each has its bound.
+
+    So has each organization at an address that comes from its credentials; `owner` is None at the catalog's.
+    """
 
     is_tls: bool
     host: str
     port: int
     vendor: str = ""
+    owner: Hashable = None
 
 
 @cache
@@ -50,9 +55,10 @@ class Connections:
     """
 
     def __init__(
-        self, origin: Origin, *, allow_private: bool, limits: Limits, tls: Callable[[], ssl.SSLContext]
+        self, origin: Origin, *, allow_private: bool, limits: Limits, tls: Callable[[], ssl.SSLContext], names: Names
     ) -> None:
         self._origin = origin
+        self._names = names
         self._allow_private = allow_private
         self._limits = limits
         self._tls = tls
@@ -208,8 +214,7 @@ class Connections:
         if _is_address(host):
             found = [host]
         else:
-            answers = await self._loop.getaddrinfo(host, self._origin.port, type=socket.SOCK_STREAM)
-            found = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in answers))
+            found = await self._names.addresses(host, self._origin.port, self._origin.owner)
         if not found or not all(may_connect(address, allow_private=self._allow_private) for address in found):
             raise AddressRefused
         return found

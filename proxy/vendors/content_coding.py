@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 _GZIP = 16 + zlib.MAX_WBITS
-STEP_BYTES = 16 * 1024
+STEP_BYTES = 4 * 1024  # packed: a millisecond's work at most, even if they are all headers of empty blocks
 PIECE_BYTES = 64 * 1024
 
 
@@ -31,7 +31,7 @@ class Gunzip:
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """What `data` adds, at most PIECE_BYTES at a time. Nothing is unpacked before it is asked for.
 
-        Raises: BadCoding.
+        Of no piece more than STEP_BYTES are read; what adds nothing is an empty one.   Raises: BadCoding.
         """
         self._is_untouched = self._is_untouched and not data
         for start in range(0, len(data), STEP_BYTES):
@@ -39,8 +39,7 @@ class Gunzip:
             while rest or len(piece) == PIECE_BYTES:  # a full piece may have left some within
                 piece = self._piece(rest)
                 rest = self._inflate.unconsumed_tail
-                if piece:
-                    yield piece
+                yield piece
 
     def _piece(self, packed: bytes) -> bytes:
         try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from proxy.protocol import replies, sse, versions
-from proxy.vendors import turns
+from proxy.vendors import errors, turns
 from proxy.vendors.transport import VendorAnswer
 
 # Empty capabilities: what a vendor cannot ask of us, it need not be refused.
@@ -37,7 +38,7 @@ async def only_message(answer: VendorAnswer, owner: Hashable = None) -> replies.
     body = await answer.body(owner)
     if len(body) <= LONG_BODY_BYTES:
         return replies.parse_message(body)
-    async with turns.current().turn(owner):
+    async with _turn(answer, owner):
         return replies.parse_message(body)
 
 
@@ -61,10 +62,20 @@ async def messages(
             if parser.fed_bytes + len(fed) <= LONG_STREAM_BYTES:
                 found = _messages_in(parser, fed)
             else:
-                async with turns.current().turn(owner):
+                async with _turn(answer, owner):
                     found = _messages_in(parser, fed)
             for each in found:
                 yield each
+
+
+@asynccontextmanager
+async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
+    """Raises: VendorProblem when it does not come before the answer's deadline."""
+    try:
+        async with turns.current().turn(owner, answer.deadline):
+            yield
+    except TimeoutError as fault:
+        raise errors.timeout(errors.Sign.ANSWERED) from fault
 
 
 def _messages_in(parser: sse.SSEParser, fed: bytes) -> list[replies.VendorMessage]:

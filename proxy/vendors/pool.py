@@ -121,7 +121,12 @@ class SessionPool:
         key = destination.key
         on_connected = partial(self.circuits.connected, key.vendor) if destination.fixed_address else None
         session = VendorSession(
-            self._transport, *destination.open(), vendor=key.vendor, owner=key.org_id, on_connected=on_connected
+            self._transport,
+            *destination.open(),
+            vendor=key.vendor,
+            owner=key.org_id,
+            has_own_address=not destination.fixed_address,
+            on_connected=on_connected,
         )
         try:
             await session.initialize(deadline=deadline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class VendorSession:
     credential_headers: Mapping[str, str]
     vendor: str = ""
     owner: Hashable = None  # see handshake.messages
+    has_own_address: bool = False  # from the owner's credential, not from the catalog
     on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
@@ -158,7 +160,7 @@ class VendorSession:
         """Ask for what came after this event, and read it as `_read` does."""
         headers = {**self._headers(), "Accept": "text/event-stream", "Last-Event-ID": event_id}
         del headers["Content-Type"]
-        prepared = self.transport.prepare(self.url, headers, self.vendor)
+        prepared = self._prepare_with(headers)
         deadline, on_connected = awaited.deadline, self.on_connected
         async with self.transport.send("GET", prepared, None, deadline=deadline, on_connected=on_connected) as answer:
             if answer.status == 200 and answer.is_event_stream:
@@ -209,7 +211,11 @@ class VendorSession:
 
     def _prepare(self, *, with_version: bool) -> None:
         headers = self._headers() if with_version else {**base_headers(), **self.credential_headers}
-        self._prepared = self.transport.prepare(self.url, headers, self.vendor)
+        self._prepared = self._prepare_with(headers)
+
+    def _prepare_with(self, headers: Mapping[str, str]) -> Prepared:
+        owner = self.owner if self.has_own_address else None
+        return self.transport.prepare(self.url, headers, self.vendor, owner=owner)
 
     def _headers(self) -> dict[str, str]:
         """Of every request but the first."""
@@ -234,4 +240,6 @@ def _raise_if_refused(answer: VendorAnswer) -> None:
 
 
 def _seconds(retry_after: str | None) -> int | None:
-    return min(int(retry_after), 86_400) if retry_after and retry_after.isdigit() else None
+    if retry_after is None or not re.fullmatch("[0-9]{1,9}", retry_after):  # int() knows more digits, and not too many
+        return None
+    return min(int(retry_after), 86_400)

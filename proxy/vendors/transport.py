@@ -11,7 +11,7 @@ import asyncio
 import re
 import ssl
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import quote, urlsplit
@@ -21,6 +21,7 @@ from proxy.vendors import errors
 from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.connections import Connections, Origin, verifying_tls
 from proxy.vendors.http1 import Connection, Limits
+from proxy.vendors.names import Names
 
 __all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
 
@@ -55,6 +56,7 @@ class VendorTransport:
         self._allow_private = allow_private
         self._limits = limits or Limits()
         self._tls = tls
+        self._names = Names()
         self._by_origin: dict[Origin, Connections] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -64,9 +66,10 @@ class VendorTransport:
         """How large one answer may be."""
         return self._limits.body_bytes
 
-    def prepare(self, url: str, headers: Mapping[str, str], vendor: str = "") -> Prepared:
+    def prepare(self, url: str, headers: Mapping[str, str], vendor: str = "", *, owner: Hashable = None) -> Prepared:
         """`url` and `headers` as they will be sent, over connections of this `vendor`.
 
+        `owner` is the organization whose credential names the address; None for the catalog's.
         Raises: VendorProblem for an address or header that cannot be.
         """
         try:
@@ -81,7 +84,9 @@ class VendorTransport:
         if parts.port is not None:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
-        return Prepared(Origin(parts.scheme == "https", host, port, vendor), target.encode(), b"\r\n".join(lines))
+        return Prepared(
+            Origin(parts.scheme == "https", host, port, vendor, owner), target.encode(), b"\r\n".join(lines)
+        )
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
@@ -128,7 +133,7 @@ class VendorTransport:
             if self._is_closed:
                 raise errors.unavailable()
             found = self._by_origin[origin] = Connections(
-                origin, allow_private=self._allow_private, limits=self._limits, tls=self._tls
+                origin, allow_private=self._allow_private, limits=self._limits, tls=self._tls, names=self._names
             )
             if self._sweeper is None:
                 self._sweep_later()

@@ -29,11 +29,16 @@ class Turns:
         self._worked_s = 0.0
 
     @asynccontextmanager
-    async def turn(self, owner: Hashable) -> AsyncIterator[None]:
-        """A slice of work, when it is its turn and after the pause that those before have earned the rest."""
-        await self._take(owner)
+    async def turn(self, owner: Hashable, deadline: float | None = None) -> AsyncIterator[None]:
+        """A slice of work, when it is its turn and after the pause that those before have earned the rest.
+
+        Raises: TimeoutError when that is not before `deadline`, in the loop's time.
+        """
+        async with asyncio.timeout_at(deadline):
+            await self._take(owner)
         try:
-            await self._pause()
+            async with asyncio.timeout_at(deadline):
+                await self._pause()
             began_s = perf_counter()
             try:
                 yield

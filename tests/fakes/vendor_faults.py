@@ -45,7 +45,7 @@ class Asked:
     ) -> None:
         """A whole HTTP answer."""
         head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-        await self.send(head.encode() + body)
+        await self.send(head.encode("latin-1") + body)
 
     async def say(self, message: object, **options: Any) -> None:
         """A whole HTTP answer with this JSON."""
@@ -312,6 +312,8 @@ FAULTS |= {
     "says_401": _status("401 Unauthorized", "WWW-Authenticate: Bearer\r\n"),
     "says_403": _status("403 Forbidden"),
     "says_429": _status("429 Too Many Requests", "Retry-After: 7\r\n"),
+    "says_429_in_other_digits": _status("429 Too Many Requests", "Retry-After: \xb2\r\n"),
+    "says_429_for_ever": _status("429 Too Many Requests", f"Retry-After: {'9' * 5_000}\r\n"),
     "says_429_until_a_date": _status("429 Too Many Requests", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n"),
     "says_500": _status("500 Internal Server Error"),
     "says_503": _status("503 Service Unavailable"),

@@ -88,3 +88,18 @@ async def test_a_head_that_is_never_whole_is_given_up(
 async def test_a_slow_answer_is_no_slow_head(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.05)
     assert b"200 OK" in await said(port, START + b"Connection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"\r\n", b"\r\n\r\n\r\n"],
+    ids=["an empty line", "several"],
+)
+async def test_what_begins_no_request_keeps_no_connection_open(
+    port: int, monkeypatch: pytest.MonkeyPatch, rest: bytes
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.3)
+    answer = await said(port, START + b"\r\n", rest, pause_s=0.2)
+    assert answer.count(b"200 OK") == 1, "and the server closed it: otherwise this would have timed out"
+    answer = await said(port, START + b"\r\n", rest, START + b"\r\n", pause_s=0.2)
+    assert answer.count(b"200 OK") == 2, "a request that comes in time is answered"

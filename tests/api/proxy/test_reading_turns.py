@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from proxy.vendors import handshake
+from proxy.vendors import handshake, turns
 from proxy.vendors.turns import Turns
 from tests.api.proxy.conftest import Agent
-from tests.factories.tenant import Tenant, connect
+from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
@@ -23,9 +23,9 @@ async def test_each_organization_has_turns_of_its_own(
     owners: list[Hashable] = []
     turn = Turns.turn
 
-    def noting(lane: Turns, owner: Hashable) -> AbstractAsyncContextManager[None]:
+    def noting(lane: Turns, owner: Hashable, deadline: float) -> AbstractAsyncContextManager[None]:
         owners.append(owner)
-        return turn(lane, owner)
+        return turn(lane, owner, deadline)
 
     monkeypatch.setattr(Turns, "turn", noting)
     for each in (tenant, other_tenant):
@@ -36,3 +36,19 @@ async def test_each_organization_has_turns_of_its_own(
         owners.clear()
         assert "result" in (await agent.call(each.agent_key, "fake_list")).json()
         assert set(owners) == {each.organization.id}
+
+
+@pytest.mark.parametrize("reply", ["sse", "json"])
+async def test_a_turn_that_does_not_come_in_time_is_a_timeout(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()
+    vendor.reply = reply
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=1))
+    monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 0)
+    monkeypatch.setattr(handshake, "LONG_BODY_BYTES", 0)
+    await agent.rpc(tenant.agent_key, "tools/list")  # the list is read, and kept
+    async with turns.current().turn("somebody else's long answer"):
+        answer = (await agent.call(tenant.agent_key, "fake_list")).json()
+    assert answer["error"]["data"] == {"vendor": "fake", "reason": "vendor_timeout"}
+    assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()

@@ -7,7 +7,8 @@ import datetime
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from proxy.outcomes import VendorFault
+from proxy.vendors import names
 from proxy.vendors.connections import verifying_tls
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.exchanges import LIMITS, ask, only
+from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import OK, raw_vendor, says
 
 
@@ -29,11 +32,11 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Every name means these addresses; the names that were asked for."""
     asked: list[str] = []
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+    def look_up(host: str, port: int) -> list[str]:
         asked.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+        return list(addresses)
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(names, "look_up", look_up)
     return asked
 
 
@@ -68,8 +71,7 @@ async def test_the_judged_address_is_the_one_connected_to(
     async with raw_vendor(says(OK)) as vendor:
         asked = resolving(monkeypatch, "127.0.0.1")
         assert await ask(transport, f"http://vendor.example:{vendor.port}/mcp") == b"{}"
-        assert asked[0] == "vendor.example"
-        assert set(asked[1:]) <= {"127.0.0.1"}, "the name is never asked twice"
+        assert asked == ["vendor.example"], "the name is never asked twice"
         assert b"\r\nHost: vendor.example:%d\r\n" % vendor.port in vendor.requests[0]
 
 
@@ -88,26 +90,81 @@ async def test_the_next_address_is_tried_when_the_first_refuses(
 async def test_what_the_resolver_says_stays_here(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, fault: OSError, text: str
 ) -> None:
-    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+    def look_up(host: str, port: int) -> list[str]:
         raise fault
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(names, "look_up", look_up)
     with pytest.raises(VendorProblem, match=text) as caught:
         await ask(transport, "http://secret.internal/mcp")
     assert "secret" not in str(caught.value)
     assert only(transport).is_unused
 
 
-async def test_a_resolver_that_hangs_is_given_up(transport: VendorTransport, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
-        await asyncio.sleep(60)
-        return []
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+async def test_a_resolver_that_hangs_is_given_up(silent_names: threading.Event, transport: VendorTransport) -> None:
     with pytest.raises(VendorProblem) as caught:
-        await ask(transport, "http://vendor.example/mcp", within_s=30)
+        await ask(transport, "http://vendor.slow.example/mcp", within_s=30)
     assert caught.value.fault is VendorFault.TIMEOUT
     assert only(transport).is_unused
+
+
+@pytest.fixture
+def silent_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Names below slow.example have a name server that says nothing, until the event is set; others are ours."""
+    is_over = threading.Event()
+
+    def look_up(host: str, port: int) -> list[str]:
+        if host.endswith(".slow.example"):
+            is_over.wait(60)
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(names, "look_up", look_up)
+    yield is_over
+    is_over.set()
+
+
+async def ask_of(owner: str | None, transport: VendorTransport, url: str) -> bytes:
+    """One POST to an address from a credential of `owner`, or the catalog's."""
+    prepared = transport.prepare(url, {}, owner=owner)
+    async with transport.send("POST", prepared, b"{}", deadline=asyncio.get_running_loop().time() + 30) as answer:
+        return await answer.body()
+
+
+async def test_one_organizations_silent_names_hold_up_nobody_else(
+    silent_names: threading.Event, transport: VendorTransport
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        stuck = [
+            asyncio.ensure_future(ask_of("acme", transport, f"http://v{number}.slow.example:{vendor.port}/"))
+            for number in range(40)
+        ]
+        await asyncio.sleep(0)
+        for owner in (None, "globex"):
+            assert await ask_of(owner, transport, f"http://quick.example:{vendor.port}/") == b"{}"
+        lookups = [each for each in threading.enumerate() if each.name == "name-lookup"]
+        assert len(lookups) == names.LOOKUPS_OF_ONE
+        ended = await asyncio.gather(*stuck, return_exceptions=True)
+        assert {getattr(each, "fault", None) for each in ended} == {VendorFault.TIMEOUT}
+        silent_names.set()
+        await until(lambda: not transport._names._shares)
+        assert await ask_of("acme", transport, f"http://quick.example:{vendor.port}/") == b"{}"
+
+
+async def test_many_who_ask_for_one_name_share_the_answer(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        asked = resolving(monkeypatch, "127.0.0.1")
+        url = f"http://vendor.example:{vendor.port}/"
+        answers = await asyncio.gather(*(ask_of("acme", transport, url) for _ in range(20)))
+        assert answers == [b"{}"] * 20
+        assert asked == ["vendor.example"]
+
+
+async def test_organizations_share_no_connection_to_an_address_of_their_own(transport: VendorTransport) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        for owner in ("acme", "globex", "acme", None):
+            assert await ask_of(owner, transport, vendor.url) == b"{}"
+        assert vendor.connections == 3
 
 
 async def test_nobody_listens(transport: VendorTransport) -> None:

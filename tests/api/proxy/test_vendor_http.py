@@ -7,6 +7,7 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 
@@ -425,9 +426,9 @@ async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatc
     owners: list[Hashable] = []
     turn = Turns.turn
 
-    def noting(lane: Turns, owner: Hashable) -> AbstractAsyncContextManager[None]:
+    def noting(lane: Turns, owner: Hashable, deadline: float) -> AbstractAsyncContextManager[None]:
         owners.append(owner)
-        return turn(lane, owner)
+        return turn(lane, owner, deadline)
 
     monkeypatch.setattr(Turns, "turn", noting)
     packed = gzip.compress(b"x" * size)
@@ -439,6 +440,24 @@ async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatc
             assert await answer.body("acme") == b"x" * size
     await transport.aclose()
     assert owners == ["acme"] * slices
+
+
+async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
+    transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices = 0
+    turn = Turns.turn
+
+    def noting(*arguments: Any) -> AbstractAsyncContextManager[None]:
+        nonlocal slices
+        slices += 1
+        return turn(*arguments)
+
+    monkeypatch.setattr(Turns, "turn", noting)
+    packed = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 18_000
+    head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    assert (await fault_of(transport, says(head + packed))).fault is VendorFault.BAD_RESPONSE
+    assert slices >= (len(packed) - 64 * 1024) // 4096
 
 
 async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:

@@ -88,6 +88,8 @@ ROWS = {
     "says_401": Row(REJECTED, probe=HealthStatus.REACHABLE),
     "says_403": Row(REJECTED, probe=HealthStatus.REACHABLE),
     "says_429": Row(UNAVAILABLE, probe=ANSWERED, retry_after_s=7),
+    "says_429_in_other_digits": Row(UNAVAILABLE, probe=ANSWERED),
+    "says_429_for_ever": Row(UNAVAILABLE, probe=ANSWERED),
     "says_429_until_a_date": Row(UNAVAILABLE, probe=ANSWERED),
     "says_500": Row(UNAVAILABLE),
     "says_503": Row(UNAVAILABLE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 
 import pytest
@@ -25,7 +26,7 @@ def test_what_was_packed_comes_out_however_it_is_cut(plain: bytes, cut: int) -> 
     unpacked = Gunzip()
     found = [piece for start in range(0, len(packed), cut) for piece in unpacked.pieces(packed[start : start + cut])]
     assert b"".join(found) == plain
-    assert all(0 < len(piece) <= PIECE_BYTES for piece in found)
+    assert all(len(piece) <= PIECE_BYTES for piece in found)
     assert unpacked.is_complete
 
 
@@ -41,6 +42,15 @@ def test_a_bomb_goes_off_no_further_than_it_is_asked_to() -> None:
     pieces = unpacked.pieces(gzip.compress(b"x" * 64 * MIB))
     assert next(pieces) == b"x" * PIECE_BYTES
     assert len(unpacked._inflate.unconsumed_tail) > STEP_BYTES - PIECE_BYTES / 500
+
+
+def test_what_adds_nothing_is_read_a_little_at_a_time() -> None:
+    """Empty blocks cost time and bring nothing, so that no room would ever be used up."""
+    unpacked = Gunzip()
+    empty_blocks = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 100_000
+    found = list(unpacked.pieces(empty_blocks))
+    assert set(found) == {b""}
+    assert len(found) == math.ceil(len(empty_blocks) / STEP_BYTES)
 
 
 def test_half_of_it_is_not_complete() -> None:
