@@ -106,6 +106,11 @@ def calls_today(org_id: uuid.UUID) -> int:
     return RequestAuditEntry.objects.filter(org_id=org_id, timestamp__gte=_midnight(clock.now().date())).count()
 
 
+def has_any_call(org_id: uuid.UUID) -> bool:
+    """Whether the log holds any call of the organization, refused ones included."""
+    return RequestAuditEntry.objects.filter(org_id=org_id).exists()
+
+
 def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]:
     """The latest calls of the last 14 days that ended in an error, newest first. Refusals are not errors."""
     rows = RequestAuditEntry.objects.filter(

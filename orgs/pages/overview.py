@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from dataclasses import dataclass
 
-from audit.selectors import calls_per_day, calls_today, recent_errors
+from django.http import HttpRequest, HttpResponse
+
+from audit.selectors import calls_per_day, calls_today, has_any_call, recent_errors
 from credentials.selectors import connected_vendors
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext.selectors import service_clients
+from orgs import selectors
 from orgs.roles import Role
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the checklist. Who works alone need not do an optional one; `role` is the least that can."""
+
+    label: str
+    hint: str
+    route: str
+    is_done: bool
+    role: Role = Role.MEMBER
+    is_optional: bool = False
+
+
 class OverviewPage(OrgPage):
-    """GET /orgs/:orgId. The checklist is the page until its three steps are done."""
+    """GET /orgs/:orgId. The checklist stands at the top until the steps that everybody needs are done."""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = "Overview"
@@ -24,13 +38,13 @@ class OverviewPage(OrgPage):
         """Checklist, calls of today, the last days, the last errors (admins)."""
         organization = self.organization
         is_admin = self.membership.has_role(Role.ADMIN)
-        today = calls_today(organization.id)
-        steps = self._checklist(today)
+        steps = [step for step in self._checklist() if self.membership.has_role(step.role)]
         days = calls_per_day(organization.id)
         context = {
             "steps": steps,
-            "steps_done": sum(1 for step in steps if step["done"]),
-            "calls_today": today,
+            "steps_done": sum(1 for step in steps if step.is_done),
+            "has_steps_left": not all(step.is_done or step.is_optional for step in steps),
+            "calls_today": calls_today(organization.id),
             "calls_per_day": days,
             "chart": {"days": [day.day.isoformat() for day in days], "calls": [day.calls for day in days]},
             "vendors": connected_vendors(organization),
@@ -39,25 +53,35 @@ class OverviewPage(OrgPage):
         }
         return self.page("orgs/overview.html", context)
 
-    def _checklist(self, calls: int) -> list[dict[str, object]]:
+    def _checklist(self) -> list[Step]:
         organization = self.organization
+        invited = selectors.members(organization).count() > 1 or selectors.pending_invitations(organization).exists()
         return [
-            {
-                "label": "Connect a vendor",
-                "hint": "Store the credentials of a tool server once; your agents never see them.",
-                "url": reverse("credentials:connections", args=[organization.id]),
-                "done": bool(connected_vendors(organization)),
-            },
-            {
-                "label": "Create a service account",
-                "hint": "A machine identity with its own key for each agent or script.",
-                "url": reverse("oauth_pages:service-accounts", args=[organization.id]),
-                "done": service_clients(organization).exists(),
-            },
-            {
-                "label": "Set up your client",
-                "hint": "Paste one snippet into Claude, Cursor, VS Code or a shell and make the first call.",
-                "url": reverse("proxy_pages:setup", args=[organization.id]),
-                "done": calls > 0,
-            },
+            Step(
+                "Connect a vendor",
+                "Store the credentials of a tool server once; your agents never see them.",
+                "credentials:connections",
+                bool(connected_vendors(organization)),
+            ),
+            Step(
+                "Create a service account",
+                "A machine identity with its own key for each agent or script.",
+                "oauth_pages:service-accounts",
+                service_clients(organization).exists(),
+                role=Role.ADMIN,
+            ),
+            Step(
+                "Set up your client",
+                "Paste one snippet into Claude, Cursor, VS Code or a shell and make the first call.",
+                "proxy_pages:setup",
+                has_any_call(organization.id),
+            ),
+            Step(
+                "Invite people",
+                "Optional: a link lets colleagues join, and you decide which vendors each may use.",
+                "orgs:invitations",
+                invited,
+                role=Role.ADMIN,
+                is_optional=True,
+            ),
         ]

@@ -14,6 +14,7 @@ from tests.browser.conftest import Visitor
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
 SERIOUS = {"serious", "critical"}
+PUBLIC_DOCS = ("/docs/api", "/docs/migrate")
 
 
 def faults(page: Page) -> list[str]:
@@ -27,13 +28,28 @@ def faults(page: Page) -> list[str]:
     ]
 
 
+def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
+    """From a service account's page: the demo vendor's form, sent with `key`."""
+    page.get_by_label("Store credentials for").select_option("acme")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Store").click()
+    page.wait_for_url("**/service-accounts/*")
+
+
+def open_every_section(page: Page) -> Page:
+    """The same page with everything unfolded."""
+    page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true; })")
+    return page
+
+
 def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
     someone = visitor()
     page = someone.open("/")
     page.get_by_role("main").get_by_role("link", name="Sign in").click()
     org = someone.found_organization("Nordwind")
     expect(page.get_by_role("status").filter(has_text="Nordwind is ready")).to_be_visible()
-    expect(page.get_by_role("heading", name="Get started 0 of 3 done")).to_be_visible()
+    expect(page.get_by_role("heading", name="Get started 0 of 4 done")).to_be_visible()
 
     someone.connect_acme(org, "a-wrong-key")
     expect(page.get_by_role("alert")).to_contain_text("The vendor rejected these credentials. Nothing was stored.")
@@ -101,6 +117,35 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     assert secret not in page.content()
 
 
+def test_a_service_account_with_credentials_of_its_own(visitor: NewVisitor) -> None:
+    someone = visitor()
+    org = someone.found_organization()
+    page = someone.page
+    someone.create_account(org, "Patch report")
+    page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Create key for Patch report").click()
+    page.get_by_role("button", name="Create key").click()
+    key = page.get_by_label("Agent key", exact=True).input_value()
+    page.get_by_role("link", name="I have saved it").click()
+    assert "isError" in someone.call_tool(key).text
+
+    page.get_by_role("link", name="Patch report", exact=True).click()
+    store_own_credentials(page)
+    expect(page.get_by_role("status").filter(has_text="Patch report has credentials of its own")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="Acme RMM")).to_be_visible()
+    answer = someone.call_tool(key)
+    assert answer.status_code == 200
+    assert not answer.json()["result"].get("isError")
+    page.get_by_role("link", name="All service accounts").click()
+    expect(page.get_by_role("row").filter(has_text="Patch report")).to_contain_text("Acme RMM")
+
+    page.get_by_role("link", name="Patch report", exact=True).click()
+    page.get_by_role("link", name="Replace or delete").click()
+    page.get_by_role("button", name="Delete credentials").click()
+    expect(page.get_by_role("status").filter(has_text="no credentials of its own for Acme RMM")).to_be_visible()
+    assert someone.call_tool(key).json()["result"]["isError"]
+
+
 def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     someone = visitor()
     org = someone.found_organization()
@@ -135,7 +180,7 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
 def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
     someone = visitor(color_scheme=scheme)
     page, found = someone.page, []
-    for path in ("/", "/signin?next=/profile&failed=unreachable", "/nothing-here"):
+    for path in ("/", "/signin?next=/profile&failed=unreachable", "/nothing-here", *PUBLIC_DOCS):
         found += faults(someone.open(path))
     assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
     empty = someone.found_organization()
@@ -164,6 +209,14 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
     for tool in ("acme_whoami", "acme_fail", "acme_unknown"):
         someone.call_tool(key, tool)
     page.get_by_role("link", name="I have saved it").click()
+    page.get_by_role("link", name="Night shift", exact=True).click()
+    found += faults(page)
+    store_own_credentials(page)
+    found += faults(page)
+    page.get_by_role("link", name="Replace or delete").click()
+    found += faults(page)
+    page.get_by_role("link", name="Back to the service account").click()
+    page.get_by_role("link", name="All service accounts").click()
     for label in ("Rotate key of", "Revoke key of", "Delete"):
         page.get_by_role("link", name=label).click()
         found += faults(page)
@@ -174,6 +227,8 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
     found += faults(page)
     found += faults(someone.open(f"{empty}/audit?status=error&tool=nothing"))
     found += faults(someone.open("/profile"))
+    found += faults(someone.open(f"{empty}/leave"))
+    found += faults(open_every_section(someone.open("/docs/api")))
     assert not found, "\n".join(found)
 
 
@@ -340,16 +395,24 @@ def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -
     for tool in ("acme_whoami", "acme_fail"):
         someone.call_tool(someone.ready["agent_key"], tool)
     someone.open("/")
-    wide = []
-    paths = ["/", "/signin", "/nothing-here"]
+    wide, found = [], []
+    paths = ["/", "/signin", "/nothing-here", *PUBLIC_DOCS]
     org = someone.sign_in_owner()
-    paths += ["/welcome", "/profile"]
+    paths += ["/welcome", "/profile", f"{org}/leave"]
     paths += [
         f"{org}{rest}"
         for rest in ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit")
     ]
     for path in paths:
         page = someone.open(path)
+        if path in PUBLIC_DOCS:
+            found += faults(open_every_section(page))
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(path)
+    account = someone.open(f"{org}/service-accounts").locator("tbody th a").first.get_attribute("href")
+    for path in (f"{account}", f"{account}/credentials/acme"):
+        found += faults(someone.open(path))
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)
     assert not wide
+    assert not found, "\n".join(found)

@@ -101,6 +101,26 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     expect(other.page.get_by_role("heading", name="There is nothing here")).to_be_visible()
 
 
+def test_a_member_leaves(visitor: NewVisitor) -> None:
+    owner, other = visitor(), visitor()
+    org = owner.found_organization("Nordwind")
+    join(other, make_invitation(owner, org), "Bo Lindqvist")
+    page = other.open(f"{org}/members")
+    page.get_by_role("link", name="Leave Nordwind").click()
+    expect(page.get_by_role("heading", name="You leave Nordwind")).to_be_visible()
+    page.get_by_role("button", name="Leave Nordwind").click()
+    expect(said(page, "You left Nordwind.")).to_be_visible()
+    other.open(f"{org}/members")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+
+    page = owner.open("/profile")
+    page.get_by_role("link", name="Leave Nordwind").click()
+    expect(page.get_by_role("alert")).to_contain_text("You are the only owner")
+    expect(page.get_by_role("button", name="Leave Nordwind")).to_have_count(0)
+    page.get_by_role("link", name="Delete Nordwind").click()
+    expect(page.get_by_role("button", name="Delete organization")).to_be_visible()
+
+
 def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
     someone = visitor()
     org = someone.found_organization("Kurzlebig")
@@ -187,6 +207,7 @@ def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
         f"{org}/settings/default-access?to=all",
         f"{org}/settings/delete",
         f"{org}/members?q=nobody",
+        f"{org}/leave",
     ]
     owner.open(f"{org}/members")
     for name in ("Change role of", "Remove"):
@@ -224,6 +245,7 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     found += faults(page)
     found += faults(other.open(f"{org}/members"))
+    found += faults(other.open(f"{org}/leave"))
     found += faults(other.open(f"{org}/settings"))
     assert not found, "\n".join(found)
 

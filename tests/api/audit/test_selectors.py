@@ -262,3 +262,10 @@ def test_every_summary_has_its_index(select: Callable[[uuid.UUID], object], inde
     assert index in plan, plan
     assert "SCAN audit" not in plan
     assert "Seq Scan" not in plan
+
+
+def test_whether_anybody_ever_called() -> None:
+    assert not selectors.has_any_call(ORG)
+    assert selectors.has_any_call(OTHER_ORG)
+    add_row(status="denied", timestamp=NOON - timedelta(days=300))
+    assert selectors.has_any_call(ORG)
