@@ -6,7 +6,11 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
-from django.core.asgi import get_asgi_application
+from gateway import libraries
+
+libraries.load()
+
+from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application = get_asgi_application()
 

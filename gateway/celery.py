@@ -10,7 +10,7 @@ from celery.signals import setup_logging
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 app = Celery("gateway")
-app.config_from_object("django.conf:settings", namespace="CELERY")
+app.config_from_object("gateway.settings.workers", namespace="CELERY")
 app.autodiscover_tasks()
 
 

@@ -1,7 +1,8 @@
 """Fetching a client's document from an address that anybody may have typed.
 
 Anyone can send us here before signing in, so there is one request, to a public address that was judged after
-resolution, without redirects, proxies or cookies, and little time and space.
+resolution, without redirects, proxies or cookies, and little time and space. aiohttp is loaded with the first document:
+it takes 8 MB, and most processes never see one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import dataclass
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from gateway.lib import strict_json
-from gateway.lib.outbound import AddressRefused, GuardedResolver, check_url
+from gateway.lib.outbound import AddressRefused, check_url
+
+if TYPE_CHECKING:
+    import aiohttp
 
 TIMEOUT_S = 5.0
 MAX_BYTES = 64 * 1024
@@ -42,6 +45,8 @@ async def fetch_document(address: str) -> Fetched:
 
     Raises: FetchFailed.   Spec: D117 · protocol.md B.10
     """
+    import aiohttp
+
     try:
         check_url(address, allow_private=False)
         async with asyncio.timeout(TIMEOUT_S):
@@ -59,6 +64,8 @@ async def fetch_document(address: str) -> Fetched:
 
 
 async def _get(address: str) -> Fetched:
+    import aiohttp
+
     connector = aiohttp.TCPConnector(resolver=_resolver(), ssl=_ssl_context(), force_close=True)
     async with (
         aiohttp.ClientSession(
@@ -98,6 +105,8 @@ def _parsed(body: bytes) -> object:
 
 
 def _resolver() -> aiohttp.abc.AbstractResolver:
+    from gateway.lib.guarded_resolver import GuardedResolver
+
     return GuardedResolver(allow_private=False)
 
 

@@ -7,12 +7,7 @@ could say something else (DNS rebinding).
 from __future__ import annotations
 
 import ipaddress
-import socket
-from collections.abc import Sequence
 from urllib.parse import urlsplit
-
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 # Where clouds answer their machines with credentials: the usual link-local ones, Azure, Alibaba, Oracle, AWS, Google.
 _METADATA = tuple(
@@ -73,30 +68,3 @@ def check_url(url: str, *, allow_private: bool) -> None:
 def _looks_numeric(host: str) -> bool:
     last = host.rsplit(".", 1)[-1]
     return ":" in host or last.isdigit() or last.lower().startswith("0x")
-
-
-class GuardedResolver(AbstractResolver):
-    """aiohttp's resolver with the judgement in between: one bad answer refuses the name."""
-
-    def __init__(self, *, allow_private: bool) -> None:
-        self._allow_private = allow_private
-        self._resolver = ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Resolve and judge.
-
-        Raises: AddressRefused; OSError from the resolver.
-        """
-        found = await self._resolver.resolve(host, port, family)
-        self._judge(found)
-        return found
-
-    def _judge(self, found: Sequence[ResolveResult]) -> None:
-        if not found or not all(may_connect(one["host"], allow_private=self._allow_private) for one in found):
-            raise AddressRefused
-
-    async def close(self) -> None:
-        """Nothing is kept."""
-        await self._resolver.close()

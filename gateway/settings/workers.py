@@ -1,4 +1,7 @@
-"""Celery: the broker and the schedule. Redis when it is configured, else a folder on this host."""
+"""Celery: the broker and the schedule. Redis when it is configured, else a folder on this host.
+
+Celery reads this part by its name (gateway.celery): a schedule takes the library, and web processes queue nothing.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
-from drf_spectacular.generators import SchemaGenerator
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -17,6 +16,9 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 @cache
 def document() -> Mapping[str, Any]:
     """The document, made once per process: routes do not change while it runs."""
+    # Loaded with its first reader: it brings the framework's test client and takes 3 MB.
+    from drf_spectacular.generators import SchemaGenerator
+
     generator: Any = SchemaGenerator  # untyped
     made: Mapping[str, Any] = generator().get_schema(request=None, public=True)
     return made

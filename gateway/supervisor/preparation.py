@@ -77,9 +77,9 @@ def migrate_database() -> str:
 
 def make_queue_folders() -> None:
     """The folders of the embedded queue exist; with Redis there are none to make."""
-    from django.conf import settings
+    from gateway.settings import workers
 
-    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    options = workers.CELERY_BROKER_TRANSPORT_OPTIONS
     for key in ("data_folder_in", "data_folder_out", "control_folder"):
         if folder := options.get(key):
             Path(str(folder)).mkdir(mode=0o700, parents=True, exist_ok=True)

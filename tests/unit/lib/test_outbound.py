@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from gateway.lib.outbound import AddressRefused, GuardedResolver, check_url, may_connect
+from gateway.lib.guarded_resolver import GuardedResolver
+from gateway.lib.outbound import AddressRefused, check_url, may_connect
 
 PUBLIC = ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"]
 PRIVATE = ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"]
