@@ -79,14 +79,8 @@ def members(organization: Organization, *, matching: str = "") -> QuerySet[Membe
     `matching`: only those with each of its words in a name or in the e-mail address.
     """
     rows = Membership.objects.select_related("user").filter(organization=organization)
-    for word in matching.split()[:MAX_SEARCH_WORDS]:
-        rows = rows.filter(
-            Q(user__display_name__icontains=word)
-            | Q(user__first_name__icontains=word)
-            | Q(user__last_name__icontains=word)
-            | Q(user__email__icontains=word)
-        )
-    return rows.order_by("joined_at", "id")
+    columns = ("user__display_name", "user__first_name", "user__last_name", "user__email")
+    return rows.filter(_has_words(matching, *columns)).order_by("joined_at", "id")
 
 
 def member_grants(membership: Membership) -> list[str]:
@@ -139,9 +133,12 @@ def pending_invitation(organization: Organization, invitation_id: uuid.UUID) -> 
     return found
 
 
-def teams(organization: Organization) -> QuerySet[Team]:
-    """The teams by name, each with `member_count`. Spec: §4.7 · D60"""
-    rows = Team.objects.filter(organization=organization)
+def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
+    """The teams by name, each with `member_count`. Spec: §4.7 · D60
+
+    `matching`: only those with each of its words in the name.
+    """
+    rows = Team.objects.filter(_has_words(matching, "name"), organization=organization)
     return rows.annotate(member_count=Count("team_memberships")).order_by("name", "id")
 
 
@@ -203,3 +200,11 @@ def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllo
     """The vendor's lists, by role. Spec: §4.9 · D75"""
     rows = ToolAllowlist.objects.select_related("updated_by").filter(organization=organization, vendor=vendor)
     return rows.order_by("role")
+
+
+def _has_words(text: str, *columns: str) -> Q:
+    """Each of the words of `text` stands in one of the columns; past MAX_SEARCH_WORDS nobody looks."""
+    found = Q()
+    for word in text.split()[:MAX_SEARCH_WORDS]:
+        found &= Q(*((f"{column}__icontains", word) for column in columns), _connector=Q.OR)
+    return found

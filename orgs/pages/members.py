@@ -15,6 +15,7 @@ from gateway.lib.errors import DomainError, Forbidden
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
+from gateway.web.search import search_words
 from oauth_ext.selectors import connected_apps, live_access_tokens
 from orgs import selectors
 from orgs.access_change import vendors_of_member
@@ -23,8 +24,6 @@ from orgs.models import Membership, Organization
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role, may_remove
 from orgs.services.members import change_role, leave_organization, remove_member
-
-MAX_SEARCH_CHARACTERS = 100
 
 
 class MembersPage(OrgPage):
@@ -36,7 +35,7 @@ class MembersPage(OrgPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """One page of the list, earliest member first. Teams and last calls are for admins, as in the API."""
-        asked = " ".join(request.GET.get("q", "").split())[:MAX_SEARCH_CHARACTERS]
+        asked = search_words(request, "q")
         page = page_of(request, selectors.members(self.organization, matching=asked))
         is_admin = self.membership.has_role(Role.ADMIN)
         shown = list(page.object_list)

@@ -20,6 +20,7 @@ from gateway.web import undo
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
+from gateway.web.search import search_words
 from orgs import selectors
 from orgs.effective_access import Access, effective_access_of
 from orgs.models import Membership, ServerAccessGrant, Team
@@ -99,7 +100,7 @@ class ServerAccessPage(OrgPage):
         context = {
             "by_team": by_team,
             "asked": self._asked,
-            "vendor_asked": request.GET.get("vendor", "").strip(),
+            "vendor_asked": search_words(request, "vendor"),
             "columns": columns,
             "page": page,
             "rows": rows,
@@ -121,24 +122,23 @@ class ServerAccessPage(OrgPage):
 
     @property
     def _asked(self) -> str:
-        return self.request.GET.get("q", "").strip()
+        return search_words(self.request, "q")
 
     def _members(self) -> Any:
         return selectors.members(self.organization, matching=self._asked).select_related("organization", "user")
 
     def _teams(self) -> Any:
-        rows = selectors.teams(self.organization)
-        return rows.filter(name__icontains=self._asked) if self._asked else rows
+        return selectors.teams(self.organization, matching=self._asked)
 
     def _columns(self, connected: Sequence[str]) -> list[Column]:
         """Connected vendors, and those that somebody was granted before they are."""
         granted = ServerAccessGrant.objects.filter(organization=self.organization).values_list("vendor", flat=True)
         catalog = registry.load()
-        words = self.request.GET.get("vendor", "").strip().casefold()
+        words = search_words(self.request, "vendor").casefold().split()
         found = []
         for slug in {*connected, *granted.distinct()}:
             vendor = catalog.get(slug)
-            if vendor is not None and (words in vendor.name.casefold() or words in slug):
+            if vendor is not None and all(word in f"{vendor.name.casefold()} {slug}" for word in words):
                 found.append(Column(slug, vendor.name, slug in connected))
         return sorted(found, key=lambda column: (column.name.casefold(), column.slug))
 

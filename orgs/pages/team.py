@@ -21,6 +21,7 @@ from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
+from gateway.web.search import search_words
 from orgs import selectors
 from orgs.pages.teams import TeamForm
 from orgs.pages.vendor_names import vendor_names
@@ -29,7 +30,6 @@ from orgs.services.server_access import grant_team, revoke_team
 from orgs.services.teams import add_team_member, remove_team_member, rename_team
 
 MAX_CANDIDATES = 200
-MAX_SEARCH_CHARACTERS = 100
 
 
 class TeamPage(OrgPage):
@@ -167,7 +167,7 @@ class TeamPage(OrgPage):
         status: int = 200,
     ) -> HttpResponse:
         team = selectors.team(self.organization, str(team_id))
-        asked = " ".join(self.request.GET.get("find", "").split())[:MAX_SEARCH_CHARACTERS]
+        asked = search_words(self.request, "find")
         candidates = selectors.members(self.organization, matching=asked).exclude(team_memberships__team=team)
         context: dict[str, Any] = {
             "team": team,

@@ -174,8 +174,19 @@ def test_a_long_list_is_searched_and_paged(matrix: Site, monkeypatch: pytest.Mon
     assert set(cells(browser.get(path(matrix), {"page": "x", "from": "-5"}))) == set(cells(first))
     assert set(cells(browser.get(path(matrix), {"q": "memb"}))) == {("Member", "acme")}
     assert set(cells(browser.get(path(matrix), {"q": "memb", "vendor": "FAK"}))) == {("Member", "fake")}
+    assert set(cells(browser.get(path(matrix), {"q": " example  MEM ", "vendor": "ke fa"}))) == {("Member", "fake")}
     assert "Nobody matches" in text(browser.get(path(matrix), {"q": "nobody at all"}))
     assert "No vendor matches" in text(browser.get(path(matrix), {"vendor": "nothing"}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("", ["Night shift", "Ops"]), (" shift  NI ", ["Night shift"]), ("x", [])]
+)
+def test_teams_are_searched_by_words(matrix: Site, asked: str, found: list[str]) -> None:
+    for organization in (matrix.cast.org, matrix.cast.other_org):
+        Team.objects.create(organization=organization, name="Night shift")
+    page = matrix.cast.client("admin").get(path(matrix), {"view": "teams", "q": asked})
+    assert [row.label for row in page.context["rows"]] == found
 
 
 def test_as_many_queries_for_many_members(matrix: Site, django_assert_max_num_queries: Any) -> None:
