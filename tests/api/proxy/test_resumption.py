@@ -171,7 +171,11 @@ async def test_without_an_event_id_there_is_nothing_to_ask_for(stream: Exchange,
         assert one.vendor.gets == []
 
 
-@pytest.mark.parametrize("event_id", ["x" * 1025, "a\1b", "a\x7f", "\x0b", "ünïque", " ", "\ta", "a ", "€"], ids=ascii)
+@pytest.mark.parametrize(
+    "event_id",
+    ["x" * 1025, "a\1b", "a\x7f", "\x0b", "ünïque", " ", "\ta", "a ", "€"],
+    ids=lambda each: ascii(each)[:12],
+)
 async def test_an_event_id_that_cannot_stand_in_a_header_is_not_sent(event_id: str) -> None:
     async with caller(ends(PRIMING, mark(event_id)), ends(ANSWER)) as one:
         assert (await one.problem()).detail == ENDED
@@ -314,13 +318,19 @@ async def test_all_streams_of_a_call_are_as_large_as_one_answer_may_be(filler: b
         assert len(one.vendor.gets) == 2
 
 
+async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
+    async with caller(stays(PRIMING, b": " + b"x" * 2 * BODY_BYTES), ends(ANSWER)) as one:
+        assert (await one.problem()).detail == "The vendor sent an unusable answer: it is too large."
+        assert one.vendor.gets == []
+
+
 async def test_all_streams_of_a_call_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[Hashable] = []
     turn = Turns.turn
 
-    def noting(lane: Turns, owner: Hashable) -> AbstractAsyncContextManager[None]:
+    def noting(lane: Turns, owner: Hashable, deadline: float | None = None) -> AbstractAsyncContextManager[None]:
         taken.append(owner)
-        return turn(lane, owner)
+        return turn(lane, owner, deadline)
 
     monkeypatch.setattr(Turns, "turn", noting)
     monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 2_000)
