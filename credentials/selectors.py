@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -24,6 +25,7 @@ __all__ = [
     "credential_refs",
     "named_keys",
     "people_vendors",
+    "refs_by_vendor",
     "service_client_vendors",
     "team_vendors",
     "vendors_by_service_client",
@@ -149,6 +151,12 @@ def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
     """Every credential of the organization as the call path keeps it, by vendor and id."""
     rows = Credential.objects.filter(organization_id=organization_id).order_by("vendor", "id")
     return tuple(ref(row) for row in rows)
+
+
+def refs_by_vendor(organization_id: UUID) -> dict[str, tuple[CredentialRef, ...]]:
+    """The same by vendor: the candidates of each; a vendor without a credential is absent."""
+    grouped = groupby(credential_refs(organization_id), key=lambda each: each.vendor)
+    return {vendor: tuple(refs) for vendor, refs in grouped}
 
 
 def ref(row: Credential) -> CredentialRef:

@@ -14,7 +14,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from credentials.resolve import resolve
-from credentials.selectors import connections, credential_refs, wrapped_keys
+from credentials.selectors import connections, refs_by_vendor, wrapped_keys
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from orgs.models import Membership
@@ -70,7 +70,7 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     Spec: §4.9 · D78
     """
     organization = membership.organization
-    candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor.slug]
+    candidates = refs_by_vendor(organization.id).get(vendor.slug, ())
     credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
     if credential is None:
         raise NotConnected

@@ -22,7 +22,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from credentials.sealing import wrapped_keys
-from credentials.selectors import credential_refs
+from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry as catalog_registry
 from gateway.catalog.registry import Catalog
 from gateway.coordination import epochs
@@ -324,13 +324,11 @@ def organization_access(org_id: uuid.UUID) -> OrganizationAccess:
     organization = orgs.organization(org_id)
     if organization is None:
         raise InvalidBearer("The organization is gone.")
-    refs = credential_refs(org_id)
-    vendors = {ref.vendor for ref in refs}
     return OrganizationAccess(
         org_id=org_id,
         name=organization.name,
         default_access_all=organization.gives_access_by_default,
-        credentials={vendor: tuple(ref for ref in refs if ref.vendor == vendor) for vendor in vendors},
+        credentials=refs_by_vendor(org_id),
         wrapped_keys=tuple(wrapped_keys(org_id)),
         allowlists=orgs.allowlists(org_id),
     )

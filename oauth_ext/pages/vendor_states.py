@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from credentials.resolve import resolve
-from credentials.selectors import credential_refs
+from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
@@ -47,13 +47,13 @@ class VendorState:
 def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorState]:
     """The vendors that the scopes name or, where they name all, those that the organization connected; by name."""
     organization = membership.organization
-    refs = credential_refs(organization.id)
+    refs = refs_by_vendor(organization.id)
     teams = team_ids(membership)
     granted = granted_vendors(membership, teams)
     may_edit = membership.has_role(Role.ADMIN)
     found = []
     for vendor in registry.load().all():
-        of_vendor = [ref for ref in refs if ref.vendor == vendor.slug]
+        of_vendor = refs.get(vendor.slug, ())
         named = scopes.for_vendor(vendor.slug) in asked
         if not named and not (of_vendor and not scopes.EVERYTHING.isdisjoint(asked)):
             continue

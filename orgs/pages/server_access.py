@@ -23,7 +23,7 @@ from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from orgs import selectors
 from orgs.effective_access import Access, effective_access_of
-from orgs.models import Membership, ServerAccessGrant, Team
+from orgs.models import Membership, Team
 from orgs.roles import Role
 from orgs.services.grant_changes import Cell, Toggled, change_member_grants, change_team_grants
 
@@ -132,7 +132,7 @@ class ServerAccessPage(OrgPage):
 
     def _columns(self, connected: Sequence[str]) -> list[Column]:
         """Connected vendors, and those that somebody was granted before they are."""
-        granted = ServerAccessGrant.objects.filter(organization=self.organization).values_list("vendor", flat=True)
+        granted = selectors.grants(self.organization).order_by().values_list("vendor", flat=True)
         catalog = registry.load()
         words = search_words(self.request, "vendor").casefold().split()
         found = []
@@ -156,8 +156,7 @@ class ServerAccessPage(OrgPage):
 
     def _team_rows(self, teams: Iterable[Any], columns: Sequence[Column]) -> list[MatrixRow]:
         shown = list(teams)
-        grants = ServerAccessGrant.objects.filter(organization=self.organization, team__in=shown)
-        granted = set(grants.values_list("team_id", "vendor"))
+        granted = set(selectors.grants(self.organization).filter(team__in=shown).values_list("team_id", "vendor"))
         rows = []
         for team in shown:
             cells = [MatrixCell(column, (team.pk, column.slug) in granted) for column in columns]

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from credentials.resolve import resolve
 from credentials.sealing import UnusableCredential
-from credentials.selectors import credential_refs, wrapped_keys
+from credentials.selectors import refs_by_vendor, wrapped_keys
 from gateway.catalog import registry
 from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
@@ -50,7 +50,7 @@ def _opened(vendor: Vendor, org: str) -> Opened:
     organization = None if org_id is None else selectors.organization(org_id)
     if organization is None:
         raise CommandError(f"There is no organization {org}.")
-    candidates = [ref for ref in credential_refs(organization.id) if ref.vendor == vendor.slug]
+    candidates = refs_by_vendor(organization.id).get(vendor.slug, ())
     ref = resolve(candidates, service_client_id=None, team_ids=())
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
