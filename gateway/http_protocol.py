@@ -1,7 +1,8 @@
 """uvicorn's HTTP protocol with a bound on what comes before a body: until the headers are whole, nothing of ours runs.
 
 Without it a client may send headers for ever, in memory and in time. A reverse proxy would stop that, but need not be
-there. Imported by uvicorn before the application: no Django in here.
+there. Nor do trailers behind a body count as headers here: nobody has checked or removed them on the way, and they are
+no better bounded. Imported by uvicorn before the application: no Django in here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from gateway.whole_exchange import EXTENSION, WholeExchange
 
 HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
 HEAD_TIMEOUT_S = 30.0
+# Without a byte of a body among them: trailers and chunk extensions without end.
+FRAMING_BYTES = 64 * 1024
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -23,6 +26,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_head = False
     _head_bytes = 0
+    _framing_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client that connects and says nothing is given up too."""
@@ -35,12 +39,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what arrives while a head is not whole."""
+        """Count what arrives while a head is not whole, or brings no body."""
+        self._framing_bytes += len(data)
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing():
-            if self.timeout_keep_alive_task is None and self._timer is None and self._is_idle():
-                # Something that begins no request, like an empty line, has ended the server's own wait for the next.
-                self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+        if self.transport.is_closing():
+            return
+        if not self._in_head:
+            self._between_heads()
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES:
@@ -48,15 +53,36 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
 
+    def _between_heads(self) -> None:
+        if self._framing_bytes > FRAMING_BYTES:
+            if self.cycle is not None and not self.cycle.response_started:
+                self._refuse(b"431 Request Header Fields Too Large")
+            else:
+                self.transport.close()
+        elif self.timeout_keep_alive_task is None and self._timer is None and self._is_idle():
+            # The rest of a body that nobody reads, or an empty line: it has ended the server's wait for the next one.
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+
     def on_message_begin(self) -> None:
         """The parser's word that a request begins."""
         self._in_head = True
-        self._head_bytes = 0
+        self._head_bytes = self._framing_bytes = 0
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser's word of a header, or of a trailer."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """The parser's word of a piece of a body."""
+        self._framing_bytes = 0
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """The parser's word that the head is whole."""
         self._in_head = False
+        self._framing_bytes = 0
         if self._timer is not None:
             self._stop_timer()
         super().on_headers_complete()

@@ -6,6 +6,7 @@ outcome and before its answer, so whoever has seen the answer finds nothing olde
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from proxy.single_flight import SingleFlight
 
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
+IN_LOOP_BYTES = 64 * 1024
 RESULT_BYTES = 1024 * 1024
 ENTRY_BYTES = 1024  # what a key and its places in the tables take, about
 
@@ -73,7 +75,7 @@ class ResultCache:
             nonlocal is_first
             is_first = True
             answer = await send()
-            if _is_success(answer) and _fits(answer.raw_result):
+            if _is_success(answer) and await _fits(answer.raw_result):
                 self._keep(_Entry(key, epoch, answer, self._monotonic() + ttl_s))
             return key, answer
 
@@ -109,10 +111,14 @@ class ResultCache:
             self.size_bytes -= entry.size
 
 
-def _fits(raw_result: bytes) -> bool:
+async def _fits(raw_result: bytes) -> bool:
     """Whether it is small enough, and such that the CLI can word it too: a broken result must not last."""
     if len(raw_result) > RESULT_BYTES:
         return False
+    return _is_sound(raw_result) if len(raw_result) <= IN_LOOP_BYTES else await asyncio.to_thread(_is_sound, raw_result)
+
+
+def _is_sound(raw_result: bytes) -> bool:
     try:
         replies.cli_content(raw_result)
     except replies.BadVendorReply:

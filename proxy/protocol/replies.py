@@ -7,6 +7,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
+# Of a result that is looked into: some megabytes of rows have fewer objects, and no tool answers in so many blocks.
+MOST_OBJECTS: Final = 500_000
+MOST_BLOCKS: Final = 10_000
+MOST_ODD_PARTS: Final = 1_000
 NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
 
 _SEARCHED_BYTES: Final = 1_000
@@ -102,14 +106,19 @@ class _Introduction(msgspec.Struct, rename="camel"):
     server_info: _ServerInfo
 
 
+class _Block(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+
+
 class _ToolResult(msgspec.Struct, rename="camel"):
-    content: list[Raw] | None = None
+    content: list[_Block] | None = None
     structured_content: Raw = Raw()
 
 
-class _Block(msgspec.Struct):
-    type: str
-    text: str
+class _OddToolResult(msgspec.Struct, rename="camel"):
+    content: list[Raw] | None = None
+    structured_content: Raw = Raw()
 
 
 class _ToolList(msgspec.Struct, rename="camel"):
@@ -129,6 +138,7 @@ _result_heads = msgspec.json.Decoder(_ResultHead)
 _handshakes = msgspec.json.Decoder(_Handshake)
 _introductions = msgspec.json.Decoder(_Introduction)
 _tool_results = msgspec.json.Decoder(_ToolResult)
+_odd_tool_results = msgspec.json.Decoder(_OddToolResult)
 _blocks = msgspec.json.Decoder(_Block)
 _tool_lists = msgspec.json.Decoder(_ToolList)
 _raw_tool_lists = msgspec.json.Decoder(_RawToolList)
@@ -225,11 +235,10 @@ def tools_of(raw_tools: Iterable[Raw]) -> Iterator[object]:
 def error_text(raw_result: bytes) -> str:
     """Return the text with which a tool says that it failed, at most 4 KiB of it and never "". Spec: D100"""
     try:
-        result = _decoded(_tool_results, raw_result, "its content is not a list")
+        texts, _ = _looked_into(raw_result)
     except BadVendorReply:
         return NO_ERROR_TEXT
-    text = "\n".join(filter(None, map(_text_of, result.content or ())))
-    return cut_text(text) or NO_ERROR_TEXT
+    return cut_text("\n".join(filter(None, texts))) or NO_ERROR_TEXT
 
 
 def cut_text(text: str) -> str:
@@ -244,12 +253,13 @@ def cli_content(raw_result: bytes) -> list[dict[str, str]]:
 
     Raises: BadVendorReply.   Spec: §4.14 · D101
     """
-    result = _decoded(_tool_results, raw_result, "its content is not a list")
-    texts = [_text_or_json(block) for block in result.content or ()]
-    structured = _present(result.structured_content)
+    texts, structured = _looked_into(raw_result)
+    if None in texts:
+        came = _decoded(_odd_tool_results, raw_result, "its content is not a list").content or ()
+        texts = [bytes(raw).decode() if text is None else text for text, raw in zip(texts, came, strict=True)]
     if not texts and structured:
         texts = [structured.decode()]
-    return [{"type": "text", "text": text} for text in texts]
+    return [{"type": "text", "text": text or ""} for text in texts]
 
 
 def lost_session(status: int, body: bytes) -> bool:
@@ -293,14 +303,41 @@ def _present(raw: Raw) -> bytes:
     return b"" if value == b"null" else value
 
 
-def _text_of(block: Raw) -> str | None:
+def _looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
+    """The text of each block, None where it has another form, and the structured content or b"".
+
+    A result may be made to take all our time and memory: what it has more of than any tool needs is refused.
+    Raises: BadVendorReply.
+    """
+    if raw_result.count(b"{") > MOST_OBJECTS:
+        raise BadVendorReply("it has too many parts")
     try:
-        read = _blocks.decode(block)
+        result = _tool_results.decode(raw_result)
+    except msgspec.ValidationError:  # something in it is no block
+        return _odd_looked_into(raw_result)
+    except msgspec.DecodeError:
+        raise BadVendorReply("it is not JSON") from None
+    except RecursionError:
+        raise BadVendorReply("it is nested too deeply") from None
+    if len(result.content or ()) > MOST_BLOCKS:
+        raise BadVendorReply("it has too many content blocks")
+    return [_text_of(block) for block in result.content or ()], _present(result.structured_content)
+
+
+def _odd_looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
+    """The same block by block, which takes longer."""
+    if raw_result.count(b",") > MOST_ODD_PARTS:
+        raise BadVendorReply("its content is not a list of blocks")
+    result = _decoded(_odd_tool_results, raw_result, "its content is not a list")
+    return [_odd_text_of(raw) for raw in result.content or ()], _present(result.structured_content)
+
+
+def _odd_text_of(raw: Raw) -> str | None:
+    try:
+        return _text_of(_blocks.decode(raw))
     except (msgspec.ValidationError, RecursionError):
         return None
-    return read.text if read.type == "text" else None
 
 
-def _text_or_json(block: Raw) -> str:
-    text = _text_of(block)
-    return bytes(block).decode() if text is None else text
+def _text_of(block: _Block) -> str | None:
+    return block.text if block.type == "text" else None

@@ -70,7 +70,17 @@ def look_up(host: str, port: int) -> list[str]:
 
 
 async def _in_thread(host: str, port: int) -> list[str]:
-    """`look_up` in a thread of its own that the end of the process does not wait for."""
+    """`look_up` in a thread of its own that the end of the process does not wait for. Raises: the same."""
+    answer = await _answer(host, port)
+    try:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+    finally:
+        del answer  # what is raised knows this frame
+
+
+def _answer(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[list[str] | Exception] = loop.create_future()
 
@@ -88,10 +98,4 @@ async def _in_thread(host: str, port: int) -> list[str]:
             loop.call_soon_threadsafe(tell, answer)
 
     threading.Thread(target=ask, name="name-lookup", daemon=True).start()
-    answer = await answered
-    try:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-    finally:
-        del answer, answered  # what is raised knows this frame
+    return answered

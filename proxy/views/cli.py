@@ -38,6 +38,8 @@ from proxy.views import answers
 from proxy.views.answers import Refusal
 from proxy.views.route import Route, body_of, count, require_json, serve
 
+WORDED_IN_LOOP_BYTES = 64 * 1024
+
 
 async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
     """Call one tool."""
@@ -54,7 +56,10 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
         known = exchange.caller.catalog.get(vendor)
         if known is None:
             return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
-        return _worded(route, await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True)))
+        outcome = await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True))
+        if isinstance(outcome, Delivered) and len(outcome.raw_result) > WORDED_IN_LOOP_BYTES:
+            return await asyncio.to_thread(_worded, route, outcome)
+        return _worded(route, outcome)
 
     return await serve(request, route, handler)
 

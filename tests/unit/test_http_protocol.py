@@ -14,8 +14,16 @@ from gateway import http_protocol
 START = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
+HEADERS_SEEN: list[dict[bytes, bytes]] = []
+
+
 async def answers(scope: Any, receive: Any, send: Any) -> None:
-    await asyncio.sleep(0.1)  # longer than the deadline of the tests below
+    if scope["path"] == "/waits":
+        while (await receive()).get("more_body"):
+            pass
+    elif scope["path"] != "/at-once":
+        await asyncio.sleep(0.1)  # longer than the deadline of the tests below
+    HEADERS_SEEN.append(dict(scope["headers"]))
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 
@@ -103,3 +111,35 @@ async def test_what_begins_no_request_keeps_no_connection_open(
     assert answer.count(b"200 OK") == 1, "and the server closed it: otherwise this would have timed out"
     answer = await said(port, START + b"\r\n", rest, START + b"\r\n", pause_s=0.2)
     assert answer.count(b"200 OK") == 2, "a request that comes in time is answered"
+
+
+CHUNKED = b"POST %b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+
+
+@pytest.mark.parametrize("path", [b"/waits", b"/at-once"])
+async def test_trailers_are_no_headers(port: int, path: bytes) -> None:
+    HEADERS_SEEN.clear()
+    whole = CHUNKED % path + b"Authorization: Bearer x\r\nHost: y\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n"
+    answer = await said(port, whole, START + b"Connection: close\r\n\r\n")
+    assert answer.count(b"200 OK") == 2
+    assert HEADERS_SEEN[0] == {b"host": b"x", b"transfer-encoding": b"chunked"}
+    assert HEADERS_SEEN[1] == {b"host": b"x", b"connection": b"close"}
+
+
+@pytest.mark.parametrize("path", [b"/waits", b"/at-once"])
+@pytest.mark.parametrize("part", [b"a" * 16_384, b"A: b\r\n" * 3_000], ids=["one long trailer", "many trailers"])
+async def test_trailers_without_end_close_the_connection(port: int, path: bytes, part: bytes) -> None:
+    answer = await said(port, CHUNKED % path + b"A: ", *[part] * 8)
+    assert answer.count(b"200 OK") == (path == b"/at-once") or answer == b"", "and nothing waits for more"
+
+
+async def test_a_body_that_is_not_read_keeps_no_connection_open(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.3)
+    head = b"POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+    assert (await said(port, head, b"a", b"b", pause_s=0.1)).count(b"200 OK") == 1
+
+
+async def test_a_long_head_and_a_long_body_are_both_taken(port: int) -> None:
+    head = b"POST /waits HTTP/1.1\r\nHost: x\r\nX-A: %b\r\nConnection: close\r\nContent-Length: 300000\r\n\r\n"
+    answer = await said(port, head % (b"a" * 60_000), *[b"b" * 30_000] * 10)
+    assert answer.count(b"200 OK") == 1

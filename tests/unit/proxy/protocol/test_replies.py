@@ -268,6 +268,32 @@ def test_content_that_is_no_list_is_no_reply(content: object) -> None:
         cli_content(raw(content=content))
 
 
+@pytest.mark.parametrize(
+    ("part", "times", "reason"),
+    [
+        ('{"type":"text","text":"x"}', 10_000, None),
+        ('{"type":"text","text":"x"}', 10_001, "too many content blocks"),
+        ('{"type":"image","data":"x"}', 10_000, None),
+        ("1", 1_000, None),
+        ("1", 1_002, "not a list of blocks"),
+        ("{}", 500_001, "too many parts"),
+    ],
+)
+def test_a_result_made_of_very_many_parts_is_not_looked_into(part: str, times: int, reason: str | None) -> None:
+    raw_result = f'{{"content":[{",".join([part] * times)}]}}'.encode()
+    if reason is None:
+        assert len(cli_content(raw_result)) == times
+        return
+    with pytest.raises(BadVendorReply, match=reason):
+        cli_content(raw_result)
+    assert error_text(raw_result) == NO_ERROR_TEXT
+
+
+def test_rows_within_a_text_are_no_parts() -> None:
+    rows = json.dumps([{"id": number, "tags": [1, 2, 3]} for number in range(100_000)])
+    assert cli_content(raw(content=[text(rows)])) == [text(rows)]
+
+
 @settings(deadline=None)
 @given(result=st.fixed_dictionaries({}, optional={"content": st.lists(JSON) | JSON, "structuredContent": JSON}))
 def test_any_result_has_text_or_is_refused(result: dict[str, Any]) -> None:
