@@ -21,9 +21,9 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 # The suite's own settings decide; a deployment's variables in this shell must not reach it.
-SCRUBBED = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GATEWAY_TEST_VAR", "BASE_URL", "VAR")
-# Half of the time to collect the tests goes into compiling them: that is kept for the next process that needs it.
-SCRUBBED += ("PYTHONDONTWRITEBYTECODE",)
+SETTINGS = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GATEWAY_TEST_VAR", "BASE_URL", "VAR")
+# Half of the time to collect the tests goes into compiling them: what it gives is kept for the next process.
+SCRUBBED = (*SETTINGS, "PYTHONDONTWRITEBYTECODE")
 # These start servers and end them, and wait for both: with nothing else beside them, and in one more process than the
 # rest, which has a core each of two. Those that share a server run in the process that has started it.
 ALONE = ("e2e", "faults", "perf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -40,6 +41,17 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     if isinstance(val, str) and _IDENTIFIER.search(val):
         return _IDENTIFIER.sub("some-id", val)
     return None
+
+
+def pytest_collection_finish() -> None:
+    """To go through all test modules again and again for garbage took an eighth of a run: they are left out of it.
+
+    What tests leave behind is looked through as usual while it is young, and rarely after that.
+    """
+    gc.collect()
+    gc.freeze()
+    young, older, _ = gc.get_threshold()
+    gc.set_threshold(young, older, 200)
 
 
 @pytest.hookimpl(optionalhook=True)
