@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -12,12 +11,14 @@ from typing import Any, TypeGuard
 
 import structlog
 
+from gateway.lib import clock
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Sign, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages, only_message
 from proxy.vendors.resumption import Awaited
+from proxy.vendors.retry_after import seconds_asked
 from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
 log = structlog.get_logger(__name__)
@@ -234,12 +235,6 @@ def _raise_if_refused(answer: VendorAnswer) -> None:
     if answer.status in (401, 403):
         raise errors.rejected_credentials()
     if answer.status == 429:
-        raise errors.slow_down(_seconds(answer.header("Retry-After")))
+        raise errors.slow_down(seconds_asked(answer.header("Retry-After"), now=clock.now()))
     if answer.status >= 500:
         raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Sign.ANSWERED)
-
-
-def _seconds(retry_after: str | None) -> int | None:
-    if retry_after is None or not re.fullmatch("[0-9]{1,9}", retry_after):  # int() knows more digits, and not too many
-        return None
-    return min(int(retry_after), 86_400)

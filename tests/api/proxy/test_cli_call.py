@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from audit.models import RequestAuditEntry
+from proxy.vendors import session
 from tests.api.proxy.conftest import Agent, access_token, headers
 from tests.factories.tenant import Tenant, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
@@ -116,6 +119,16 @@ async def test_502_for_everything_at_the_vendor(
     assert list(answer.json()) == ["error"]
     assert "secret internals" not in answer.text
     assert answer.headers.get("Retry-After") == setting.get("retry_after")
+
+
+async def test_a_vendors_date_is_passed_on_as_seconds(
+    agent: Agent, jwt: str, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
+    monkeypatch.setattr(session, "clock", SimpleNamespace(now=lambda: then))  # the rest keeps its time: tokens expire
+    vendor.status, vendor.retry_after = 429, "Sun, 06 Nov 1994 08:50:07 GMT"
+    answer = await agent.cli(jwt, "list")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (502, "30")
 
 
 async def test_502_when_the_vendor_is_gone(agent: Agent, jwt: str, vendor: FakeVendor, tenant: Tenant) -> None:
