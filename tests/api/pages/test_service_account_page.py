@@ -165,6 +165,10 @@ def test_the_list_names_vendors_of_each_account_alone(site: Site) -> None:
     assert by_client == {site.tenant.client.id: ["Fake"], second.client.id: ["Other"]}
     held = site.owner().get(account(site)).context["held"]
     assert [each["name"] for each in held] == ["Fake"]
+    of_second = site.path("credentials:service-account-credential", str(second.client.id), "fake")
+    assert site.owner().get(of_second).context["stored"] is None
+    assert site.owner().get(form(site)).context["stored"] is not None
+    assert site.owner().post(of_second, {"action": "delete"}).status_code == 404
     foreign = site.cast.client("other_owner").get(
         site.path("oauth_pages:service-accounts").replace(str(site.cast.org.id), str(site.cast.other_org.id))
     )
