@@ -14,12 +14,13 @@ from django.shortcuts import redirect
 from credentials.selectors import vendors_by_service_client
 from gateway.catalog import registry
 from gateway.lib import clock
-from gateway.lib.errors import DomainError, Invalid
+from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
 from gateway.web import once
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from gateway.web.typed_name import name_refusal
 from oauth_ext.models import Client
 from oauth_ext.pages.service_account import vendor_name
 from oauth_ext.selectors import service_client, service_clients
@@ -109,10 +110,8 @@ class AgentKeyPage(OrgPage):
         client = service_client(self.organization, client_id)
         if not once.take_ticket(request):
             return _already_done(self)
-        try:
-            _require_typed_name(request, client)
-        except Invalid as refusal:
-            return self._confirm(client, error=refusal.message, status=422)
+        if error := _name_refusal(request, client):
+            return self._confirm(client, error=error, status=422)
         if request.POST.get("action") == "revoke":
             revoke_agent_key(actor=self.actor, client=client)
             messages.success(request, f"The agent key of {client.name} no longer works.")
@@ -155,10 +154,8 @@ class DeleteServiceAccountPage(OrgPage):
     def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
         """Delete it with its tokens, key and credentials."""
         client = service_client(self.organization, client_id)
-        try:
-            _require_typed_name(request, client)
-        except Invalid as refusal:
-            return self._confirm(client, error=refusal.message, status=422)
+        if error := _name_refusal(request, client):
+            return self._confirm(client, error=error, status=422)
         delete_service_client(actor=self.actor, client=client)
         messages.success(request, f"{client.name} is deleted. Its key and tokens no longer work.")
         return redirect("oauth_pages:service-accounts", self.organization.id)
@@ -200,9 +197,10 @@ def needs_typed_name(client: Client) -> bool:
     return used is not None and clock.now() - used < RECENT
 
 
-def _require_typed_name(request: HttpRequest, client: Client) -> None:
-    if needs_typed_name(client) and request.POST.get("typed_name", "").strip() != client.name:
-        raise Invalid(f"Type {client.name} to confirm: it was used within the last day.")
+def _name_refusal(request: HttpRequest, client: Client) -> str:
+    if not needs_typed_name(client):
+        return ""
+    return name_refusal(request, client.name, because="it was used within the last day")
 
 
 def _already_done(page: OrgPage) -> HttpResponse:

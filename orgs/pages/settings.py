@@ -18,6 +18,7 @@ from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
+from gateway.web.typed_name import name_refusal
 from oauth_ext.selectors import service_clients
 from orgs import selectors
 from orgs.access_change import default_access_changes
@@ -133,8 +134,8 @@ class DeleteOrganizationPage(OrgPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Delete it, or say that the name was not typed. Spec: §4.4 · D37"""
         name = self.organization.name
-        if request.POST.get("typed_name", "").strip() != name:
-            return self._confirm(error=f"Type {name} to confirm.", status=422)
+        if error := name_refusal(request, name):
+            return self._confirm(error=error, status=422)
         delete_organization(actor=self.actor, organization=self.organization)
         messages.success(request, f"{name} is deleted.")
         return redirect("landing")

@@ -21,6 +21,7 @@ from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.rate import RateLimited
+from gateway.web.typed_name import name_refusal
 from orgs import selectors
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role
@@ -104,8 +105,8 @@ class DeleteTeamPage(OrgPage):
     def post(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
         """Delete it. Spec: §4.7 · D61"""
         team = selectors.team(self.organization, str(team_id))
-        if request.POST.get("typed_name", "").strip() != team.name:
-            return self._confirm(team_id, error=f"Type {team.name} to confirm.", status=422)
+        if error := name_refusal(request, team.name):
+            return self._confirm(team_id, error=error, status=422)
         delete_team(actor=self.actor, organization=self.organization, team_id=team_id)
         messages.success(request, f"The team {team.name} is deleted. Its members stay in the organization.")
         return redirect("orgs:teams", self.organization.id)
