@@ -81,22 +81,12 @@ def people_vendors(organization: Organization) -> list[str]:
 
 def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
     """Team id to the sorted slugs of the vendors with a credential of, or a named key bound to, that team. D60"""
-    rows = Credential.objects.filter(organization=organization, team__isnull=False)
-    found: dict[UUID, list[str]] = {}
-    for team_id, vendor in rows.order_by("vendor").values_list("team_id", "vendor").distinct():
-        if team_id is not None:
-            found.setdefault(team_id, []).append(vendor)
-    return found
+    return _vendors_by(organization, "team_id")
 
 
 def vendors_by_service_client(organization: Organization) -> dict[UUID, list[str]]:
     """Service client's id to the sorted slugs of the vendors with a credential of its own; without one it is absent."""
-    rows = Credential.objects.filter(organization=organization, service_client__isnull=False)
-    found: dict[UUID, list[str]] = {}
-    for client_id, vendor in rows.order_by("vendor").values_list("service_client_id", "vendor"):
-        if client_id is not None:
-            found.setdefault(client_id, []).append(vendor)
-    return found
+    return _vendors_by(organization, "service_client_id")
 
 
 def connections(organization: Organization, *, vendor: str | None = None) -> list[Connection]:
@@ -181,6 +171,15 @@ def _unsealed(organization: Organization) -> QuerySet[Credential]:
 def _vendors(organization: Organization, **where: object) -> list[str]:
     rows = Credential.objects.filter(organization=organization, **where)
     return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
+
+
+def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]]:
+    """The sorted slugs by what stands in the column `holder`; rows with nothing there are left out."""
+    rows = Credential.objects.filter(organization=organization, **{f"{holder}__isnull": False})
+    found: dict[UUID, list[str]] = {}
+    for holder_id, vendor in rows.order_by("vendor").values_list(holder, "vendor").distinct():
+        found.setdefault(holder_id, []).append(vendor)
+    return found
 
 
 def _connection(row: Credential) -> Connection:
