@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,13 @@ from credentials.scopes import CredentialScope
 from orgs.principal import Principal
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Place(Hashable, Protocol):
+    """Where calls go, and for which organization."""
+
+    @property
+    def org_id(self) -> UUID: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,12 @@ class CacheKey:
     arguments_sha256: bytes
     credential_id: UUID
     revision: int
-    destination: Hashable
+    destination: Place
+
+    @property
+    def owner(self) -> UUID:
+        """The organization whose result it is, whoever in it shares it."""
+        return self.destination.org_id
 
 
 def scope_of(principal: Principal, credential: CredentialRef) -> str:
@@ -55,7 +67,7 @@ def epoch_name(scope: str, vendor: str) -> str:
 
 
 def cache_key(
-    scope: str, credential: CredentialRef, tool: str, arguments: Mapping[str, Any], destination: Hashable
+    scope: str, credential: CredentialRef, tool: str, arguments: Mapping[str, Any], destination: Place
 ) -> CacheKey:
     """The key of one call; `tool` is the vendor's own spelling. The order of the arguments' members does not count."""
     digest = hashlib.sha256(_encode(arguments)).digest()

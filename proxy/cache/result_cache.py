@@ -2,6 +2,9 @@
 
 An entry remembers the epoch that was read before its call was sent. A write gives the scope a new epoch after its
 outcome and before its answer, so whoever has seen the answer finds nothing older, in any process.
+
+Where memory runs short, the organization that holds most makes room: no organization, with however many or large
+results, takes away those of one that holds less.
 """
 
 from __future__ import annotations
@@ -10,8 +13,11 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import heapify, heappush, heapreplace
+from itertools import count
 from typing import TypeGuard
+from uuid import UUID
 
 import structlog
 
@@ -29,12 +35,21 @@ ENTRY_BYTES = 1024  # what a key and its places in the tables take, about
 Answer = Delivered | VendorError | Failed
 
 
+@dataclass(slots=True)
+class _Share:
+    """What one organization holds, the one used longest ago first. Entries know their share: it must not hold them."""
+
+    keys: OrderedDict[CacheKey, None] = field(default_factory=OrderedDict)
+    size_bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     key: CacheKey
     epoch: str
     result: Delivered
     expires_s: float
+    share: _Share = field(repr=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -42,14 +57,19 @@ class _Entry:
 
 
 class ResultCache:
-    """One event loop. What was not used for longest makes room first."""
+    """One event loop. Of whoever holds most, what was not used for longest makes room first."""
 
     def __init__(
         self, *, capacity_bytes: int = CAPACITY_BYTES, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._capacity_bytes = capacity_bytes
         self._monotonic = monotonic
-        self._entries: OrderedDict[CacheKey, _Entry] = OrderedDict()
+        self._entries: dict[CacheKey, _Entry] = {}
+        self._shares: dict[UUID, _Share] = {}
+        # (bytes below zero, a number to tell equals apart, share): each share is in it with no less than it holds, so
+        # the first one whose number is right holds most.
+        self._largest: list[tuple[int, int, _Share]] = []
+        self._numbers = count()
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight(
             outlives_callers=False
         )
@@ -76,7 +96,7 @@ class ResultCache:
             is_first = True
             answer = await send()
             if _is_success(answer) and await _fits(answer.raw_result):
-                self._keep(_Entry(key, epoch, answer, self._monotonic() + ttl_s))
+                self._keep(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
         answered, answer = await (self._flights.run((key, epoch), ask) if shares else ask())
@@ -95,20 +115,44 @@ class ResultCache:
         if entry.epoch != epoch or self._monotonic() >= entry.expires_s:
             self._drop(key)
             return None
-        self._entries.move_to_end(key)
+        entry.share.keys.move_to_end(key)
         return entry.result
 
-    def _keep(self, entry: _Entry) -> None:
-        self._drop(entry.key)
-        self._entries[entry.key] = entry
+    def _keep(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+        self._drop(key)
+        share = self._shares.setdefault(key.owner, _Share())
+        entry = _Entry(key, epoch, result, expires_s, share)
+        self._entries[key] = entry
+        share.keys[key] = None
+        share.size_bytes += entry.size
         self.size_bytes += entry.size
+        self._note_growth(share)
         while self.size_bytes > self._capacity_bytes:
-            self._drop(next(iter(self._entries)))
+            self._drop(next(iter(self._largest_share().keys)))
 
     def _drop(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.size_bytes -= entry.size
+        if entry is None:
+            return
+        share = entry.share
+        del share.keys[entry.key]
+        share.size_bytes -= entry.size
+        self.size_bytes -= entry.size
+        if not share.keys:
+            del self._shares[entry.key.owner]
+
+    def _note_growth(self, share: _Share) -> None:
+        heappush(self._largest, (-share.size_bytes, next(self._numbers), share))
+        if len(self._largest) > 2 * len(self._shares) + 64:  # mostly numbers of the past
+            self._largest = [(-each.size_bytes, next(self._numbers), each) for each in self._shares.values()]
+            heapify(self._largest)
+
+    def _largest_share(self) -> _Share:
+        while True:
+            size_bytes, _, share = self._largest[0]
+            if -size_bytes == share.size_bytes:
+                return share
+            heapreplace(self._largest, (-share.size_bytes, next(self._numbers), share))
 
 
 async def _fits(raw_result: bytes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -65,10 +65,16 @@ def test_people_with_the_same_credential_share_and_two_organizations_do_not() ->
     assert scope_of(principal(org_id=uuid.UUID(int=9)), credential()) != scope_of(principal(), credential())
 
 
+@dataclass(frozen=True)
+class Place:
+    name: str
+    org_id: uuid.UUID = ORG
+
+
 def key(
     arguments: dict[str, Any] | None = None, scope: str = "org:1", tool: str = "t", to: str = "u", **ref: Any
 ) -> Any:
-    return cache_key(scope, credential(**ref), tool, arguments or {}, to)
+    return cache_key(scope, credential(**ref), tool, arguments or {}, Place(to))
 
 
 @pytest.mark.parametrize(
@@ -110,3 +116,9 @@ def test_other_arguments_are_another_call(one: dict[str, Any], other: dict[str, 
 )
 def test_everything_else_that_differs_is_another_call_too(changes: dict[str, Any]) -> None:
     assert key(**changes) != key()
+
+
+def test_a_result_belongs_to_the_organization_whose_calls_go_there_whoever_shares_it() -> None:
+    owners = {key(scope=scope).owner for scope in (f"org:{ORG}", f"team:{TEAM}", "user:svc:1:2")}
+    assert owners == {ORG}
+    assert cache_key("org:2", credential(), "t", {}, Place("u", TEAM)).owner == TEAM

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,8 +18,14 @@ from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError, VendorFa
 HIT, MISS = CacheStatus.HIT, CacheStatus.MISS
 
 
-def key(name: str = "a") -> CacheKey:
-    return CacheKey("org:1", "acme", "t", name.encode(), uuid.UUID(int=1), 1, "there")
+@dataclass(frozen=True)
+class Place:
+    org_id: uuid.UUID
+
+
+def key(name: str = "a", *, org: int = 1, scope: str = "org") -> CacheKey:
+    place = Place(uuid.UUID(int=org))
+    return CacheKey(f"{scope}:{org}", "acme", "t", name.encode(), uuid.UUID(int=1), 1, place)
 
 
 def result(text: str = "x") -> Delivered:
@@ -148,6 +157,62 @@ async def test_memory_is_bounded_and_the_one_not_used_for_longest_goes_first() -
     assert (len(cache), cache.size_bytes) == (3, 3 * size)
     vendor.calls = 0
     assert [(await cache.read(key(name), "e", 60, vendor))[1] for name in ("a", "c", "d", "b")] == [HIT, HIT, HIT, MISS]
+
+
+async def test_no_organization_takes_away_the_results_of_one_that_holds_less() -> None:
+    size = len(result("1").raw_result) + ENTRY_BYTES
+    cache, vendor = ResultCache(capacity_bytes=6 * size), Vendor(result("1"))
+    for name in ("a", "b"):
+        await cache.read(key(name, org=2), "e", 60, vendor)
+    for number in range(20):
+        await cache.read(key(str(number), scope=f"team:{number}"), "e", 60, vendor)
+    assert (len(cache), cache.size_bytes) == (6, 6 * size)
+    assert [(await cache.read(key(name, org=2), "e", 60, vendor))[1] for name in ("a", "b")] == [HIT, HIT]
+    newest = [key(str(number), scope=f"team:{number}") for number in range(16, 20)]
+    assert [(await cache.read(each, "e", 60, vendor))[1] for each in newest] == [HIT] * 4
+    for name in ("c", "d", "e"):
+        await cache.read(key(name, org=2), "e", 60, vendor)
+    held = [each.owner.int for each in cache._entries]
+    assert (held.count(1), held.count(2)) == (3, 3), "who comes later gets an equal share"
+
+
+async def test_the_one_large_holder_makes_room_whatever_was_dropped_and_replaced_before() -> None:
+    """Against a plain reckoning: who holds most, and what of it was used longest ago."""
+    chance = random.Random(7)
+    capacity_bytes = 40 * ENTRY_BYTES
+    cache = ResultCache(capacity_bytes=capacity_bytes)
+    plain: dict[CacheKey, tuple[str, int]] = {}  # in the order of their last use
+    for _ in range(3_000):
+        each, epoch = key(str(chance.randrange(12)), org=chance.randrange(5)), chance.choice("eeeef")
+        sent = result("x" * chance.randrange(3 * ENTRY_BYTES))
+        known = plain.pop(each, None)
+        is_hit = known is not None and known[0] == epoch
+        answered = await cache.read(each, epoch, 60, Vendor(sent))
+        assert answered[1] is (HIT if is_hit else MISS)
+        plain[each] = known if known and is_hit else (epoch, len(sent.raw_result) + ENTRY_BYTES)
+        while sum(size for _, size in plain.values()) > capacity_bytes:
+            held: Counter[uuid.UUID] = Counter()
+            for one, (_, size) in plain.items():
+                held[one.owner] += size
+            most = max(held.values())
+            largest = [owner for owner in held if held[owner] == most]
+            oldest = [next(one for one in plain if one.owner == owner) for owner in largest]
+            (gone,) = [one for one in oldest if one not in cache._entries][:1]
+            del plain[gone]
+        assert set(cache._entries) == set(plain)
+        assert cache.size_bytes == sum(size for _, size in plain.values())
+        assert {owner: share.size_bytes for owner, share in cache._shares.items()} == {
+            owner: sum(size for one, (_, size) in plain.items() if one.owner == owner)
+            for owner in {one.owner for one in plain}
+        }
+
+
+async def test_what_is_remembered_of_sizes_does_not_grow_with_the_calls() -> None:
+    cache, vendor = ResultCache(), Vendor()
+    for number in range(1_000):
+        await cache.read(key(org=number % 3), f"e{number}", 60, vendor)
+    assert len(cache) == 3
+    assert len(cache._largest) <= 2 * 3 + 64
 
 
 async def test_a_result_under_another_key_is_not_served() -> None:
