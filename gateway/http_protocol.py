@@ -16,6 +16,8 @@ from gateway.whole_exchange import EXTENSION, WholeExchange
 
 HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
 HEAD_TIMEOUT_S = 30.0
+# A client that takes nothing of what was written for it: the answer is in memory until it does.
+UNREAD_TIMEOUT_S = 60.0
 # Without a byte of a body among them: trailers and chunk extensions without end.
 FRAMING_BYTES = 64 * 1024
 
@@ -24,6 +26,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection."""
 
     _timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
+    _running: RequestResponseCycle | None = None
     _in_head = False
     _head_bytes = 0
     _framing_bytes = 0
@@ -34,9 +38,28 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Nothing is waited for any more, and nobody: the server tells the request that came last only."""
         self._stop_timer()
+        self.resume_writing()
+        for cycle in (self._running, *(queued for queued, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self._running = None
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read: so far the answer waits, but not for ever."""
+        super().pause_writing()
+        if self._unread_timer is None:
+            self._unread_timer = self.loop.call_later(UNREAD_TIMEOUT_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Count what arrives while a head is not whole, or brings no body."""
@@ -89,6 +112,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """A request begins."""
+        self._running = cycle
         cycle.scope["extensions"] = {EXTENSION: WholeExchange(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
 

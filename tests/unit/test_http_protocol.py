@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,10 +18,23 @@ START = b"GET / HTTP/1.1\r\nHost: x\r\n"
 HEADERS_SEEN: list[dict[bytes, bytes]] = []
 
 
+ENDED: list[str] = []
+LARGE = b"x" * 20_000_000
+
+
 async def answers(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/waits":
         while (await receive()).get("more_body"):
             pass
+    elif scope["path"] == "/until-they-leave":
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ENDED.append(scope["query_string"].decode())
+        return
+    elif scope["path"] == "/large":
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"20000000")]})
+        await send({"type": "http.response.body", "body": LARGE})
+        return
     elif scope["path"] != "/at-once":
         await asyncio.sleep(0.1)  # longer than the deadline of the tests below
     HEADERS_SEEN.append(dict(scope["headers"]))
@@ -143,3 +157,47 @@ async def test_a_long_head_and_a_long_body_are_both_taken(port: int) -> None:
     head = b"POST /waits HTTP/1.1\r\nHost: x\r\nX-A: %b\r\nConnection: close\r\nContent-Length: 300000\r\n\r\n"
     answer = await said(port, head % (b"a" * 60_000), *[b"b" * 30_000] * 10)
     assert answer.count(b"200 OK") == 1
+
+
+async def test_who_closes_ends_all_that_was_asked_at_once(port: int) -> None:
+    ENDED.clear()
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"".join(b"GET /until-they-leave?%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(2)))
+    await writer.drain()
+    await asyncio.sleep(0.05)
+    writer.close()
+    async with asyncio.timeout(5):
+        while not ENDED:
+            await asyncio.sleep(0.01)
+    assert ENDED == ["0"], "and the one behind it never ran, or ended too"
+
+
+async def test_who_reads_nothing_of_a_large_answer_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "UNREAD_TIMEOUT_S", 0.2)
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await asyncio.to_thread(client.sendall, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(0.5)
+        client.settimeout(5)
+
+        def rest() -> int:
+            size = 0
+            try:
+                while part := client.recv(1_000_000):
+                    size += len(part)
+            except ConnectionError:
+                return size
+            return size
+
+        assert await asyncio.to_thread(rest) < len(LARGE), "the connection was ended, and what was left forgotten"
+
+
+async def test_who_reads_slowly_gets_all_of_it(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "UNREAD_TIMEOUT_S", 5.0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
+    writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    size = 0
+    while part := await reader.read(2_000_000):
+        size += len(part)
+    assert size > len(LARGE)
+    writer.close()
