@@ -23,7 +23,7 @@ from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.page_room import PageRoom  # noqa: E402
 from proxy import runtime  # noqa: E402
 
-_lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes())
+_lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse="proxy.views.early.early_refusal")
 
 
 def _within_room(size: int) -> BodyLimit:

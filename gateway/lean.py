@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 import structlog
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, get_resolver
+from django.utils.module_loading import import_string
 
 from gateway.lean_request import LeanRequest, Scope
 from gateway.lib.event_stream import EventStream
@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 View = Callable[..., Awaitable[HttpResponseBase]]
+Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
 BODY_TIMEOUT_S = 30.0
 SEND_TIMEOUT_S = 30.0
 MAX_KNOWN_HOSTS = 256
@@ -83,8 +84,10 @@ class _ClientWatch:
 class LeanHandler:
     """Serves the URL patterns of one URLconf."""
 
-    def __init__(self, urlconf: str, *, max_body_bytes: int) -> None:
+    def __init__(self, urlconf: str, *, max_body_bytes: int, refuse: str) -> None:
+        """`refuse` names the function that words what never reaches a view: see Refuse."""
         self._max_body_bytes = max_body_bytes
+        self._refuse: Refuse = import_string(refuse)
         # Vendor slugs are few; the bound is for those who invent paths.
         self._resolve = lru_cache(maxsize=2048)(get_resolver(urlconf).resolve)
         self._known_hosts: set[tuple[str, ...]] = set()
@@ -98,7 +101,7 @@ class LeanHandler:
             return
         except Exception:
             log.exception("request failed", request_id=request_id, path=scope["path"])
-            response = _plain_error(_Refused(500, "internal_error", "Something went wrong on our side."))
+            response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
         await _send_response(response, request_id, scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, request_id: str) -> HttpResponseBase:
@@ -108,9 +111,12 @@ class LeanHandler:
             request = LeanRequest(scope, body, request_id)
             self._check_host(request)
         except _Refused as refusal:
-            return _plain_error(refusal)
+            response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
+            if refusal.status in (408, 413):
+                response.headers["Connection"] = "close"  # the rest of the body is not waited for
+            return response
         except DisallowedHost:
-            return _plain_error(_Refused(400, "invalid_request", "The Host header is not ours."))
+            return self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
         request.resolver_match = match
         view: View = match.func
         watch = _ClientWatch(request, receive)
@@ -191,14 +197,6 @@ def _header(scope: Scope, name: bytes) -> str | None:
             decoded: str = value.decode("latin-1")
             return decoded
     return None
-
-
-def _plain_error(refusal: _Refused) -> HttpResponse:
-    body = msgspec.json.encode({"error": refusal.error, "error_description": refusal.description})
-    response = HttpResponse(body, status=refusal.status, content_type="application/json")
-    if refusal.status in (408, 413):
-        response.headers["Connection"] = "close"  # the rest of the body is not waited for
-    return response
 
 
 def _whole_exchange(scope: Scope) -> WholeExchange | None:

@@ -39,6 +39,11 @@ class Timing:
         """`with phase(...)`: count the time inside the block as `name`: auth, session or vendor."""
         return _Phase(self._seconds, name)
 
+    def add(self, part: Timing) -> None:
+        """Count the phases of a part, such as one call of a batch, that has a timing of its own."""
+        for name, seconds in part._seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
     def ms(self, name: str) -> int:
         """Whole milliseconds of one phase."""
         return round(self._seconds.get(name, 0.0) * 1000)

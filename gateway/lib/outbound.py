@@ -42,6 +42,8 @@ def may_connect(address: str, *, allow_private: bool) -> bool:
         return False
     if any(ip in network for network in _METADATA if network.version == ip.version):
         return False
+    if isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local:  # fec0::/10, which counts as global here
+        return allow_private
     return allow_private or ip.is_global
 
 

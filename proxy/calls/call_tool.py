@@ -53,7 +53,8 @@ class AskedCall:
     """What the caller asked for: a name, arguments, and at most one vendor to look at.
 
     `vendor` is None at the unified endpoint, where the name's prefix says it. `cli` accepts command spellings.
-    With a `relay` the vendor is asked for progress, and the caller may leave while the call runs.
+    With a `relay` the vendor is asked for progress, and the caller may leave while the call runs. A `fault` says what
+    is wrong with the request: it is a call all the same, counted and recorded, and goes nowhere.
     """
 
     name: str
@@ -62,6 +63,7 @@ class AskedCall:
     cli: bool = False
     meta: Mapping[str, Any] | None = None
     relay: ProgressRelay | None = None
+    fault: str = ""
 
 
 async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
@@ -80,7 +82,8 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
             await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
             return RateLimited(admission.retry_after_s)
         row = record.open_record(vendor=vendor_slug, tool=asked.name)
-        found = await _find(exchange, asked)
+        with exchange.timing.phase("session"):  # the vendor's session and list of tools, where they are not there yet
+            found = BadArguments(asked.fault) if asked.fault else await _find(exchange, asked)
         if isinstance(found, FoundTool):
             record.about_tool(row, found)
             outcome = await _decide_and_send(exchange, asked, found, row)

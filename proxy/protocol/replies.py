@@ -11,6 +11,7 @@ MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
 MOST_OBJECTS: Final = 500_000
 MOST_BLOCKS: Final = 10_000
 MOST_ODD_PARTS: Final = 1_000
+MOST_ODD_BYTES: Final = 512 * 1024
 NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
 
 _SEARCHED_BYTES: Final = 1_000
@@ -326,9 +327,11 @@ def _looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
 
 def _odd_looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
     """The same block by block, which takes longer."""
-    if raw_result.count(b",") > MOST_ODD_PARTS:
+    if len(raw_result) > MOST_ODD_BYTES and raw_result.count(b",") > MOST_ODD_PARTS:
         raise BadVendorReply("its content is not a list of blocks")
     result = _decoded(_odd_tool_results, raw_result, "its content is not a list")
+    if len(result.content or ()) > MOST_ODD_PARTS:
+        raise BadVendorReply("its content is not a list of blocks")
     return [_odd_text_of(raw) for raw in result.content or ()], _present(result.structured_content)
 
 

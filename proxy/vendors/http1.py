@@ -151,10 +151,10 @@ class Connection(asyncio.Protocol):
         self._received_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:  # all its errors; callbacks raise none
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # all it raises; callbacks raise nothing
             self._keeps_alive = False
             if not answer.is_complete:
-                self._fail(errors.bad_response("it broke off or is not HTTP"))
+                self._fail(errors.broken_off())
         is_talk = (
             self._idle_talk_bytes > MAX_IDLE_TALK_BYTES
             or 4 * self._received_bytes - 5 * answer.size > 4 * MAX_FRAMING_BYTES
@@ -186,11 +186,7 @@ class Connection(asyncio.Protocol):
             if answer.has_head and self._to_eof and exc is None:
                 self.on_message_complete()
             else:
-                self._fail(
-                    errors.bad_response("it broke off or is not HTTP")
-                    if answer.has_head
-                    else errors.unavailable(sign=Sign.UNANSWERED)
-                )
+                self._fail(errors.broken_off() if answer.has_head else errors.unavailable(sign=Sign.UNANSWERED))
             answer.wake()
         self._stop_timer()
         self._transport = None

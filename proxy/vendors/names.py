@@ -92,7 +92,7 @@ def _answer(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
         answer: list[str] | Exception
         try:
             answer = look_up(host, port)
-        except (OSError, UnicodeError) as fault:
+        except Exception as fault:  # whatever it is, the look-up is over and its room free
             answer = fault
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(tell, answer)

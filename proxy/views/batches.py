@@ -18,21 +18,23 @@ _UNAVAILABLE = (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 async def answer_batch(
-    messages: Iterable[jsonrpc.Message], answer: Callable[[jsonrpc.Request], Awaitable[bytes]]
+    entries: Iterable[tuple[jsonrpc.Message, int]], answer: Callable[[jsonrpc.Request, int], Awaitable[bytes]]
 ) -> HttpResponse:
-    """The answers to `messages` in their order, or 202 if none of them wants one.
+    """The answers to the messages of `entries` in their order, or 202 if none of them wants one.
+
+    `answer` is told how many bytes its message has.
 
     What refuses the first request refuses the whole batch. Once one was answered, a refusal is the later one's own:
     what was done must be told.   Raises: as `answer`.
     """
     parts: list[bytes] = []
     has_answered = False
-    for message in messages:
+    for message, size in entries:
         if isinstance(message, jsonrpc.Invalid):
             parts.append(jsonrpc.error(message.id, message.code, message.message))
         elif isinstance(message, jsonrpc.Request):
             try:
-                parts.append(await answer(message))
+                parts.append(await answer(message, size))
             except (Refusal, InvalidBearer, *_UNAVAILABLE) as fault:
                 if not has_answered:
                     raise

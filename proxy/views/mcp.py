@@ -17,6 +17,7 @@ from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.lib import strict_json
 from proxy.calls.call_tool import AskedCall, call_tool
+from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import list_tools, may_list
 from proxy.exchange import Exchange
 from proxy.outcomes import (
@@ -33,6 +34,7 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
+from proxy.timing import Timing
 from proxy.views import answers, deprecation
 from proxy.views.batches import answer_batch
 from proxy.views.progress_answer import accepts_events, answer_with_progress
@@ -115,16 +117,24 @@ async def _answer_batch(
     if isinstance(messages, jsonrpc.Invalid):
         return answers.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
-    async def answer(message: jsonrpc.Request) -> bytes:
-        return await _answer_request(exchange, route, vendor, message)
+    async def answer(message: jsonrpc.Request, size: int) -> bytes:
+        whole, exchange.timing, exchange.request_bytes = exchange.timing, Timing(), size
+        try:
+            return await _answer_request(exchange, route, vendor, message)
+        finally:
+            whole.add(exchange.timing)
+            exchange.timing = whole
 
-    return await answer_batch(messages, answer)
+    sizes = [len(msgspec.json.encode(each)) for each in body]
+    return await answer_batch(zip(messages, sizes, strict=True), answer)
 
 
 async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
     if message.method == "tools/call":
         return await _call(exchange, route, vendor, message)
     await count(exchange)
+    if vendor is not None:
+        _check_scope(exchange, route, vendor)
     if message.method == "initialize":
         return jsonrpc.result(message.id, _initialize(exchange, vendor, message.params))
     if message.method == "ping":
@@ -132,6 +142,13 @@ async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | Non
     if message.method == "tools/list":
         return await _list(exchange, vendor, message)
     return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+
+
+def _check_scope(exchange: Exchange, route: Route, vendor: Vendor) -> None:
+    """A token that the vendor's own endpoint is not for learns so from its first request. Raises: Refusal with 403."""
+    verdict = may_use_vendor(exchange.caller, vendor)
+    if isinstance(verdict, Denied) and verdict.denial is Denial.SCOPE:
+        raise answers.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
 
 
 def _initialize(exchange: Exchange, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
@@ -162,16 +179,14 @@ async def _call(
     message: jsonrpc.Request,
     relay: ProgressRelay | None = None,
 ) -> bytes:
-    name, arguments = message.params.get("name"), message.params.get("arguments")
+    name, arguments, fault = message.params.get("name"), message.params.get("arguments"), ""
     if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
-        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "params.name must be a tool name")
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
-        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "params.arguments must be an object")
+        name, fault = "", "params.name must be a tool name"
+    elif not isinstance(arguments, dict | None):
+        fault = "params.arguments must be an object"
     # Without its progress token: those of two callers may be equal, and sessions are shared.
     _, meta = progress.split_meta(message.params.get("_meta"))
-    asked = AskedCall(name, arguments, vendor=vendor, meta=meta, relay=relay)
+    asked = AskedCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
     return _worded(route, message.id, await call_tool(exchange, asked))
 
 

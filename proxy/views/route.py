@@ -81,7 +81,7 @@ async def serve(
         if request.method == "OPTIONS":
             return _preflight(request, route)
         exchange = await _open(request, route, timing)
-        response = await handler(exchange, request)
+        response = await _handle(exchange, request, route, handler)
     except Refusal as refusal:
         response = answers.refusal_answer(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
@@ -93,7 +93,7 @@ async def serve(
     except Exception:
         log.exception("request failed", path=request.path)
         response = answers.refusal_answer(answers.internal_error(), cli=route.is_cli)
-    for name, value in {**_cors(request), **(extra or {})}.items():
+    for name, value in {**cors_headers(request.META.get("HTTP_ORIGIN")), **(extra or {})}.items():
         response.headers[name] = value
     if route.says_cache:
         response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
@@ -116,8 +116,6 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         caller = await authenticate(
             live.snapshots, bearer, address=address, audiences=route.audiences, agent_keys=route.agent_keys
         )
-    if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
-        raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
     return Exchange(
         runtime=live,
         source=route.source,
@@ -129,6 +127,18 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         request_bytes=len(request.body),
         client=request,  # type: ignore[arg-type]
     )
+
+
+async def _handle(exchange: Exchange, request: HttpRequest, route: Route, handler: Handler) -> HttpResponseBase:
+    """The handler's answer. What is refused before anything counted it counts as a request as well. Spec: §8 · D22"""
+    try:
+        if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
+            raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
+        return await handler(exchange, request)
+    except Refusal:
+        if exchange.admission is None:
+            await count(exchange)
+        raise
 
 
 def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
@@ -188,13 +198,13 @@ def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
     response.headers["Access-Control-Allow-Methods"] = f"{route.method}, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = answers.ALLOWED_HEADERS
     response.headers["Access-Control-Max-Age"] = "600"
-    for name, value in _cors(request).items():
+    for name, value in cors_headers(request.META.get("HTTP_ORIGIN")).items():
         response.headers[name] = value
     return response
 
 
-def _cors(request: HttpRequest) -> dict[str, str]:
-    origin = request.META.get("HTTP_ORIGIN")
+def cors_headers(origin: str | None) -> dict[str, str]:
+    """What lets a page of this origin read the answer; nothing for one that may not call."""
     if origin is None or not _acceptable(origin):
         return {}
     return {

@@ -47,6 +47,7 @@ class FakeVendor:
     status: int = 200
     lost_session_status: int = 404
     delay_s: float = 0.0
+    list_delay_s: float = 0.0
     hang_s: float = 0.0
     retry_after: str | None = None
     tools: list[dict[str, Any]] = field(default_factory=lambda: list(TOOLS))
@@ -108,6 +109,7 @@ class FakeVendor:
 
     async def _answer(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         if body["method"] == "tools/list":
+            await asyncio.sleep(self.list_delay_s)
             return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": self._page(body)})
         await asyncio.sleep(self.delay_s)
         if self.status != 200:

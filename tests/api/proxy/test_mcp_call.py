@@ -7,7 +7,7 @@ import json
 import pytest
 
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
-from tests.api.proxy.conftest import Agent
+from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, restrict_tools
 from tests.factories.threads import in_thread
@@ -243,14 +243,52 @@ async def test_the_callers_progress_token_does_not_reach_the_shared_session(
     "params",
     [{}, {"name": 7}, {"name": ""}, {"name": "fake_list", "arguments": []}, {"name": "fake_list", "arguments": 3}],
 )
-async def test_bad_params_change_nothing(
+async def test_bad_params_are_a_call_that_goes_nowhere(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, params: dict[str, object]
 ) -> None:
     answer = await agent.rpc(tenant.agent_key, "tools/call", params)
     assert answer.status_code == 200
     assert answer.json()["error"]["code"] == -32602
-    assert await rows() == []
+    assert answer.headers["RateLimit"].startswith('"tools"'), "it counts as a call"
+    tool = params.get("name") or ""
+    assert [(row.status, row.error_code, row.tool) for row in await rows()] == [
+        ("denied", "bad_arguments", tool if isinstance(tool, str) else "")
+    ]
     assert vendor.seen["tools/call"] == 0
+
+
+async def test_each_call_of_a_batch_has_a_row_of_its_own_times(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor
+) -> None:
+    await agent.call(tenant.agent_key, "fake_list")
+    vendor.delay_s = 0.25
+    call = {"jsonrpc": "2.0", "method": "tools/call"}
+    batch = [
+        call | {"id": 1, "params": {"name": "fake_list", "arguments": {}}},
+        call | {"id": 2, "params": {"name": "fake_nothing", "arguments": {"a": "x" * 300}}},
+        call | {"id": 3, "params": {"name": "fake_list", "arguments": []}},
+    ]
+    answer = await agent.http.post("/v1/mcp", json=batch, headers=headers(tenant.agent_key, {}))
+    _, slow, unknown, malformed = await rows()
+    assert slow.vendor_ms >= 250
+    assert int(answer.headers["X-Vendor-Ms"]) == slow.vendor_ms
+    assert int(answer.headers["X-Total-Ms"]) >= slow.duration_ms
+    for row in (unknown, malformed):
+        assert (row.vendor_ms, row.duration_ms < slow.duration_ms) == (0, True), "what was before it is not its own"
+    sizes = [len(json.dumps(each, separators=(",", ":"))) for each in batch]
+    assert [slow.request_bytes, unknown.request_bytes, malformed.request_bytes] == sizes
+    assert malformed.error_code == "bad_arguments"
+
+
+async def test_opening_a_session_and_listing_tools_is_the_sessions_time(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor
+) -> None:
+    vendor.list_delay_s = 0.25
+    cold = await agent.call(tenant.agent_key, "fake_list")
+    warm = await agent.call(tenant.agent_key, "fake_list")
+    assert int(cold.headers["X-Session-Ms"]) >= 250
+    assert int(cold.headers["X-Total-Ms"]) >= int(cold.headers["X-Session-Ms"]) + int(cold.headers["X-Vendor-Ms"])
+    assert int(warm.headers["X-Session-Ms"]) < 250
 
 
 async def test_two_hundred_callers_with_one_id_get_their_own_answers(

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client as Browser
 
+from gateway.coordination.rules import Rule
 from proxy.views import answers
-from tests.api.proxy.conftest import Agent, headers
-from tests.factories.tenant import Tenant
+from tests.api.proxy.conftest import Agent, access_token, headers
+from tests.factories.tenant import Tenant, load_vendor
+from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -170,7 +172,8 @@ async def test_a_foreign_origin_or_host_is_refused_on_every_route(agent: Agent, 
         assert answer.status_code == 403, path
         for host in ("evil.example", "testserver.evil.example", "testserver:80@evil.example", ""):
             answer = await agent.http.request(ROUTES[path], path, content=PING, headers=headers(jwt, {"Host": host}))
-            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), (path, host)
+            said = "The Host header is not ours." if "/cli" in path else "invalid_request"
+            assert (answer.status_code, answer.json()["error"]) == (400, said), (path, host)
     assert sum(vendor.seen.values()) == 0
 
 
@@ -186,6 +189,62 @@ def test_discovery_is_for_clients_of_any_version(db: None, path: str) -> None:
     answer = Browser().get(path, HTTP_MCP_PROTOCOL_VERSION="2026-07-28", HTTP_ORIGIN="http://evil.example.com")
     assert answer.status_code == 200
     assert answer["Access-Control-Allow-Origin"] == "*"
+
+
+TIMES = ("X-Auth-Ms", "X-Session-Ms", "X-Vendor-Ms", "X-Total-Ms")
+
+
+@pytest.mark.parametrize("path", ["/v1/mcp", "/v1/fake/mcp", "/v1/fake/cli", "/v1/fake/cli/schema"])
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [({"Content-Encoding": "gzip"}, 415), ({"Content-Length": "99999999"}, 413), ({"Host": "evil.example"}, 400)],
+)
+async def test_what_never_reaches_its_view_is_answered_in_its_shape_all_the_same(
+    agent: Agent, path: str, sent: dict[str, str], status: int
+) -> None:
+    asked = {"Origin": LOOPBACK_ORIGINS[0], "Content-Type": "application/json", **sent}
+    answer = await agent.http.post(path, content=PING, headers=asked)
+    assert answer.status_code == status
+    assert [answer.headers[name] for name in TIMES] == ["0"] * 4
+    assert answer.headers["Access-Control-Allow-Origin"] == LOOPBACK_ORIGINS[0]
+    assert set(answer.json()) == ({"error"} if "/cli" in path else {"error", "error_description"})
+
+
+async def test_what_is_refused_after_authentication_counts_as_a_request(
+    agent: Agent, tenant: Tenant, jwt: str, other_tenant: Tenant, settings: Any
+) -> None:
+    settings.BACKSTOP = Rule("requests", limit=6, window_s=60)
+    json_type = {"Content-Type": "application/json"}
+    refused = [
+        ("GET", "/v1/mcp", b"", {}, 405),
+        ("POST", "/v1/mcp", PING, {"Content-Type": "text/plain"}, 415),
+        ("POST", "/v1/mcp", PING, {**json_type, "Accept": "image/png"}, 406),
+        ("POST", "/v1/nonesuch/mcp", PING, json_type, 404),
+        ("POST", "/v1/fake/cli", b"[]", json_type, 400),
+        ("PUT", "/v1/fake/cli", PING, json_type, 405),
+    ]
+    for method, path, content, sent, status in refused:
+        answer = await agent.http.request(method, path, content=content, headers={**headers(jwt, {}), **sent})
+        assert answer.status_code == status, (path, status)
+    for method, path, content, sent, _ in refused:
+        answer = await agent.http.request(method, path, content=content, headers={**headers(jwt, {}), **sent})
+        assert answer.status_code == 429, path
+        assert int(answer.headers["Retry-After"]) > 0
+    elsewhere = await agent.rpc(other_tenant.agent_key, "ping")
+    assert elsewhere.status_code == 200, "another caller has a window of its own"
+
+
+async def test_a_token_without_the_vendors_scope_learns_so_from_its_first_request(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor
+) -> None:
+    await in_thread(lambda: load_vendor(vendor.url, slug="globex"))
+    narrow = await in_thread(lambda: access_token(tenant, "mcp:globex"))
+    for method in ("initialize", "ping", "tools/list", "resources/list"):
+        answer = await agent.rpc(narrow, method, path="/v1/fake/mcp")
+        assert answer.status_code == 403, method
+        assert 'error="insufficient_scope", scope="mcp:fake mcp:globex"' in answer.headers["WWW-Authenticate"]
+        assert (await agent.rpc(narrow, method)).status_code == 200, "the unified endpoint shows what it covers"
+    assert sum(vendor.seen.values()) == 0
 
 
 async def test_a_body_of_the_largest_size_is_read(agent: Agent, tenant: Tenant, settings: Any) -> None:

@@ -69,7 +69,7 @@ def test_the_media_type(sent: bytes, read: str) -> None:
 
 def test_a_known_host_stays_known_only_while_it_is_ours(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["testserver"]
-    handler = LeanHandler("proxy.views.urls", max_body_bytes=10)
+    handler = LeanHandler("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
     request = LeanRequest(make_scope(), b"", "r")
     for _ in range(2):
         handler._check_host(request)

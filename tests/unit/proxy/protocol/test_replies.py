@@ -289,6 +289,13 @@ def test_a_result_made_of_very_many_parts_is_not_looked_into(part: str, times: i
     assert error_text(raw_result) == NO_ERROR_TEXT
 
 
+def test_an_odd_block_may_stand_beside_a_long_text() -> None:
+    rows = json.dumps(list(range(5_000)))
+    assert cli_content(raw(content=[text(rows), 5])) == [text(rows), text("5")]
+    with pytest.raises(BadVendorReply):
+        cli_content(b'{"content":[%b]}' % b",".join([b"1"] * 400_000))
+
+
 def test_rows_within_a_text_are_no_parts() -> None:
     rows = json.dumps([{"id": number, "tags": [1, 2, 3]} for number in range(100_000)])
     assert cli_content(raw(content=[text(rows)])) == [text(rows)]

@@ -1,0 +1,25 @@
+"""Requests that are refused before their view runs: in the shape and with the headers of the route they were for.
+
+Spec: §4.14 · D99, D102
+"""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+
+from gateway.lean_request import Scope
+from proxy.timing import Timing
+from proxy.views import answers
+from proxy.views.answers import Refusal
+from proxy.views.route import cors_headers
+
+
+def early_refusal(scope: Scope, status: int, error: str, description: str) -> HttpResponse:
+    """Nobody was authenticated and nothing counted; the phases that were not reached took 0 ms."""
+    is_cli = scope["path"].rstrip("/").endswith(("/cli", "/cli/schema"))
+    response = answers.refusal_answer(Refusal(status, error, description), cli=is_cli)
+    origin = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"), None)
+    for name, value in cors_headers(origin).items():
+        response.headers[name] = value
+    response.more_headers = Timing().headers()  # type: ignore[attr-defined]  # see gateway.lean
+    return response
