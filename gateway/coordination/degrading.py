@@ -1,17 +1,21 @@
 """What happens while the shared store is away: limits go to this process's share, epochs become unknown.
 
 Never unlimited and never a total outage: D23. After a failure the store is left alone for a few seconds, so that a
-dead Redis costs one timeout and not one per call.
+dead Redis costs one timeout and not one per call. One late answer is a failure too, so it opens no new window: who had
+less left than the share gets no more than that, and what was admitted here counts the next time the store is away.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 
 from gateway.coordination.memory_store import MemoryLimiter
+from gateway.coordination.remainders import Remainder, Remainders
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 
@@ -31,34 +35,35 @@ class DegradingStore:
         self._away_until = 0.0
         self._unsent: dict[str, None] = {}
         self._local = MemoryLimiter(lambda: int(monotonic() * 1000))
+        self._remainders = Remainders(processes, monotonic)
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """See CoordinationStore; `epochs` is None while the store is away."""
         if self._monotonic() >= self._away_until:
             try:
                 self._resend()
-                return await self._store.admit(rule, key, epochs)
+                return self._remainders.note(await self._store.admit(rule, key, epochs), key)
             except CoordinationUnavailable as fault:
                 self._note(fault)
-        return self._local.hit(rule.shared_among(self._processes), key)
+        return self._locally(self._local.hit, rule, key)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         """See CoordinationStore."""
         if self._monotonic() >= self._away_until:
             try:
-                return self._store.hit(rule, key)
+                return self._remainders.note(self._store.hit(rule, key), key)
             except CoordinationUnavailable as fault:
                 self._note(fault)
-        return self._local.hit(rule.shared_among(self._processes), key)
+        return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         """See CoordinationStore."""
         if self._monotonic() >= self._away_until:
             try:
-                return self._store.peek(rule, key)
+                return self._remainders.note(self._store.peek(rule, key), key)
             except CoordinationUnavailable as fault:
                 self._note(fault)
-        return self._local.peek(rule.shared_among(self._processes), key)
+        return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """See CoordinationStore; None while the store is away."""
@@ -105,6 +110,23 @@ class DegradingStore:
     async def aclose(self) -> None:
         """See CoordinationStore."""
         await self._store.aclose()
+
+    def _locally(self, ask: Callable[[Rule, str], Admission], rule: Rule, key: str) -> Admission:
+        """The answer of this process's own window, which holds the share or what the store said was left, if less.
+
+        The window counts what was admitted here since before the store said so, too: the store never knew of it.
+        """
+        share = rule.shared_among(self._processes)
+        said = self._remainders.of(rule, key)
+        if said is None:
+            return ask(share, key)
+        if said.left == 0:
+            return Admission(share, False, 0, self._closed_for_s(said), None)
+        return replace(ask(replace(share, limit=said.left), key), rule=share)
+
+    def _closed_for_s(self, said: Remainder) -> int:
+        """Whole seconds until the store may admit again: when it said so, but not before it is asked again."""
+        return max(1, math.ceil(max(said.closed_until_s, self._away_until) - self._monotonic()))
 
     def _resend(self) -> None:
         if self._unsent:
