@@ -22,7 +22,7 @@ from proxy.vendors.tool_index import ToolIndex
 
 @dataclass(frozen=True, slots=True)
 class ListedTools:
-    """Encoded definitions in the order of their names, and why a vendor is missing, by slug."""
+    """Encoded definitions in the order of their names, and why a vendor is missing or may be out of date, by slug."""
 
     encoded: Sequence[bytes]
     unavailable: dict[str, str]
@@ -37,11 +37,10 @@ async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None
     # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does,
     # also where the role may not call that one.
     answered = sorted(zip(usable, answers, strict=True), key=lambda each: len(each[0].tool_prefix))
-    for vendor, answer in answered:
-        if isinstance(answer, str):
-            unavailable[vendor.slug] = answer
-        else:
-            by_name.update(answer)
+    for vendor, (tools, reason) in answered:
+        by_name.update(tools)
+        if reason is not None:
+            unavailable[vendor.slug] = reason
     names = sorted(by_name)
     return ListedTools([encoded for name in names if (encoded := by_name[name]) is not None], unavailable)
 
@@ -67,15 +66,19 @@ async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -
         return VendorFault.TIMEOUT.value
 
 
-async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> dict[str, bytes | None] | str:
-    """Every name that leads to this vendor, with the definition of a tool that the role may call and None of others."""
+async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, bytes | None], str | None]:
+    """Every name that leads to this vendor, and what failed: its tools are missing then, or as they were last known.
+
+    With a name stands the definition of a tool that the role may call, and None for one that it may not.
+    """
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
     index = await vendor_index(exchange, vendor, deadline=deadline)
     if isinstance(index, str):
-        return index
-    return {
+        return {}, index
+    tools = {
         tool.exposed_name: index.encoded[tool.exposed_name]
         if may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
         else None
         for tool in index.tools.tools
     }
+    return tools, None if index.failure is None else index.failure.value

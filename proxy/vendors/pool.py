@@ -66,7 +66,8 @@ class Destination:
 class SessionPool:
     """Bounded; one handshake per key however many wait for it; idle sessions are closed. One event loop.
 
-    `bulkhead` and `circuits` bound what is sent on sessions of this pool (proxy.vendors.send).
+    `bulkhead` and `circuits` bound what is sent on sessions of this pool (proxy.vendors.send). `on_tools_changed` is
+    told whenever a vendor says on one of them that its tools changed, and must return at once.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class SessionPool:
     ) -> None:
         self.bulkhead = bulkhead or Bulkhead(calls=30, waiting=100, wait_s=5.0)
         self.circuits = circuits or Circuits()
+        self.on_tools_changed: Callable[[PoolKey], None] | None = None
         self._transport = transport
         self._idle_s = idle_s
         self._sessions: OrderedDict[PoolKey, VendorSession] = OrderedDict()
@@ -113,6 +115,7 @@ class SessionPool:
 
     async def aclose(self) -> None:
         """Close every session."""
+        self.on_tools_changed = None  # whoever listens holds the pool: a ring that only garbage collection would part
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions), *self._closing, return_exceptions=True)
@@ -127,6 +130,7 @@ class SessionPool:
             owner=key.org_id,
             has_own_address=not destination.fixed_address,
             on_connected=on_connected,
+            on_tools_changed=partial(self._note_change, key),
         )
         try:
             await session.initialize(deadline=deadline)
@@ -139,6 +143,10 @@ class SessionPool:
         if len(self._sessions) > MAX_SESSIONS:
             self._close_later(self._sessions.popitem(last=False)[1])
         return session
+
+    def _note_change(self, key: PoolKey) -> None:
+        if self.on_tools_changed is not None:
+            self.on_tools_changed(key)
 
     def _close_later(self, session: VendorSession) -> None:
         task = asyncio.ensure_future(session.close())

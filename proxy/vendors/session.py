@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
 _MOST_IN_BACKGROUND = 10  # on their way at once; a vendor that asks more, by mistake or malice, waits for nothing
 CLOSE_DEADLINE_S = 2.0
+TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 @dataclass(slots=True, repr=False)
@@ -38,6 +39,7 @@ class VendorSession:
     owner: Hashable = None  # see handshake.messages
     has_own_address: bool = False  # from the owner's credential, not from the catalog
     on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
+    on_tools_changed: Callable[[], None] | None = None  # told whenever the vendor says so
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
@@ -148,6 +150,8 @@ class VendorSession:
                     return message
                 if not isinstance(message, replies.VendorNotification):
                     self._handle_other(message)
+                elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
+                    self.on_tools_changed()
                 elif awaited.relay is not None and message.method == progress.METHOD:
                     await awaited.relay.put(message.raw, awaited.message_id, deadline=awaited.deadline)
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:

@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
+from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
@@ -28,7 +29,9 @@ MAX_INDEXES = 2_000
 MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as they came; read, they take several times that
 MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once
 READ_IN_LOOP_BYTES = 64 * 1024  # a longer list is read in a thread: it could hold up all other calls
-REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call
+REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call; nor must news
+RETRY_AFTER_S = 10.0  # a list that could not be fetched again is served so long before the next attempt
+NEWS_WAIT_S = 5.0  # for a list that the vendor said has changed, and half of what is left at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,9 @@ class ToolIndex:
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
     fetched_s: float
     size_bytes: int = 0  # of the list as it came
+    is_outdated: bool = False  # the vendor has said since that it changed
+    failure: VendorFault | None = None  # why there is no newer one: the last attempt failed
+    retry_s: float = 0.0  # in the loop's time: when the next attempt may be made after one that failed
 
     def policy(self, tool: ExposedTool) -> ToolPolicy:
         """Whether a call changes nothing at the vendor, and how long its result may be used again. Spec: D103"""
@@ -48,7 +54,11 @@ class ToolIndex:
 
 
 class ToolDirectory:
-    """Indexes by pool key. A stale one is served while a new one is fetched behind it. One event loop."""
+    """Indexes by pool key. A stale one is served while a new one is fetched behind it. One event loop.
+
+    One that the vendor said has changed is fetched again before it is used. Whatever cannot be fetched again is served
+    as it was, with the reason why it is no newer.
+    """
 
     def __init__(
         self,
@@ -59,7 +69,7 @@ class ToolDirectory:
         max_pages: int,
         on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition]], None] | None = None,
     ) -> None:
-        """`on_fetched` is told of every list that comes in, and must return at once."""
+        """`on_fetched` is told of every list that comes in, and must return at once. The pool tells us of changes."""
         self._pool = pool
         self._on_fetched = on_fetched
         self._tool_config = tool_config
@@ -69,18 +79,23 @@ class ToolDirectory:
         self.size_bytes = 0
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing: set[asyncio.Task[None]] = set()
+        self._under_way: dict[PoolKey, bool] = {}  # what is being fetched, and whether it changed since that began
+        pool.on_tools_changed = self._note_change
 
     async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
-        """The vendor's tools, at most as old as the last refresh.
+        """The vendor's tools, at most as old as the last refresh, or as the last one that worked (see `failure`).
 
-        Raises: VendorProblem when there is no index yet and the vendor does not answer.
+        Raises: VendorProblem, TimeoutError when there is no index yet and the vendor does not answer.
         """
         known = self._indexes.get(destination.key)
         if known is None:
-            async with asyncio.timeout_at(deadline):
-                return await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+            return await self._fetched(vendor, destination, deadline)
         self._indexes.move_to_end(destination.key)
-        if asyncio.get_running_loop().time() - known.fetched_s > self._ttl_s:
+        now_s = asyncio.get_running_loop().time()
+        if known.is_outdated and known.failure is None and now_s - known.fetched_s >= REFETCH_AFTER_S:
+            wait_s = min(NEWS_WAIT_S, (deadline - now_s) / 2)  # a call by the list that is known needs time, too
+            return await self._newest(vendor, destination, known, deadline=now_s + wait_s)
+        if now_s >= known.retry_s and (known.failure is not None or now_s - known.fetched_s > self._ttl_s):
             self._refresh_later(vendor, destination)
         return known
 
@@ -92,19 +107,66 @@ class ToolDirectory:
         known = self._indexes.get(destination.key)
         if known is not None and asyncio.get_running_loop().time() - known.fetched_s < REFETCH_AFTER_S:
             return known
+        return await self._fetched(vendor, destination, deadline)
+
+    async def _fetched(self, vendor: Vendor, destination: Destination, deadline: float) -> ToolIndex:
         async with asyncio.timeout_at(deadline):
-            return await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+            return await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
+
+    async def _newest(
+        self, vendor: Vendor, destination: Destination, known: ToolIndex, *, deadline: float
+    ) -> ToolIndex:
+        """The list fetched again, or the one that is known if that fails or does not come in time."""
+        try:
+            return await self._fetched(vendor, destination, deadline)
+        except errors.VendorProblem:
+            pass
+        except TimeoutError:
+            if destination.key in self._under_way:  # still: who comes next need not wait as well
+                self._note_failure(destination.key, VendorFault.TIMEOUT)
+        return self._indexes.get(destination.key, known)
 
     def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
+        if destination.key in self._under_way:
+            return
         task = asyncio.ensure_future(self._refresh(vendor, destination))
         self._refreshing.add(task)
         task.add_done_callback(self._refreshing.discard)
 
     async def _refresh(self, vendor: Vendor, destination: Destination) -> None:
         try:
-            await self._fetching.run(destination.key, lambda: self._fetch(vendor, destination))
+            await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
         except (errors.VendorProblem, TimeoutError) as problem:
             log.info("tool list not refreshed", vendor=vendor.slug, fault=str(problem))
+
+    async def _attempt(self, vendor: Vendor, destination: Destination) -> ToolIndex:
+        """One fetch. However it ends, the list that is known says so."""
+        key = destination.key
+        self._under_way[key] = False
+        try:
+            return await self._fetch(vendor, destination)
+        except errors.VendorProblem as problem:
+            self._note_failure(key, problem.fault)
+            raise
+        except TimeoutError:
+            self._note_failure(key, VendorFault.TIMEOUT)
+            raise
+        finally:
+            del self._under_way[key]
+
+    def _note_failure(self, key: PoolKey, fault: VendorFault) -> None:
+        known = self._indexes.get(key)
+        if known is not None:
+            retry_s = asyncio.get_running_loop().time() + RETRY_AFTER_S
+            self._indexes[key] = replace(known, failure=fault, retry_s=retry_s)
+
+    def _note_change(self, key: PoolKey) -> None:
+        """The vendor said that its tools changed. It may say so as often as it likes. Spec: protocol.md A.5"""
+        known = self._indexes.get(key)
+        if known is not None and not known.is_outdated:
+            self._indexes[key] = replace(known, is_outdated=True)
+        if key in self._under_way:  # what it lists may be from before
+            self._under_way[key] = True
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
         deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
@@ -116,7 +178,8 @@ class ToolDirectory:
             raise errors.bad_response(fault.reason) from fault
         if problems:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
-        index = replace(index, fetched_s=asyncio.get_running_loop().time(), size_bytes=size_bytes)
+        fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[destination.key]
+        index = replace(index, fetched_s=fetched_s, size_bytes=size_bytes, is_outdated=is_outdated)
         self._keep(destination.key, index)
         if self._on_fetched is not None:
             self._on_fetched(destination.key, index.definitions)
