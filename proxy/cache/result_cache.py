@@ -9,11 +9,11 @@ results, takes away those of one that holds less.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappush, heapreplace
 from itertools import count
 from typing import TypeGuard
@@ -25,6 +25,7 @@ from proxy.cache.keys import CacheKey
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError
 from proxy.protocol import replies
 from proxy.single_flight import SingleFlight
+from proxy.vendors import turns
 
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
@@ -95,7 +96,7 @@ class ResultCache:
             nonlocal is_first
             is_first = True
             answer = await send()
-            if _is_success(answer) and await _fits(answer.raw_result):
+            if _is_success(answer) and await _fits(key.owner, answer.raw_result):
                 self._keep(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
@@ -155,11 +156,13 @@ class ResultCache:
             heapreplace(self._largest, (-share.size_bytes, next(self._numbers), share))
 
 
-async def _fits(raw_result: bytes) -> bool:
+async def _fits(owner: UUID, raw_result: bytes) -> bool:
     """Whether it is small enough, and such that the CLI can word it too: a broken result must not last."""
     if len(raw_result) > RESULT_BYTES:
         return False
-    return _is_sound(raw_result) if len(raw_result) <= IN_LOOP_BYTES else await asyncio.to_thread(_is_sound, raw_result)
+    if len(raw_result) <= IN_LOOP_BYTES:
+        return _is_sound(raw_result)
+    return await turns.in_thread(owner, partial(_is_sound, raw_result))
 
 
 def _is_sound(raw_result: bytes) -> bool:

@@ -20,7 +20,7 @@ from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
-from proxy.vendors import errors
+from proxy.vendors import errors, turns
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.send import request_once_more
 
@@ -173,7 +173,8 @@ class ToolDirectory:
         listed, size_bytes = await self._list(vendor, destination, deadline)
         work = partial(_read, vendor, listed, self._tool_config)
         try:
-            index, problems = await asyncio.to_thread(work) if size_bytes > READ_IN_LOOP_BYTES else work()
+            is_long = size_bytes > READ_IN_LOOP_BYTES
+            index, problems = await turns.in_thread(destination.key.org_id, work, deadline) if is_long else work()
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         if problems:

@@ -10,9 +10,13 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 PAUSE_TIMES = 4  # a fifth of the time, at most, goes to this
 UNPAID_S = 0.0005
@@ -80,13 +84,30 @@ class Turns:
         self._is_taken = False
 
 
-_by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = weakref.WeakKeyDictionary()
+_ByLoop = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]
+_in_loop: _ByLoop = weakref.WeakKeyDictionary()
+_beside_it: _ByLoop = weakref.WeakKeyDictionary()
+# One: several would take the interpreter from the event loop by turns, and hold up who waits for any other thread.
+_thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 
 
 def current() -> Turns:
-    """The running loop's."""
+    """The running loop's, for slices of work in the loop itself."""
+    return _of_loop(_in_loop)
+
+
+async def in_thread(owner: Hashable, work: Callable[[], T], deadline: float | None = None) -> T:
+    """The result of work that cannot be cut into slices: one at a time beside the loop, by the same rule.
+
+    Raises: TimeoutError when its turn is not before `deadline`, in the loop's time; as `work`.
+    """
+    async with _of_loop(_beside_it).turn(owner, deadline):
+        return await asyncio.get_running_loop().run_in_executor(_thread, work)
+
+
+def _of_loop(known: _ByLoop) -> Turns:
     loop = asyncio.get_running_loop()
-    found = _by_loop.get(loop)
+    found = known.get(loop)
     if found is None:
-        found = _by_loop[loop] = Turns()
+        found = known[loop] = Turns()
     return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -68,6 +70,39 @@ async def test_who_has_worked_pauses_for_longer_than_it_worked(monkeypatch: pyte
         async with lane.turn(number):
             clock[0] += worked_s
     assert pauses == pytest.approx([0.0032, 0.04, 0.1]), "small slices add up; no pause is longer than the longest"
+
+
+async def test_long_work_runs_one_at_a_time_beside_the_loop_and_owners_take_turns() -> None:
+    order: list[str] = []
+    is_running = threading.Lock()
+
+    def work(name: str) -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        assert is_running.acquire(blocking=False), "one at a time"
+        order.append(name)
+        is_running.release()
+        return name
+
+    async with turns._of_loop(turns._beside_it).turn("first"):
+        asked = [
+            asyncio.ensure_future(turns.in_thread(name[0], partial(work, name))) for name in ("a1", "a2", "a3", "b1")
+        ]
+        await asyncio.sleep(0)
+    assert await asyncio.gather(*asked) == ["a1", "a2", "a3", "b1"]
+    assert order == ["a1", "b1", "a2", "a3"]
+    with pytest.raises(ZeroDivisionError):
+        await turns.in_thread("a", lambda: 1 // 0)
+    assert await turns.in_thread("b", lambda: 7) == 7
+
+
+async def test_a_turn_that_does_not_come_in_time_is_given_up_and_holds_up_nobody() -> None:
+    lane = Turns()
+    async with lane.turn("a"):
+        with pytest.raises(TimeoutError):
+            async with lane.turn("b", asyncio.get_running_loop().time() + 0.01):
+                raise AssertionError("it is somebody else's turn")
+    async with asyncio.timeout(5), lane.turn("b"):
+        assert not lane._lines
 
 
 async def test_a_caller_that_leaves_in_its_pause_holds_nobody_up() -> None:
