@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from proxy.single_flight import SingleFlight
 from proxy.vendors.bulkhead import Bulkhead
@@ -106,10 +107,10 @@ class SessionPool:
             del self._sessions[destination.key]
 
     def close_idle(self) -> None:
-        """Close sessions nobody used for a while."""
+        """Close sessions nobody used for a while. A call may run for longer than that: its session is in use."""
         edge = asyncio.get_running_loop().time() - self._idle_s
         for key, session in list(self._sessions.items()):
-            if session.last_used_s < edge:
+            if session.last_used_s < edge and not session.is_in_use:
                 del self._sessions[key]
                 self._close_later(session)
 
@@ -140,9 +141,15 @@ class SessionPool:
         self.circuits.note(destination, Sign.ANSWERED)
         session.last_used_s = asyncio.get_running_loop().time()
         self._sessions[key] = session
-        if len(self._sessions) > MAX_SESSIONS:
-            self._close_later(self._sessions.popitem(last=False)[1])
+        self._make_room(key)
         return session
+
+    def _make_room(self, newest: PoolKey) -> None:
+        """Close what was used longest ago. While calls run on all of them there are more: none ends for another."""
+        surplus = max(0, len(self._sessions) - MAX_SESSIONS)
+        unused = (key for key, session in self._sessions.items() if not session.is_in_use and key != newest)
+        for key in list(islice(unused, surplus)):
+            self._close_later(self._sessions.pop(key))
 
     def _note_change(self, key: PoolKey) -> None:
         if self.on_tools_changed is not None:

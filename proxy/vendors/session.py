@@ -45,11 +45,17 @@ class VendorSession:
     session_id: str | None = None
     evicted: bool = False
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _under_way: int = 0  # requests
     _prepared: Prepared | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return "VendorSession()"  # the headers are the credential
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether somebody waits for an answer on it."""
+        return self._under_way > 0
 
     async def initialize(self, *, deadline: float) -> None:
         """Shake hands.
@@ -81,8 +87,12 @@ class VendorSession:
         Raises: VendorProblem; StaleSession when the vendor refused the session before running anything; TimeoutError
         at the deadline while `relay` is full.
         """
-        self.last_used_s = asyncio.get_running_loop().time()
-        return await self._exchange(method, params, deadline, relay=relay)
+        self._under_way += 1
+        try:
+            return await self._exchange(method, params, deadline, relay=relay)
+        finally:
+            self._under_way -= 1
+            self.last_used_s = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
         """Tell the vendor that the session ends. A vendor that does not care is no problem."""
@@ -152,8 +162,8 @@ class VendorSession:
                     self._handle_other(message)
                 elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
                     self.on_tools_changed()
-                elif awaited.relay is not None and message.method == progress.METHOD:
-                    await awaited.relay.put(message.raw, awaited.message_id, deadline=awaited.deadline)
+                elif awaited.relay is not None:
+                    await awaited.relay.put(message, awaited.message_id, deadline=awaited.deadline)
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:
             raise errors.bad_response(str(fault)) from fault
         except errors.VendorProblem as problem:
