@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import structlog
 from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
@@ -18,6 +19,9 @@ from proxy.exchange import Exchange
 from proxy.outcomes import Denied, VendorFault
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_index import ToolIndex
+
+log = structlog.get_logger(__name__)
+INTERNAL_ERROR = "internal_error"  # as in the answer to a call and in its row
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class ListedTools:
 async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None) -> ListedTools:
     """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111"""
     usable = [vendor for vendor in (vendors or exchange.caller.catalog.all()) if may_list(exchange, vendor)]
-    answers = await asyncio.gather(*(_vendor_tools(exchange, vendor) for vendor in usable))
+    answers = await asyncio.gather(*(_guarded(exchange, vendor) for vendor in usable))
     by_name: dict[str, bytes | None] = {}
     unavailable: dict[str, str] = {}
     # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does,
@@ -64,6 +68,15 @@ async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -
         return problem.fault.value
     except TimeoutError:
         return VendorFault.TIMEOUT.value
+
+
+async def _guarded(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, bytes | None], str | None]:
+    """What `_vendor_tools` says. A fault of ours with one vendor takes the tools of no other one with it."""
+    try:
+        return await _vendor_tools(exchange, vendor)
+    except Exception:
+        log.exception("tools not listed", request_id=exchange.request_id, vendor=vendor.slug)
+        return {}, INTERNAL_ERROR
 
 
 async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, bytes | None], str | None]:

@@ -1,19 +1,27 @@
-"""Lists of tools as large as vendors like: read beside the event loop, and kept within a bound of bytes."""
+"""Lists of tools: as large as vendors like, read beside the event loop and kept within a bound of bytes; and of several
+vendors at once, of which some do not answer."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from aiohttp import web
+from django.conf import LazySettings
+from structlog.testing import capture_logs
 
+from gateway.catalog.vendor import Vendor
 from proxy import runtime
+from proxy.calls import list_tools
 from proxy.protocol import cli_schema
 from proxy.vendors import tool_index
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
-from tests.fakes.vendor import TOOLS, FakeVendor
+from tests.fakes.vendor import TOOLS, FakeVendor, running_vendor
 
 
 def large(count: int = 300, size: int = 1_000) -> list[dict[str, Any]]:
@@ -98,3 +106,80 @@ async def test_a_list_that_is_fetched_again_counts_once(
         await agent.call(tenant.agent_key, "fake_nothing")
     (index,) = directory._indexes.values()
     assert directory.size_bytes == index.size_bytes > 0
+
+
+# --- several vendors --------------------------------------------------------------------------------------------------
+
+
+async def add(tenant: Tenant, slug: str, url: str) -> None:
+    """Another vendor, to which the organization is connected."""
+    await in_thread(lambda: load_vendor(url, slug=slug, timeout_s=30))
+    await in_thread(lambda: connect(tenant.organization, tenant.owner, slug))
+
+
+async def test_slow_vendors_are_named_and_hold_up_no_quick_one(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, settings: LazySettings
+) -> None:
+    """Two of them, of which one comes before the quick one in the catalog. Spec: §4.15 · D111"""
+    async with running_vendor(hang_s=60.0) as slow:
+        await add(tenant, "acme", slow.url)
+        await add(tenant, "zeno", slow.url)
+        settings.TOOL_LIST_DEADLINE_S = 2.0
+        async with asyncio.timeout(30):  # half of what it would take to wait for one of them
+            listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+        assert [each["name"] for each in listed["tools"]] == ["fake_fail", "fake_list", "fake_write"]
+        late = {"acme": "vendor_timeout", "zeno": "vendor_timeout"}
+        assert listed["_meta"] == {"gateway/unavailable": late}
+        assert slow.seen["initialize"] == 2
+        own = (await agent.rpc(jwt, "tools/list", path="/v1/fake/mcp")).json()["result"]
+        assert (len(own["tools"]), "_meta" in own) == (3, False)
+
+
+@dataclass
+class MeetingVendor(FakeVendor):
+    """Answers once as many were asked as are expected to be asked at the same time."""
+
+    meeting: asyncio.Barrier | None = None
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """One HTTP request."""
+        if request.method == "POST" and (await request.json())["method"] == "tools/list":
+            assert self.meeting is not None
+            await self.meeting.wait()
+        return await super().handle(request)
+
+
+async def test_all_vendors_are_asked_at_once(agent: Agent, tenant: Tenant) -> None:
+    """None of them answers before the others have been asked as well."""
+    async with running_vendor(MeetingVendor, meeting=asyncio.Barrier(3)) as waiting:
+        for slug in ("fake", "globex", "initech"):
+            await add(tenant, slug, waiting.url)
+        listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+    assert (len(listed["tools"]), "_meta" in listed) == (9, False)
+
+
+@pytest.mark.parametrize("place", ["vendor_index", "may_call_tool"])
+async def test_a_fault_of_ours_with_one_vendor_takes_no_other_one_with_it(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    await add(tenant, "globex", vendor.url)
+    original = getattr(list_tools, place)
+
+    def broken(first: Any, asked: Vendor, *args: Any, **options: Any) -> Any:
+        if asked.slug == "globex":
+            raise KeyError("right-key in the exception")
+        return original(first, asked, *args, **options)
+
+    monkeypatch.setattr(list_tools, place, broken)
+    with capture_logs() as logs:
+        answer = await agent.rpc(tenant.agent_key, "tools/list")
+    assert answer.status_code == 200
+    listed = answer.json()["result"]
+    assert [each["name"] for each in listed["tools"]] == ["fake_fail", "fake_list", "fake_write"]
+    assert listed["_meta"] == {"gateway/unavailable": {"globex": "internal_error"}}
+    assert "right-key" not in answer.text
+    (line,) = [each for each in logs if each["log_level"] == "error"]
+    assert (line["event"], line["vendor"]) == ("tools not listed", "globex")
+    assert line["request_id"] == answer.headers["X-Request-Id"]
+    monkeypatch.undo()
+    assert "_meta" not in (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]

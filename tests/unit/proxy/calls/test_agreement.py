@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -197,15 +198,26 @@ async def check_unified(case: SimpleNamespace, exchange: Exchange) -> None:
             assert name in definitions or name != found.tool.exposed_name, f"{name} may be called and is not shown"
             # acme__pro_x still says which vendor is meant where acme_pro_x is another one's.
             assert found.tool.exposed_name in names_of((await list_tools(exchange, [found.vendor])).encoded)
-    for slug, reason in listed.unavailable.items():
-        assert case.tools[slug] is None
-        assert reason == VendorFault.UNAVAILABLE.value
+    assert listed.unavailable == named_as_down(case, VENDORS)
+
+
+def may_use(case: SimpleNamespace, vendor: Vendor) -> bool:
+    """Whether the caller's organization is connected to it, and the token is for it."""
+    return vendor.slug in case.connected and bool({"mcp:all", f"mcp:{vendor.slug}"} & set(case.scopes))
+
+
+def named_as_down(case: SimpleNamespace, vendors: Sequence[Vendor]) -> dict[str, str]:
+    """Every vendor that is down and that the caller may use, and no other one: who may not is told nothing of it."""
+    down = [vendor.slug for vendor in vendors if may_use(case, vendor) and case.tools[vendor.slug] is None]
+    return dict.fromkeys(down, VendorFault.UNAVAILABLE.value)
 
 
 async def check_vendor(case: SimpleNamespace, exchange: Exchange, vendor: Vendor) -> None:
-    usable = vendor.slug in case.connected and bool({"mcp:all", f"mcp:{vendor.slug}"} & set(case.scopes))
+    usable = may_use(case, vendor)
     index = exchange.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
-    listed = set(names_of((await list_tools(exchange, [vendor])).encoded))
+    found = await list_tools(exchange, [vendor])
+    assert found.unavailable == named_as_down(case, [vendor])
+    listed = set(names_of(found.encoded))
     if not usable or index is None:
         assert listed == set()
         for name in spellings(case, exchange):
@@ -218,14 +230,14 @@ async def check_vendor(case: SimpleNamespace, exchange: Exchange, vendor: Vendor
     assert len(commands) == len(set(commands)) == len(marked)
     reached = set()
     for command in commands:
-        found = await callable_at(exchange, vendor, command, by_command=True)
-        assert found is not None, f"{command} is shown and may not be called"
-        reached.add(found.tool.vendor_name)
+        reachable = await callable_at(exchange, vendor, command, by_command=True)
+        assert reachable is not None, f"{command} is shown and may not be called"
+        reached.add(reachable.tool.vendor_name)
     assert reached == marked
     for name in spellings(case, exchange):
         for by_command in (True, False):
-            found = await callable_at(exchange, vendor, name, by_command=by_command)
-            assert found is None or found.tool.vendor_name in marked
+            reachable = await callable_at(exchange, vendor, name, by_command=by_command)
+            assert reachable is None or reachable.tool.vendor_name in marked
 
 
 SHADOWED = SimpleNamespace(
@@ -236,10 +248,19 @@ SHADOWED = SimpleNamespace(
     scopes={"mcp:all"},
     asked=[],
 )
+DOWN = SimpleNamespace(
+    tools={"acme": None, "acme-pro": [{"name": "x"}], "globex": None},
+    allowlists={},
+    role=Role.MEMBER,
+    connected={"acme", "acme-pro"},
+    scopes={"mcp:all"},
+    asked=[],
+)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(case=SHADOWED)  # two vendors with one name for a tool, and the one it belongs to is refused
+@example(case=DOWN)  # one of them is the caller's
 @given(case=situations())
 def test_what_is_shown_may_be_called_and_nothing_else(case: SimpleNamespace) -> None:
     async def check() -> None:
