@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy import tasks
-from proxy.health import selectors, store
+from proxy.health import monitor, selectors, store
 from proxy.health.monitor import run_round
 from proxy.health.states import HealthStatus, VendorHealth
 from tests.factories.cast import Cast
@@ -73,6 +75,25 @@ async def test_a_silent_vendor_does_not_hold_up_the_round(
         found = await one_round(shared, vendor_at(silent.url, "silent"), vendor_at(open_vendor.url))
     assert found["silent"].error_detail == "timed out after 0.3 s, 1 failure"
     assert found["fake"].status is HealthStatus.HEALTHY
+
+
+async def test_a_round_spreads_its_probes_and_leaves_gaps_of_chance(
+    shared: SQLiteStore, open_vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each probe waits for a time of its own, drawn anew in each round, before it takes a place. Spec: D131"""
+    pauses: list[float] = []
+
+    async def noting(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    monkeypatch.setattr(monitor, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": noting}))
+    vendors = [vendor_at(open_vendor.url, f"vendor-{number}") for number in range(20)]
+    for _ in range(2):
+        assert len(await run_round(shared, vendors)) == 20
+    assert len(set(pauses)) == 40
+    assert all(0 <= pause_s <= monitor.JITTER_S for pause_s in pauses)
+    assert max(pauses) - min(pauses) > monitor.JITTER_S / 2
+    assert monitor.JITTER_S >= 1.0
 
 
 async def test_customer_supplied_addresses_are_never_probed(shared: SQLiteStore, open_vendor: FakeVendor) -> None:

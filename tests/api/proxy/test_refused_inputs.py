@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -20,6 +21,11 @@ from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 
+async def each_code() -> Counter[tuple[str, str]]:
+    """How often each way to end was written down."""
+    return await in_thread(lambda: Counter(RequestAuditEntry.objects.values_list("status", "error_code")))
+
+
 async def codes() -> set[tuple[str, str]]:
     return await in_thread(lambda: set(RequestAuditEntry.objects.values_list("status", "error_code")))
 
@@ -29,13 +35,19 @@ async def raw(agent: Agent, path: str, bearer: str, body: bytes, **more: str) ->
     return await agent.http.post(path, content=body, headers=sent)
 
 
-async def status_of(path: str, bearer: str, *more: tuple[bytes, bytes]) -> int:
+async def status_of(path: str, bearer: str, *more: tuple[bytes, bytes], body: bytes = b'{"tool":"list"}') -> int:
     """Of a request whose path and headers no client would put that way."""
+    status, _ = await answer_to(path, bearer, *more, body=body)
+    return status
+
+
+async def answer_to(path: str, bearer: str, *more: tuple[bytes, bytes], body: bytes) -> tuple[int, bytes]:
+    """Status and body of the answer to such a request."""
     sent: list[dict[str, Any]] = []
-    body = iter([{"type": "http.request", "body": b'{"tool":"list"}', "more_body": False}])
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
-        for message in body:
+        for message in messages:
             return message
         await asyncio.Event().wait()  # the client waits for its answer
         raise AssertionError("unreachable")
@@ -58,9 +70,10 @@ async def status_of(path: str, bearer: str, *more: tuple[bytes, bytes]) -> int:
         "server": ("testserver", 80),
     }
     await application(scope, receive, send)
-    status: int = sent[0]["status"]
-    return status
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fake_list"}}'
 
 # --- 9, 10 ------------------------------------------------------------------------------------------------------------
 
@@ -81,24 +94,54 @@ async def test_9_a_scope_for_another_vendor(agent: Agent, tenant: Tenant, vendor
 
 
 @pytest.mark.parametrize(
-    ("path", "status"),
+    ("path", "on_cli", "on_mcp"),
     [
-        ("/v1/globex/cli", 403),
-        ("/v1/nobody/cli", 403),
-        ("/v1/../fake/cli", 404),
-        ("/v1/fake/../fake/cli", 404),
-        ("/v1/fake%2f..%2ffake/cli", 404),
-        ("/v1/fäke/cli", 404),
-        ("/v1//cli", 404),
-        ("/v1/fake/cli/", 404),
-        ("/v1/FAKE/cli", 403),
+        ("/v1/globex/{}", 403, 200),
+        ("/v1/nobody/{}", 403, 404),
+        ("/v1/../fake/{}", 404, 404),
+        ("/v1/fake/../fake/{}", 404, 404),
+        ("/v1/fake%2f..%2ffake/{}", 404, 404),
+        ("/v1/fäke/{}", 404, 404),
+        ("/v1//{}", 404, 404),
+        ("/v1/fake/{}/.", 404, 404),
+        ("/v1/FAKE/{}", 403, 404),
     ],
 )
 async def test_10_vendors_that_lead_nowhere(
-    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, path: str, status: int
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, path: str, on_cli: int, on_mcp: int
 ) -> None:
     await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp", slug="globex"))  # nobody is connected to it
-    assert await status_of(path, jwt) == status
+    assert await status_of(path.format("cli"), jwt) == on_cli
+    status, answer = await answer_to(path.format("mcp"), jwt, body=CALL)
+    assert status == on_mcp
+    if status == 200:
+        assert json.loads(answer)["result"]["isError"] is True
+        assert b"Globex is not connected." in answer
+    else:
+        assert json.loads(answer)["error"] == "not_found"
+    assert sum(vendor.seen.values()) == 0
+
+
+async def test_10_a_slash_too_many_on_the_cli(tenant: Tenant, agent: Agent, jwt: str, vendor: FakeVendor) -> None:
+    assert await status_of("/v1/fake/cli/", jwt) == 404
+    assert sum(vendor.seen.values()) == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["globex_list", "nobody_list", "../fake_list", "fake/../fake_list", "fake%5flist", "fäke_list", "_list", ""]
+)
+async def test_10_names_that_lead_to_no_vendor(agent: Agent, tenant: Tenant, vendor: FakeVendor, name: str) -> None:
+    await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp", slug="globex"))
+    answer = (await agent.call(tenant.agent_key, name)).json()
+    if name.startswith("globex"):
+        assert answer["result"]["isError"] is True
+        assert "Globex is not connected." in answer["result"]["content"][0]["text"]
+        expected = "no_credentials"
+    else:
+        text = f"Unknown tool: {name}" if name else "params.name must be a tool name"
+        assert answer["error"] == {"code": -32602, "message": text}
+        expected = "unknown_tool" if name else "bad_arguments"
+    assert await each_code() == {("denied", expected): 1}
     assert sum(vendor.seen.values()) == 0
 
 
@@ -126,6 +169,7 @@ async def test_11_a_name_that_only_looks_like_it(agent: Agent, tenant: Tenant, v
     assert mcp["error"]["message"] == f"Unknown tool: {name}"
     assert (await agent.cli(token, name)).status_code == 403
     assert vendor.seen["tools/call"] == 0
+    assert await each_code() == {("denied", "unknown_tool"): 2}
 
 
 @pytest.mark.parametrize("allowed", [("fake_write",), ()], ids=["another tool", "none at all"])
@@ -135,12 +179,9 @@ async def test_11_what_the_role_may_not_call(
     await in_thread(lambda: restrict_tools(tenant.organization, *allowed))
     token = await in_thread(lambda: access_token(tenant))
     for name in ("fake_list", "fake__list", "fake__fake_list"):
-        answer = await agent.call(tenant.agent_key, name)
-        if "result" in answer.json():
-            assert answer.json()["result"]["isError"] is True
-            assert "allowlist of the role member" in answer.json()["result"]["content"][0]["text"]
-        else:
-            assert answer.json()["error"]["code"] == -32602
+        answer = (await agent.call(tenant.agent_key, name)).json()
+        assert answer["result"]["isError"] is True
+        assert "allowlist of the role member" in answer["result"]["content"][0]["text"]
     for name in ("list", "fake_list"):
         refused = await agent.cli(token, name)
         assert (refused.status_code, "allowlist" in refused.json()["error"]) == (403, True)
@@ -149,7 +190,7 @@ async def test_11_what_the_role_may_not_call(
     schema = await agent.http.get("/v1/fake/cli/schema", headers=headers(token, {}))
     assert len(schema.json()["commands"]) == len(allowed)
     assert vendor.seen["tools/call"] == 0
-    assert await codes() <= {("denied", "tool_not_allowed"), ("denied", "unknown_tool")}
+    assert await each_code() == {("denied", "tool_not_allowed"): 5}, "each of them once"
 
 
 # --- 12, 14 -----------------------------------------------------------------------------------------------------------
@@ -200,6 +241,9 @@ BROKEN = {
     "half a character": b'"\\ud800"',
     "no text": b'"\xff"',
     "a control character": b'"\x01"',
+    "NUL as it is": b'"\x00"',
+    "NUL in other characters": rb'"a\u0000b"',
+    "NUL in the name of a member": rb'{"a\u0000":1}',
 }
 
 

@@ -20,7 +20,7 @@ from gateway.catalog import registry as catalog
 from gateway.lean_request import LeanRequest
 from proxy.exchange import Exchange
 from proxy.health.probe import probe
-from proxy.health.states import UNKNOWN, HealthStatus, after_probe
+from proxy.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
 from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.conftest import Agent
@@ -99,7 +99,17 @@ ROWS = {
     "says_600": Row(BAD),
 }
 ODD_BUT_GOOD = ("answers_twice", "answers_others_first", "asks_first", "plain_text")
-LARGE = ("an_endless_body", "a_gzip_bomb", "an_endless_event", "tiny_chunks")
+LARGE = (
+    "interim_answers_for_ever",
+    "a_huge_length",
+    "an_endless_body",
+    "a_gzip_bomb",
+    "an_endless_event",
+    "a_flood_of_events",
+    "a_flood_of_empty_lines",
+    "tiny_chunks",
+    "endless_headers",
+)
 
 
 def test_every_fault_has_its_row() -> None:
@@ -208,16 +218,22 @@ async def test_no_connection(
 
 @pytest.mark.parametrize("name", ROWS)
 async def test_the_monitor_sees_the_same_vendor(hostile: HostileVendor, name: str) -> None:
-    """A vendor that answers anything over HTTP is there; one failure degrades, and never a probe that hangs."""
+    """A vendor that answers anything over HTTP is there; no answer degrades, and the third in a row means down."""
     hostile.fault, hostile.strikes = name, ("initialize",)
     transport = VendorTransport(allow_private=True, limits=Limits(connect_s=0.3, chunk_s=0.15, body_bytes=MIB))
-    async with asyncio.timeout(PATIENCE_S):
-        result = await probe(transport, _vendor(hostile.url), deadline_s=0.3 if ROWS[name].reason == TIMEOUT else 30)
+    deadline_s = 0.3 if ROWS[name].reason == TIMEOUT else 30
+    state, seen = UNKNOWN, []
+    for _ in range(FAILURES_UNTIL_DOWN):
+        async with asyncio.timeout(PATIENCE_S):
+            result = await probe(transport, _vendor(hostile.url), deadline_s=deadline_s)
+        state = after_probe(state, result, latency_threshold_ms=60_000)
+        seen.append(state.status)
+        assert "127.0.0.1" not in (state.error_detail or "")
+        assert "secret" not in (state.error_detail or "")
     await transport.aclose()
-    state = after_probe(UNKNOWN, result, latency_threshold_ms=60_000)
-    assert state.status is ROWS[name].probe
-    assert "127.0.0.1" not in (state.error_detail or "")
-    assert "secret" not in (state.error_detail or "")
+    is_there = ROWS[name].probe is not HealthStatus.DEGRADED
+    assert seen == [ROWS[name].probe] * 2 + [ROWS[name].probe if is_there else HealthStatus.DOWN]
+    assert hostile.seen["initialize"] == FAILURES_UNTIL_DOWN, "one request a probe"
 
 
 def _vendor(url: str) -> Any:

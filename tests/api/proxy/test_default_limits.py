@@ -1,0 +1,114 @@
+"""The bounds of calls to vendors where nobody sets any, and that what serves calls is given them: not only small ones,
+with which the other tests meet them quickly.
+
+Spec: §7 · D104, D105
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from gateway.catalog.parsing import parse_catalog
+from gateway.settings import limits as numbers
+from proxy import runtime
+from proxy.calls import call_tool
+from proxy.vendors.transport import Limits
+from tests.api.proxy.conftest import Agent
+from tests.factories.tenant import Tenant, load_vendor
+from tests.factories.threads import in_thread
+from tests.fakes.vendor import FakeVendor
+
+MIB = 1024 * 1024
+DEFAULTS = {
+    "VENDOR_CONNECT_TIMEOUT_S": 5.0,
+    "VENDOR_CHUNK_TIMEOUT_S": 10.0,
+    "VENDOR_REPLY_BYTES": 10 * MIB,
+    "VENDOR_SESSION_IDLE_S": 300.0,
+    "VENDOR_CALLS_PER_ORGANIZATION": 30,
+    "VENDOR_CALLS_WAITING": 1_000,
+    "VENDOR_CALLS_WAIT_S": 5.0,
+    "TOOL_LIST_TTL_S": 300.0,
+    "TOOL_LIST_DEADLINE_S": 8.0,
+    "TOOL_LIST_MAX_PAGES": 100,
+    "DISCOVER_DEADLINE_S": 15.0,
+    "MCP_BODY_BYTES": 4 * MIB,
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_number_that_holds_when_nobody_sets_one(settings: LazySettings, name: str) -> None:
+    assert getattr(numbers, name) == getattr(settings, name) == DEFAULTS[name]
+
+
+def test_what_is_made_without_settings_has_the_same_bounds() -> None:
+    assert Limits() == Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * MIB)
+
+
+def held(live: runtime.Runtime) -> dict[str, Any]:
+    """The numbers that a process works with, by the setting that they come from."""
+    limits, bulkhead, directory = live.transport._limits, live.pool.bulkhead, live.directory
+    assert live.pool.circuits._trial_s == limits.connect_s
+    return {
+        "VENDOR_CONNECT_TIMEOUT_S": limits.connect_s,
+        "VENDOR_CHUNK_TIMEOUT_S": limits.chunk_s,
+        "VENDOR_REPLY_BYTES": limits.body_bytes,
+        "VENDOR_SESSION_IDLE_S": live.pool._idle_s,
+        "VENDOR_CALLS_PER_ORGANIZATION": bulkhead.calls,
+        "VENDOR_CALLS_WAITING": bulkhead.waiting,
+        "VENDOR_CALLS_WAIT_S": bulkhead.wait_s,
+        "TOOL_LIST_TTL_S": directory._ttl_s,
+        "TOOL_LIST_MAX_PAGES": directory._max_pages,
+    }
+
+
+async def test_a_process_works_with_them(agent: Agent) -> None:
+    found = held(runtime.current())
+    assert found == {name: DEFAULTS[name] for name in found}
+
+
+async def test_and_with_others_where_they_are_set(agent: Agent, settings: LazySettings) -> None:
+    other = {name: number for number, name in enumerate(held(runtime.current()), start=1)}
+    await runtime.stop()
+    for name, value in other.items():
+        setattr(settings, name, value)
+    assert held(runtime.current()) == other
+
+
+VENDOR = """
+[[vendor]]
+slug = "acme"
+name = "Acme"
+url = "https://acme.example/mcp"
+tool_prefix = "acme"
+docs_url = "https://acme.example/docs"
+{more}
+"""
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", 30), ("timeout_seconds = 7", 7)])
+def test_a_vendor_has_thirty_seconds_unless_the_catalog_says_otherwise(more: str, expected: int) -> None:
+    (vendor,) = parse_catalog(VENDOR.format(more=more))
+    assert vendor.timeout_seconds == expected
+
+
+@pytest.mark.parametrize("timeout_s", [30, 120])
+async def test_a_call_has_the_seconds_of_its_vendor(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, timeout_s: int
+) -> None:
+    """The deadline with which it is sent: what is left of it has been used up since it was set."""
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=timeout_s))
+    left_s: list[float] = []
+    original = call_tool.request_once_more
+
+    async def noting(*args: Any, **options: Any) -> Any:
+        left_s.append(options["deadline"] - asyncio.get_running_loop().time())
+        return await original(*args, **options)
+
+    monkeypatch.setattr(call_tool, "request_once_more", noting)
+    assert "result" in (await agent.call(tenant.agent_key, "fake_write")).json()
+    (left,) = left_s
+    assert timeout_s - 15 < left <= timeout_s
