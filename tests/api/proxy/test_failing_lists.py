@@ -141,6 +141,11 @@ async def test_a_name_that_is_looked_for_in_vain_tells_of_the_failure_too(
     answer = (await agent.call(tenant.agent_key, "fake_nothing")).json()
     assert answer["error"]["data"]["reason"] == "vendor_unavailable"
     assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_unavailable"})
+    vendor.list_status = 200
+    later(RETRY_AFTER_S)
+    await listed(agent, tenant.agent_key)
+    await settled()
+    assert await listed(agent, tenant.agent_key) == (KNOWN, {}), "tried again long before the list is too old"
 
 
 async def test_nobody_waits_for_a_refresh_and_it_is_made_once(
