@@ -9,6 +9,7 @@ from proxy.protocol.json_schema import (
     Schema,
     SchemaDocument,
     as_dict,
+    as_list,
     flatten_root,
     is_deeper_than,
     strings,
@@ -53,15 +54,17 @@ def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
     """Return `args` with the dotted flags of the tool whose input schema is `schema` put where the vendor wants them.
 
     `{"site.id": 7}` becomes `{"site": {"id": 7}}` where `commands` shows the flag `site.id`; every other key stays as
-    it is. Neither `args` nor anything in it is changed.
+    it is. Neither `args` nor anything in it is changed. `schema` is that of an accepted definition: no deeper than
+    MAX_DEPTH, so that looking through all of it, at every call, is saved.
 
     Raises: ValueError: one value is given twice, or both a dotted flag and something that is no object.
     Spec: §4.14 · protocol.md F (4)
     """
-    if not any("." in name for name in args) or not isinstance(schema, dict) or is_deeper_than(schema, MAX_DEPTH):
+    if not any("." in name for name in args) or not isinstance(schema, dict):
         return args
     document = SchemaDocument(schema)
-    expansions = _expansions(document, _resolved(document, document.shape(schema).properties))
+    properties = document.shape(schema).properties
+    expansions = _expansions(document, properties, _resolved(document, properties))
     places = {f"{parent}.{member}": (parent, member) for parent, members in expansions.items() for member in members}
     folded = {name: value for name, value in args.items() if name not in places}
     for name, (parent, member) in places.items():
@@ -79,38 +82,47 @@ def _flags(schema: Schema) -> list[dict[str, Any]]:
     """Return the flags of one tool, required ones first, otherwise in schema order."""
     document = SchemaDocument(schema)
     shape = document.shape(schema)
-    properties = _resolved(document, shape.properties)
-    expansions = _expansions(document, properties)
+    known = _resolved(document, shape.properties)
+    expansions = _expansions(document, shape.properties, known)
     flags = []
-    for name, resolved in properties.items():
+    for name, schema_of_one in shape.properties.items():
+        resolved = known.get(name)
         required = name in shape.required
         if name not in expansions:
-            described = as_dict(shape.properties[name]) if resolved is None else resolved
+            described = as_dict(schema_of_one) if resolved is None else resolved
             flags.append(_flag(name, described, kind_of(document, resolved), required))
             continue
-        always = strings(as_dict(resolved).get("required"))
+        listed = as_list(as_dict(resolved).get("required"))
+        always = strings(listed) if document.affords(listed) else []
         for member, (member_schema, kind) in expansions[name].items():
             flags.append(_flag(f"{name}.{member}", member_schema, kind, required and member in always))
     return sorted(flags, key=lambda flag: not flag["required"])
 
 
 def _resolved(document: SchemaDocument, properties: dict[str, Any]) -> dict[str, Schema | None]:
-    return {name: without_null(document, schema) for name, schema in properties.items()}
+    """Return what is known of each property, of as many of them as can be told."""
+    resolved: dict[str, Schema | None] = {}
+    for name, schema in properties.items():
+        if document.is_spent:
+            break
+        resolved[name] = without_null(document, schema)
+    return resolved
 
 
 def _expansions(
-    document: SchemaDocument, properties: dict[str, Schema | None]
+    document: SchemaDocument, names: Container[str], resolved: dict[str, Schema | None]
 ) -> dict[str, dict[str, tuple[Schema, Kind]]]:
     """Return, by property, the members that get a dotted flag of their own: those of small flat objects.
 
-    A property whose dotted flags would be called like something else keeps its one flag.
+    A property whose dotted flags would be called like something else, one of `names` or an earlier dotted flag, keeps
+    its one flag.
     """
-    taken = set(properties)
+    taken: set[str] = set()
     expansions = {}
-    for name, schema in properties.items():
+    for name, schema in resolved.items():
         members = _scalar_members(document, schema)
         dotted = {f"{name}.{member}" for member in members}
-        if members and not dotted & taken:
+        if members and not any(each in names or each in taken for each in dotted):
             expansions[name] = members
             taken |= dotted
     return expansions

@@ -9,6 +9,7 @@ SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 _TYPE_KEYWORDS: Final = ("type", "items", "prefixItems", "properties", "additionalProperties")
 _MAX_UNIONS: Final = 5
+_MAX_TYPES: Final = 20  # JSON Schema has seven
 _MAX_LISTED_VALUES: Final = 50
 _MAX_DESCRIPTION_LENGTH: Final = 1_000
 _MAX_DEFAULT_LENGTH: Final = 200
@@ -36,13 +37,13 @@ def without_null(document: SchemaDocument, schema: object) -> Schema | None:
         choices = _choices(document, resolved[keyword])
         if len(choices) != 1:
             break
-        resolved = _merged(choices[0], without(resolved, (keyword,)))
+        resolved = _merged(document, choices[0], without(resolved, (keyword,)))
     return resolved
 
 
-def _merged(first: Schema | None, second: Schema | None) -> Schema | None:
-    """Return both in one, `second` winning; None if either is unknown."""
-    return None if first is None or second is None else {**first, **second}
+def _merged(document: SchemaDocument, first: Schema | None, second: Schema | None) -> Schema | None:
+    """Return both in one, `second` winning; None if either is unknown, or no steps are left for it."""
+    return None if first is None or second is None or not document.affords(first, second) else {**first, **second}
 
 
 def _choices(document: SchemaDocument, alternatives: list[Any]) -> list[Schema | None]:
@@ -59,13 +60,15 @@ def kind_of(document: SchemaDocument, schema: Schema | None, unions: int = _MAX_
     if schema is None or not unions:
         return _JSON
     values = _values(schema)
+    if not document.affords(values):
+        return _JSON
     if values:
         return _kind_of_values(values)
     for keyword in ALTERNATIVES:
         if as_list(schema.get(keyword)):
             shared: Schema = {each: schema[each] for each in _TYPE_KEYWORDS if each in schema}
             choices = _choices(document, schema[keyword])
-            return _kind_of_union([kind_of(document, _merged(shared, each), unions - 1) for each in choices])
+            return _kind_of_union([kind_of(document, _merged(document, shared, each), unions - 1) for each in choices])
     names = type_names(schema)
     if not names:
         return _kind_without_type(document, schema, unions)
@@ -131,7 +134,8 @@ def _type_of(value: object) -> str:
 def type_names(schema: Schema) -> list[str]:
     """Return the types a schema names, but for null."""
     named = schema.get("type")
-    return [name for name in ([named] if isinstance(named, str) else strings(named)) if name != "null"]
+    names = [named] if isinstance(named, str) else strings(as_list(named)[:_MAX_TYPES])
+    return [name for name in names if name != "null"]
 
 
 def _values(schema: Schema) -> list[Any]:
@@ -141,7 +145,7 @@ def _values(schema: Schema) -> list[Any]:
 def describe(schema: Schema, kind: Kind) -> str:
     """Return the description, and behind it what else the schema says of the value. Spec: protocol.md F (7)"""
     text = schema.get("description")
-    text = text if isinstance(text, str) else ""
+    text = text[: _MAX_DESCRIPTION_LENGTH + 1] if isinstance(text, str) else ""
     if kind.remark:
         text = f"{text} {kind.remark}".lstrip()
     for fact in _facts(schema, kind):

@@ -1,10 +1,11 @@
 """Pure: the little of JSON Schema that tool definitions need: local references, merging, and a plain root.
 
 The schemas come from vendors, so everything here is total: any JSON value is taken, nothing is fetched, references
-that run in circles end, and a schema that multiplies itself through references runs out of steps.
+that run in circles end, and a schema that multiplies itself through references runs out of steps. Steps are taken for
+what is read, not only for each reference: what is large may be referred to often.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -17,6 +18,8 @@ COMBINATORS: Final = (*ALTERNATIVES, "allOf")
 
 _MAX_INDIRECTIONS: Final = 5
 _MAX_STEPS: Final = 5_000
+_READ_IN_A_STEP: Final = 10  # members of an object or array, of which most have few
+_CHARACTERS_IN_A_STEP: Final = 10_000
 _MAX_CHOICES: Final = 50
 _MAX_REFERENCE_LENGTH: Final = 512
 _MAX_NOTE_LENGTH: Final = 500
@@ -40,19 +43,31 @@ class SchemaDocument:
         self._root = root
         self._steps_left = _MAX_STEPS
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether no steps are left: whatever is asked from now on cannot be told."""
+        return self._steps_left < 0
+
+    def affords(self, *containers: Sized) -> bool:
+        """Take the steps for reading all members of `containers`; False if there were not enough of them."""
+        return self._take_steps(sum(map(len, containers)) // _READ_IN_A_STEP)
+
     def resolve(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Schema | None:
         """Return `schema` with the keywords of its own `$ref` and `allOf` merged in; its own keywords win.
 
         None stands for a schema that cannot be told: not an object, a reference that leads out of the document or
         nowhere, more than `indirections` of them in a row, or no steps left. Spec: protocol.md F (5)
         """
+        has_steps = self._take_steps(1)
         if schema is True:
             return {}
-        if not self._take_steps(1) or not isinstance(schema, dict):
+        if not has_steps or not isinstance(schema, dict):
             return None
         parts = self._parts(schema)
         if not parts:
             return schema
+        if not self.affords(schema, parts):
+            return None
         merged = without(schema, ("$ref", "allOf"))
         for part in parts:
             resolved = self.resolve(part, indirections - 1) if indirections else None
@@ -69,23 +84,58 @@ class SchemaDocument:
         """
         if not self._take_steps(1) or not isinstance(schema, dict):
             return _SHAPELESS
-        own = Shape(as_dict(schema.get("properties")), frozenset(strings(schema.get("required"))))
+        required = as_list(schema.get("required"))
+        if not self.affords(required, as_list(schema.get("allOf"))):
+            return _SHAPELESS
+        own = Shape(as_dict(schema.get("properties")), frozenset(strings(required)))
         if not indirections:
             return own
         parts = [self.shape(part, indirections - 1) for part in self._parts(schema)]
         parts += [self._shape_of_either(schema.get(keyword), indirections - 1) for keyword in ALTERNATIVES]
-        required = own.required.union(*(part.required for part in parts))
-        return Shape(_join("allOf", [own, *self._affordable(parts)]), required)
+        always = own.required.union(*(part.required for part in parts))
+        return Shape(self._join("allOf", [own, *self._affordable(parts)]), always)
 
     def _shape_of_either(self, alternatives: object, indirections: int) -> Shape:
         shapes = [self.shape(each, indirections) for each in as_list(alternatives) if each is not False]
         if not shapes:
             return _SHAPELESS
         required = frozenset.intersection(*(shape.required for shape in shapes))
-        return Shape(_join("anyOf", self._affordable(shapes)), required)
+        return Shape(self._join("anyOf", self._affordable(shapes)), required)
 
     def _affordable(self, shapes: list[Shape]) -> list[Shape]:
         return [shape for shape in shapes if shape.properties and self._take_steps(len(shape.properties))]
+
+    def _join(self, keyword: str, shapes: list[Shape]) -> dict[str, Any]:
+        """Return the properties of all `shapes`, as `{keyword: [...]}` where they say different things of one."""
+        properties = shapes[0].properties if shapes else {}
+        if len(shapes) < 2:
+            return properties
+        sayings: dict[str, list[Any]] = {}
+        for shape in shapes[1:]:  # the first one's may be very many, and are only copied
+            for name, schema in shape.properties.items():
+                known = sayings.setdefault(name, [properties[name]] if name in properties else [])
+                if len(known) <= _MAX_CHOICES and not any(self._are_equal(schema, each) for each in known):
+                    known.append(schema)
+        return {**properties, **{name: _joined(keyword, known) for name, known in sayings.items()}}
+
+    def _are_equal(self, one: object, other: object) -> bool:
+        """True if both are equal, and that could be told with the steps there are."""
+        pairs = [(one, other)]
+        while pairs:
+            left, right = pairs.pop()
+            if left is right:
+                continue
+            if isinstance(left, dict) and isinstance(right, dict):
+                if len(left) != len(right) or not self.affords(left) or left.keys() != right.keys():
+                    return False
+                pairs += [(value, right[key]) for key, value in left.items()]
+            elif isinstance(left, list) and isinstance(right, list):
+                if len(left) != len(right) or not self.affords(left):
+                    return False
+                pairs += zip(left, right, strict=True)
+            elif left != right or not self._take_steps(_characters(left) // _CHARACTERS_IN_A_STEP):
+                return False
+        return True
 
     def _parts(self, schema: Schema) -> list[Any]:
         parts = as_list(schema.get("allOf"))
@@ -138,23 +188,14 @@ def _choice_note(document: SchemaDocument, keyword: str, alternatives: object) -
     return f"Required arguments: {_CHOICE_WORDS[keyword]} of {cut(listed, _MAX_NOTE_LENGTH)}."
 
 
-def _join(keyword: str, shapes: list[Shape]) -> dict[str, Any]:
-    """Return the properties of all `shapes`, as `{keyword: [...]}` where they say different things of one."""
-    if len(shapes) == 1:
-        return shapes[0].properties
-    sayings: dict[str, list[Any]] = {}
-    for shape in shapes:
-        for name, schema in shape.properties.items():
-            known = sayings.setdefault(name, [])
-            if len(known) <= _MAX_CHOICES and schema not in known:
-                known.append(schema)
-    return {name: _joined(keyword, known) for name, known in sayings.items()}
-
-
 def _joined(keyword: str, schemas: list[Any]) -> Any:
     if len(schemas) > _MAX_CHOICES:
         return {}  # comparing ever more of them costs more than what they say is worth
     return schemas[0] if len(schemas) == 1 else {keyword: schemas}
+
+
+def _characters(value: object) -> int:
+    return len(value) if isinstance(value, str) else 0
 
 
 def cut(text: str, length: int) -> str:

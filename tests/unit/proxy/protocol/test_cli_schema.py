@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proxy.protocol.cli_schema import commands, fold_dotted
+from proxy.protocol.json_schema import flatten_root
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
 
 TYPES = {"string", "integer", "number", "boolean", "array", "json"}
@@ -297,3 +298,98 @@ def test_every_flag_we_show_can_be_given(schema: Any) -> None:
     shown = {flag["name"] for flag in flags}
     for name, value in folded.items():
         assert name in shown or all(f"{name}.{member}" in shown for member in value)
+
+
+def dotted_places(schema: Any) -> dict[str, tuple[str, str]]:
+    """Where each dotted flag that is shown belongs, told from the list of flags alone."""
+    named = set(flatten_root(schema)[0].get("properties", {}))
+    places = {}
+    for flag in flags_for(schema):
+        name = flag["name"]
+        parents = [name[:at] for at, character in enumerate(name) if character == "." and name[:at] in named]
+        if name not in named and len(parents) == 1:
+            places[name] = (parents[0], name[len(parents[0]) + 1 :])
+    return places
+
+
+_FLAT = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from(["a", "b.c", "c"]), st.just({}))}
+)
+_NESTED = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from(["a", "b", "a.b", "b.a"]), _FLAT)}
+)
+
+
+@settings(deadline=None)
+@given(schema=_NESTED | ANY_SCHEMA, others=st.dictionaries(st.sampled_from(["a.x", "b.c", "x.y", "."]), st.integers()))
+@example(schema={"type": "object", "properties": {"site": SITE}}, others={"site.x": 1})
+def test_the_flags_we_show_and_no_others_are_folded(schema: Any, others: dict[str, int]) -> None:
+    shown = {flag["name"] for flag in flags_for(schema)}
+    places = dotted_places(schema)
+    args = others | {name: number for number, name in enumerate(places)}
+    folded = fold_dotted(args, schema)
+    for name, (parent, member) in places.items():
+        assert name not in folded
+        assert folded[parent][member] == args[name]
+    for name in others:
+        assert name in shown or folded[name] == others[name]
+
+
+class CountedList(list[Any]):
+    """Says how many of its members were read, by all of its kind."""
+
+    read = 0
+
+    def __iter__(self) -> Any:
+        for each in super().__iter__():
+            CountedList.read += 1
+            yield each
+
+
+class Untouchable(dict[str, Any]):
+    """A part of a schema that no flag refers to."""
+
+    def values(self) -> Any:
+        raise AssertionError("looked through at every call")
+
+    items = __iter__ = values
+
+
+def objects_of(member: Any) -> dict[str, Any]:
+    return {f"p{each}": {"type": "object", "properties": {str(n): member for n in range(10)}} for each in range(300)}
+
+
+LARGE = 20_000
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        {"enum": CountedList(str(each) for each in range(LARGE))},
+        {"type": CountedList(["string"] * LARGE)},
+        {"type": "object", "properties": {"a": {}}, "required": CountedList(["a"] * LARGE)},
+        {"anyOf": CountedList([{"type": "string"}] * LARGE)},
+        {"allOf": CountedList([{"type": "string"}] * LARGE)},
+    ],
+    ids=["enum", "type", "required", "anyOf", "allOf"],
+)
+def test_what_is_referred_to_often_is_not_read_as_often(shared: dict[str, Any]) -> None:
+    again = {"$ref": "#/$defs/large"}
+    schema = {
+        "type": "object",
+        "properties": {"site": SITE} | objects_of(again),
+        "anyOf": [again] * 300,
+        "$defs": {"large": shared, "other": Untouchable(x={})},
+    }
+    CountedList.read = 0
+    fold_dotted({"site.id": 1}, schema)
+    assert CountedList.read < 5 * LARGE
+    CountedList.read = 0
+    commands("acme", [tool("t", schema | {"$defs": {"large": shared}})])
+    assert CountedList.read < 20 * LARGE  # a few more: how deep it is, and the words on the choice
+
+
+def test_a_small_object_is_folded_beside_however_many_properties_that_follow() -> None:
+    following = {f"p{number}": {"type": "string"} for number in range(20)}
+    schema = {"type": "object", "properties": {"site": SITE} | following, "$defs": {"never": Untouchable(x={})}}
+    assert fold_dotted({"site.id": 1, "p1": "."}, schema) == {"site": {"id": 1}, "p1": "."}
