@@ -1,4 +1,4 @@
-"""Progress of one call on its way from the vendor to the caller: a few notifications wait, and then the vendor does."""
+"""What a vendor says during one call, on its way to the caller: a few notifications wait, and then the vendor does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import deque
 
 from proxy.protocol import progress
 from proxy.protocol.progress import ProgressToken
+from proxy.protocol.replies import VendorNotification
 
 MOST_WAITING = 16  # of 64 KiB at most
 
@@ -31,12 +32,12 @@ class ProgressRelay:
         """Whether `take` would return a notification."""
         return bool(self._waiting)
 
-    async def put(self, raw: bytes, sent: ProgressToken, *, deadline: float) -> None:
-        """Take in a vendor's notification if it is about the token `sent`; waits while the caller does not read.
+    async def put(self, notification: VendorNotification, sent: ProgressToken, *, deadline: float) -> None:
+        """Take in what the vendor says of this call: progress about the token `sent`, and log messages.
 
-        Raises: TimeoutError at `deadline`, in the loop's time.
+        Waits while the caller does not read.   Raises: TimeoutError at `deadline`, in the loop's time.
         """
-        message = progress.restored(raw, sent, self._token)
+        message = progress.relayed(notification, sent, self._token)
         if message is None:
             return
         if len(self._waiting) >= MOST_WAITING and not self._is_closed:

@@ -6,8 +6,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from proxy.protocol.replies import VendorNotification
+
 MAX_NOTIFICATION_BYTES: Final = 64 * 1024
 METHOD: Final = "notifications/progress"
+LOG_METHOD: Final = "notifications/message"
 
 ProgressToken: TypeAlias = str | int
 
@@ -51,6 +54,18 @@ def split_meta(meta: object) -> tuple[ProgressToken | None, dict[str, Any] | Non
 def with_token(params: Mapping[str, Any], token: ProgressToken) -> dict[str, Any]:
     """Return the params of a request, with `token` in their `_meta`."""
     return {**params, "_meta": {**(params.get("_meta") or {}), _MEMBER: token}}
+
+
+def relayed(notification: VendorNotification, sent: ProgressToken, asked: ProgressToken) -> bytes | None:
+    """Return what the caller is to hear of a vendor's notification during its call; None for what is not about it.
+
+    A log message goes on as it came: on the stream of a call it is about that call.   Spec: D110
+    """
+    if notification.method == METHOD:
+        return restored(notification.raw, sent, asked)
+    if notification.method == LOG_METHOD and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
+        return notification.raw
+    return None
 
 
 def restored(raw: bytes, sent: ProgressToken, asked: ProgressToken) -> bytes | None:

@@ -159,7 +159,7 @@ async def test_nothing_else_of_the_vendors_stream_is_relayed(
         return {"jsonrpc": "2.0", "method": method, "params": params}
 
     reporting.strays = [
-        note("notifications/message", level="info", data="secret"),
+        note("notifications/message", level="info", data="x" * 70_000),
         note("notifications/progress", progressToken=1, progress=9),
         note("notifications/progress", progressToken="someone else's", progress=9),
         note("notifications/tools/list_changed"),
@@ -169,6 +169,19 @@ async def test_nothing_else_of_the_vendors_stream_is_relayed(
     ]
     messages = messages_of(await agent.rpc(tenant.agent_key, "tools/call", asked(1)))
     assert [one.get("params", {}).get("progress") for one in messages] == [1, 2, 3, None]
+
+
+async def test_log_messages_of_a_call_are_relayed_on_its_stream_as_they_come(
+    agent: Agent, tenant: Tenant, reporting: FakeVendor
+) -> None:
+    said = {"level": "warning", "logger": "disk", "data": {"free": "1 %\nleft"}, "_meta": {"a": 1}}
+    reporting.strays = [{"jsonrpc": "2.0", "method": "notifications/message", "params": said}]
+    messages = messages_of(await agent.rpc(tenant.agent_key, "tools/call", asked(1)))
+    methods = [one.get("method") for one in messages]
+    assert methods == ["notifications/message", "notifications/progress"] * 3 + [None]
+    assert [one["params"] for one in messages if one.get("method") == "notifications/message"] == [said] * 3
+    plain = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_list", "arguments": {}})
+    assert plain.headers["Content-Type"] == "application/json", "who asks for no progress is answered at once"
 
 
 async def test_refusals_come_before_any_stream(
