@@ -12,7 +12,9 @@ from gateway.lib import clock
 
 
 async def health(request: HttpRequest) -> HttpResponse:
-    """Liveness only: it touches nothing. Spec: §4.1 · D134"""
+    """Liveness only: it touches nothing. Spec: §4.1 · D30, D134"""
+    if request.method not in ("GET", "HEAD"):
+        return JsonResponse({"error": "method_not_allowed"}, status=405, headers={"Allow": "GET"})
     return JsonResponse({"status": "ok", "timestamp": clock.rfc3339(clock.now())})
 
 

@@ -72,9 +72,10 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTool:
-    """No tool the caller may see has this name."""
+    """No tool the caller may see has this name. `vendor` is the one that it was looked for at, if any."""
 
     name: str
+    vendor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,16 @@ NotFound = Denied | UnknownTool | Failed
 async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float) -> FoundTool | NotFound:
     """The tool an MCP caller means, at the vendor with the longest prefix that has it. Spec: D111"""
     refused: NotFound | None = None
+    unknown = UnknownTool(name)
     for vendor in exchange.caller.catalog.prefixed(name):
         found = await find_at_vendor(exchange, vendor, name, cli=False, deadline=deadline)
         if isinstance(found, FoundTool):
             return found
         if isinstance(found, Denied | Failed):
             refused = refused or found
-    return refused or UnknownTool(name)
+        elif not unknown.vendor:
+            unknown = found
+    return refused or unknown
 
 
 async def find_at_vendor(
@@ -66,7 +69,7 @@ async def find_at_vendor(
     except TimeoutError:
         return Failed(vendor.slug, VendorFault.TIMEOUT, "The vendor did not list its tools in time.")
     if tool is None:
-        return UnknownTool(name)
+        return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")
     return FoundTool(vendor, verdict.credential, where, tool, input_schema, index.policy(tool))
 

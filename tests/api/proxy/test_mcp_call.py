@@ -137,7 +137,10 @@ async def test_an_unknown_tool_is_named(agent: Agent, tenant: Tenant, vendor: Fa
     nowhere = await agent.call(tenant.agent_key, "elsewhere_tool")
     assert nowhere.json()["error"]["code"] == -32602
     assert vendor.seen["tools/call"] == 0
-    assert [(row.status, row.error_code) for row in await rows()] == [("denied", "unknown_tool")] * 2
+    assert [(row.status, row.error_code, row.vendor) for row in await rows()] == [
+        ("denied", "unknown_tool", "fake"),
+        ("denied", "unknown_tool", ""),
+    ]
 
 
 async def test_a_tool_outside_the_allowlist_is_refused_in_words(

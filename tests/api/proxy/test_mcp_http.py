@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from django.test import Client as Browser
 
 from gateway.coordination.rules import Rule
-from proxy.views import answers
+from gateway.lib import clock
 from tests.api.proxy.conftest import Agent, access_token, headers
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
@@ -247,6 +249,15 @@ async def test_a_token_without_the_vendors_scope_learns_so_from_its_first_reques
     assert sum(vendor.seen.values()) == 0
 
 
+@pytest.mark.parametrize("method", METHODS)
+async def test_liveness_is_read_only(agent: Agent, method: str) -> None:
+    answer = await agent.http.request(method, "/health")
+    if method in ("GET", "HEAD"):
+        assert answer.status_code == 200
+    else:
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")
+
+
 async def test_a_body_of_the_largest_size_is_read(agent: Agent, tenant: Tenant, settings: Any) -> None:
     sent = {"Content-Type": "application/json", **headers(tenant.agent_key, {})}
     largest = PING + b" " * (settings.MCP_BODY_BYTES - len(PING))
@@ -255,6 +266,44 @@ async def test_a_body_of_the_largest_size_is_read(agent: Agent, tenant: Tenant, 
     assert (over.status_code, over.json()["error"]) == (413, "body_too_large")
 
 
-def test_every_header_that_answers_carry_is_exposed() -> None:
-    sent = {"X-Auth-Ms", "X-Session-Ms", "X-Vendor-Ms", "X-Total-Ms", "X-Cache", "X-Request-Id", "Retry-After"}
-    assert sent <= {name.strip() for name in answers.EXPOSED_HEADERS.split(",")}
+# A page may read these of any answer (Fetch, "CORS-safelisted response-header name"), or has no use for them.
+READABLE = {"cache-control", "content-language", "content-length", "content-type", "expires", "last-modified", "pragma"}
+NOT_FOR_PAGES = {"vary", "allow"}
+
+
+async def test_every_header_that_answers_carry_is_exposed(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, settings: Any
+) -> None:
+    """Of the answers to a page: of each route, and of each way to refuse, an endpoint with a day to go included."""
+    settings.VENDOR_MCP_SUNSET = clock.now() + timedelta(days=400)
+    origin = {"Origin": LOOPBACK_ORIGINS[0]}
+    call = {"name": "fake_list", "arguments": {}}
+    seen: set[str] = set()
+
+    def note(answer: httpx.Response, status: int) -> None:
+        assert answer.status_code == status
+        assert answer.headers["Access-Control-Allow-Origin"] == LOOPBACK_ORIGINS[0]
+        exposed = {name.strip().lower() for name in answer.headers["Access-Control-Expose-Headers"].split(",")}
+        sent = {name for name in answer.headers if not name.startswith("access-control-")}
+        assert sent - READABLE - NOT_FOR_PAGES <= exposed, status
+        seen.update(sent)
+
+    for path in ("/v1/mcp", "/v1/fake/mcp"):
+        for method, params in {"initialize": {}, "tools/list": {}, "tools/call": call}.items():
+            note(await agent.rpc(jwt, method, params, path=path, **origin), 200)
+        note(await agent.rpc(None, "ping", path=path, **origin), 401)
+        note(await agent.http.get(path, headers=headers(jwt, origin)), 405)
+        note(await agent.http.post(path, content=PING, headers=headers(jwt, origin)), 415)
+        note(await agent.http.options(path, headers=origin), 204)
+    sent = headers(jwt, origin)
+    note(await agent.http.post("/v1/fake/cli", json={"tool": "list"}, headers=sent), 200)
+    note(await agent.http.post("/v1/nobody/cli", json={"tool": "list"}, headers=sent), 403)
+    note(await agent.http.get("/v1/fake/cli/schema", headers=sent), 200)
+    vendor.status, vendor.retry_after = 429, "7"
+    note(await agent.http.post("/v1/fake/cli", json={"tool": "write"}, headers=sent), 502)
+    settings.TOOL_CALLS = Rule("tools", limit=1, window_s=3600)
+    note(await agent.rpc(jwt, "tools/call", call, **origin), 200)
+    note(await agent.http.post("/v1/fake/cli", json={"tool": "list"}, headers=sent), 429)
+    carried = {"x-auth-ms", "x-session-ms", "x-vendor-ms", "x-total-ms", "x-cache", "x-request-id", "retry-after"}
+    assert carried | {"www-authenticate", "deprecation", "link", "sunset"} <= seen
+    assert NOT_FOR_PAGES <= seen
