@@ -14,7 +14,8 @@ from oauth_ext import challenges
 
 EXPOSED_HEADERS = (
     "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Auth-Ms, X-Session-Ms, X-Vendor-Ms, X-Total-Ms,"
-    " X-Cache, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
+    " X-Cache, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining,"
+    " X-RateLimit-Reset, Deprecation, Link, Sunset"
 )
 ALLOWED_HEADERS = (
     "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
