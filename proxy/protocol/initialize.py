@@ -38,7 +38,11 @@ def initialize_result(
 
 def _instructions(base_url: str, vendor_names: Sequence[str]) -> str:
     if not vendor_names:
-        return f"No vendor is connected yet, so there are no tools. An administrator connects vendors at {base_url}."
+        # Whose tools this address offers, and who may use them, makes no difference here: both may be at fault.
+        return (
+            "No vendor that you may use is connected at this address, so there are no tools."
+            f" An administrator connects vendors and gives access to them at {base_url}."
+        )
     return (
         f"This server offers the tools of these vendors: {', '.join(vendor_names)}. "
         "The name of each tool starts with a prefix that stands for its vendor."

@@ -39,16 +39,17 @@ def cli_command(prefix: str, vendor_tool_name: str) -> str:
 class ExposedTools:
     """The tools of one vendor by each of their names. The names do not depend on the order of the vendor's list.
 
-    A name that callers can see as it is stays with its tool. Where two other tools would get the same name, the first
-    by vendor name keeps it and the later one is told apart by a hash; commands fall back to the exposed name. So no
-    spelling, whoever uses it, means two tools: an allowlist could otherwise be passed under another tool's name.
+    A name that callers can see as it is stays with its tool, with or without the prefix before it. Where two tools
+    would get the same name, the one whose name needs no other change has it, else the first by vendor name, and the
+    later one is told apart by a hash; commands fall back to the exposed name. So no spelling, whoever uses it, means
+    two tools: an allowlist could otherwise be passed under another tool's name.
 
     Spec: D111 · protocol.md F (1)
     """
 
     def __init__(self, prefix: str, vendor_tool_names: Iterable[str]) -> None:
         self.prefix = prefix
-        vendor_names = sorted(set(vendor_tool_names))
+        vendor_names = sorted(set(vendor_tool_names), key=lambda name: (_only_safe(name) != name, name))
         exposed = _exposed_names(prefix, vendor_names)
         commands = _commands(prefix, vendor_names, exposed)
         tools = [ExposedTool(name, exposed[name], commands[name]) for name in vendor_names]
@@ -58,12 +59,16 @@ class ExposedTools:
         self._by_command = {tool.command: tool for tool in tools}
 
     def by_exposed(self, name: str) -> ExposedTool | None:
-        """Return the tool that an MCP caller means by `name`: its exposed name, or `<prefix>__<vendor's name>`."""
+        """Return the tool that an MCP caller means by `name`: its exposed name, or `<prefix>__<vendor's name>`.
+
+        A vendor's own name goes before what is only exposed like it, as on the command line.
+        """
         tool = self._by_exposed.get(name)
-        if tool is None and name.startswith(f"{self.prefix}__"):
-            bare = name[len(self.prefix) + 2 :]
-            tool = self._by_exposed.get(f"{self.prefix}_{bare}") or self._by_vendor_name.get(bare)
-        return tool
+        if tool is not None or not name.startswith(f"{self.prefix}__"):
+            return tool
+        bare = name[len(self.prefix) + 2 :]
+        exact = self._by_vendor_name.get(name) or self._by_vendor_name.get(bare)
+        return exact or self._by_exposed.get(f"{self.prefix}_{bare}")
 
     def by_cli_name(self, name: str) -> ExposedTool | None:
         """Return the tool that a CLI caller means by `name`: the vendor's own name, one for MCP, or its command."""
@@ -71,7 +76,7 @@ class ExposedTools:
 
 
 def _exposed_names(prefix: str, vendor_names: list[str]) -> dict[str, str]:
-    """Return the exposed name of each of the sorted `vendor_names`, no two of them the same."""
+    """Return the exposed name of each of `vendor_names`, no two of them the same; the first has the choice."""
     exposed = {name: name for name in vendor_names if exposed_name(prefix, name) == name}
     taken = set(exposed)
     for vendor_name in vendor_names:
@@ -87,7 +92,7 @@ def _exposed_names(prefix: str, vendor_names: list[str]) -> dict[str, str]:
 
 
 def _commands(prefix: str, vendor_names: list[str], exposed: dict[str, str]) -> dict[str, str]:
-    """Return the command of each of the sorted `vendor_names`: its own, or its exposed name if that one is taken."""
+    """Return the command of each of `vendor_names`: its own, or its exposed name if an earlier one has it."""
     owners = {name: name for name in vendor_names}
     commands = {}
     for vendor_name in vendor_names:

@@ -43,9 +43,10 @@ def test_the_instructions_name_the_vendors_in_their_order() -> None:
     assert "these vendors: Acme RMM, Globex." in str(answer()["instructions"])
 
 
-def test_without_vendors_the_instructions_say_where_to_connect_one() -> None:
+def test_without_vendors_the_instructions_say_what_is_true_of_one_vendors_address_too() -> None:
     assert answer(vendor_names=())["instructions"] == (
-        f"No vendor is connected yet, so there are no tools. An administrator connects vendors at {BASE_URL}."
+        "No vendor that you may use is connected at this address, so there are no tools."
+        f" An administrator connects vendors and gives access to them at {BASE_URL}."
     )
 
 

@@ -208,3 +208,47 @@ def test_the_vendors_own_name_leads_to_the_tool_too() -> None:
     tool = INDEX.by_cli_name("get.one")
     assert tool is not None
     assert (tool.vendor_name, tool.exposed_name) == ("get.one", "acme_get_one")
+
+
+def test_a_name_that_needs_no_cleaning_goes_before_one_that_does() -> None:
+    index = ExposedTools("acme", ["issues.list", "issues_list"])
+    for spelling in ("acme_issues_list", "acme__issues_list", "issues_list", "issues-list"):
+        tool = index.by_cli_name(spelling)
+        assert tool is not None
+        assert tool.vendor_name == "issues_list"
+        assert index.by_exposed(spelling) in (tool, None)
+    (other,) = [tool for tool in index.tools if tool.vendor_name == "issues.list"]
+    assert other.exposed_name.startswith("acme_issues_list_")
+    for spelling in ("acme__issues.list", other.exposed_name):
+        assert index.by_exposed(spelling) is index.by_cli_name(spelling) is other
+
+
+_PIECES = st.sampled_from(["a", "a_", "a__", "b", "_", ".", "-", "c"])
+CONFUSABLE = st.sets(st.lists(_PIECES, min_size=1, max_size=4).map("".join), min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(names=CONFUSABLE, others=CONFUSABLE)
+@example(names={"issues.list", "issues_list"}, others={"issues_list"})
+@example(names={"a__b.c", "b.c", "b_c"}, others={"b.c"})
+@example(names={"_b", "b"}, others={"b"})
+def test_every_spelling_means_the_same_tool_everywhere_and_the_exact_one_first(
+    names: set[str], others: set[str]
+) -> None:
+    index = ExposedTools("a", names)
+    by_vendor_name = {tool.vendor_name: tool for tool in index.tools}
+    listed = {tool.exposed_name: tool for tool in index.tools}
+    spellings = {f"{before}{name}" for name in names | others for before in ("", "a_", "a__")}
+    for spelling in spellings | set(listed):
+        tool = index.by_exposed(spelling)
+        if spelling in listed:
+            assert tool is listed[spelling], "what the list shows under a name runs under it"
+        if tool is not None:
+            assert index.by_cli_name(spelling) is tool
+    for name in names:
+        spelling = f"a__{name}"
+        if spelling not in listed and spelling not in by_vendor_name:
+            assert index.by_exposed(spelling) is by_vendor_name[name]
+        as_it_is = exposed_name("a", name)
+        if as_it_is in (name, f"a_{name}") and as_it_is not in names - {name}:
+            assert by_vendor_name[name].exposed_name == as_it_is
