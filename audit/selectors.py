@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import TruncDate
 
@@ -22,6 +22,9 @@ MAX_PAGE = 500  # D79
 MAX_KNOWN = 500
 MAX_COUNTED = 1_000
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
+REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
+MAX_REJECTIONS = 400  # a statement with a branch for each stays below SQLite's 500
+REJECTED = "vendor_rejected_credentials"  # as the call path writes it when a vendor answers 401 or 403
 _TABLE = RequestAuditEntry._meta.db_table
 _EQUAL = ("user_id", "vendor", "tool", "source", "status", "request_id")
 
@@ -48,6 +51,31 @@ class ToolUse:
 
     calls: int
     last_caller: str
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialUse:
+    """Calls after `since` with what the log calls one credential. `user_ids`: of these callers; None: of anybody.
+
+    Two teams' credentials have one scope and no name in the log. Who called tells them apart.
+    """
+
+    vendor: str
+    scope: str
+    name: str
+    since: datetime
+    user_ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedUse:
+    """The latest call of one caller that a vendor refused because of the credential."""
+
+    vendor: str
+    scope: str
+    name: str
+    user_id: str
+    rejected_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +187,46 @@ def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: dateti
         cursor.execute(f"SELECT value, {count}, {last} FROM ({asked}) AS asked", [*own, *own, *tools])  # noqa: S608
         rows = cursor.fetchall()
     return {tool: ToolUse(calls, label) for tool, calls, label in rows if calls}
+
+
+def rejected_uses(org_id: uuid.UUID) -> list[RejectedUse]:
+    """What vendors rejected in the last 7 days, by credential and caller, newest first, MAX_REJECTIONS at most.
+
+    Walks the organization's errors of that time. Rows that name no credential are left out.
+    """
+    rows = RequestAuditEntry.objects.filter(
+        org_id=org_id,
+        status=CallStatus.ERROR.value,
+        error_code=REJECTED,
+        timestamp__gte=clock.now() - REJECTIONS_ARE_RECENT_FOR,
+    ).exclude(credential_scope="")
+    grouped = rows.values_list("vendor", "credential_scope", "credential_name", "user_id").annotate(at=Max("timestamp"))
+    return [RejectedUse(*each) for each in grouped.order_by("-at")[:MAX_REJECTIONS]]
+
+
+def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[CredentialUse]:
+    """Those of `uses` (MAX_REJECTIONS at most) with a successful call, all in one query.
+
+    A kept result proves nothing: no vendor was asked for it.
+    """
+    if not uses:
+        return set()
+    branches, values = [], []
+    for place, use in enumerate(uses):
+        branches.append(f"SELECT {place} WHERE EXISTS ({_accepted(use)})")
+        values += [_db_value("org_id", org_id), use.vendor, _db_value("timestamp", use.since)]
+        values += [CallStatus.SUCCESS.value, use.scope, use.name, *(use.user_ids or ())]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(branches), values)
+        return {uses[place] for (place,) in cursor.fetchall()}
+
+
+def _accepted(use: CredentialUse) -> str:
+    by_whom = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
+    return (
+        f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND vendor = %s AND timestamp > %s AND status = %s "  # noqa: S608
+        f"AND credential_scope = %s AND credential_name = %s AND NOT cached{by_whom}"
+    )
 
 
 def _db_value(column: str, value: object) -> Any:

@@ -59,6 +59,15 @@ def team_ids(membership: Membership) -> tuple[uuid.UUID, ...]:
     return tuple(rows.values_list("team_id", flat=True))
 
 
+def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUID]]:
+    """Person's id to the same for everybody in the organization; who is in no team is absent. Spec: D67"""
+    rows = TeamMembership.objects.filter(team__organization=organization).order_by("team__created_at", "team_id")
+    found: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for user_id, team_id in rows.values_list("membership__user_id", "team_id"):
+        found.setdefault(user_id, []).append(team_id)
+    return found
+
+
 def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
     """Vendors granted to the member or to one of its teams. Spec: D33"""
     rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id)

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from credentials import selectors
 from credentials.api.vendor_fields import REFUSED, FlatFields
 from credentials.models import Credential
+from credentials.rejections import judged_connections
 from credentials.scopes import CredentialScope
 from credentials.services.connections import delete_credential
 from credentials.services.keys import update_named_key
@@ -31,12 +32,18 @@ _TAKEN = {409: "Another key has this name, or the team is bound to another key."
 
 
 class KeyOut(serializers.Serializer[Any]):
-    """A named key. Spec: §2 · D65"""
+    """A named key. `rejectedAt` is ours, beyond the specification. Spec: §2 · D65"""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     teamId = serializers.UUIDField(source="team_id", allow_null=True)
     createdAt = Timestamp(source="created_at")
+    rejectedAt = Timestamp(
+        source="rejected_at",
+        default=None,
+        allow_null=True,
+        help_text="When the vendor last rejected a call with it; null once it accepted a later one.",
+    )
 
 
 class _Flat(serializers.DictField):
@@ -77,10 +84,11 @@ class KeyList(OrgView):
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
         """By name."""
-        rows = selectors.named_keys(self.organization, vendor)
-        if not rows:
+        rows = judged_connections(self.organization, vendor=vendor)
+        keys = [row for row in rows if row.scope is CredentialScope.NAMED_KEY]
+        if not keys:
             known_vendor(vendor)
-        return self.answer(rows)
+        return self.answer(keys)
 
     def post(self, request: Request, org_id: str, vendor: str) -> Response:
         """Ask the vendor, then store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import groupby
 
 from django.conf import settings
@@ -9,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from credentials.pages.credential import CredentialPage, Place
+from credentials.rejections import JudgedConnection, judged_connections
 from credentials.scopes import CredentialScope
-from credentials.selectors import connections
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -28,11 +29,14 @@ class ConnectionsPage(OrgPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Cards of the connected, the searchable catalog of the rest."""
         by_vendor = {
-            slug: list(rows) for slug, rows in groupby(connections(self.organization), key=lambda row: row.vendor)
+            slug: list(rows)
+            for slug, rows in groupby(judged_connections(self.organization), key=lambda row: row.vendor)
         }
         catalog = registry.load().all()
         connected = [
-            {"vendor": vendor, "rows": by_vendor[vendor.slug]} for vendor in catalog if vendor.slug in by_vendor
+            {"vendor": vendor, "rows": rows, "rejected_at": _last_rejected(rows)}
+            for vendor in catalog
+            if (rows := by_vendor.get(vendor.slug))
         ]
         rest = sorted(
             (v for v in catalog if v.slug not in by_vendor), key=lambda v: (v.category.casefold(), v.name.casefold())
@@ -44,6 +48,10 @@ class ConnectionsPage(OrgPage):
             "admins": people_who_may(self.organization, Role.ADMIN),
         }
         return self.page("credentials/connections.html", context)
+
+
+def _last_rejected(rows: list[JudgedConnection]) -> datetime | None:
+    return max((row.rejected_at for row in rows if row.rejected_at), default=None)
 
 
 class ConnectionPage(CredentialPage):

@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
 
 from credentials.pages.forms import ConnectionForm
+from credentials.rejections import judged_connections
 from credentials.scopes import CredentialScope
-from credentials.selectors import Connection, connections, credential_at
+from credentials.selectors import Connection, credential_at
 from credentials.services.connections import delete_credential
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
@@ -114,7 +115,7 @@ class CredentialPage(OrgPage):
         return HttpResponseRedirect(place.back)
 
     def _page(self, vendor: Vendor, place: Place, form: ConnectionForm, *, status: int = 200) -> HttpResponse:
-        rows = connections(self.organization, vendor=vendor.slug)
+        rows = judged_connections(self.organization, vendor=vendor.slug)
         stored = next((row for row in rows if place.holds(row)), None)
         context = {
             "vendor": vendor,

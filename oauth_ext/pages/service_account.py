@@ -6,7 +6,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from credentials.selectors import connected_vendors, connections
+from credentials.rejections import judged_connections
+from credentials.selectors import connected_vendors
 from gateway.catalog import registry
 from gateway.catalog.registry import Catalog
 from gateway.web.gate import Gate
@@ -38,7 +39,7 @@ class ServiceAccountPage(OrgPage):
 
     def _held(self, account: Client, catalog: Catalog) -> list[dict[str, Any]]:
         """The credentials that hang on it, by vendor."""
-        rows = connections(self.organization)
+        rows = judged_connections(self.organization)
         own = [row for row in rows if row.service_client_id == account.id]
         return [{"row": row, "name": vendor_name(row.vendor, catalog)} for row in own]
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from credentials.errors import TeamHasKey
+from credentials.rejections import judged_connections
 from credentials.scopes import CredentialScope
 from credentials.selectors import Connection, connections, people_vendors
 from credentials.services.keys import update_named_key
@@ -206,7 +207,7 @@ class TeamPage(OrgPage):
                     "name": vendor_names([row.vendor], catalog)[0],
                     "is_key": row.scope is CredentialScope.NAMED_KEY,
                 }
-                for row in connections(self.organization)
+                for row in judged_connections(self.organization)
                 if row.team_id == team_id
             ],
             "free_keys": [(row, vendor_names([row.vendor], catalog)[0]) for row in self._keys(None)],

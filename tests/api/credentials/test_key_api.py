@@ -33,7 +33,7 @@ def create(api: Api, name: str = "Reporting", **members: Any) -> dict[str, Any]:
 def test_a_key_is_made_bound_or_not(api: Api, setting: Setting) -> None:
     free = create(api, " Reporting ")
     bound = create(api, "Ops", teamId=str(setting.team.id))
-    assert set(free) == {"id", "name", "teamId", "createdAt"}
+    assert set(free) == {"id", "name", "teamId", "createdAt", "rejectedAt"}
     assert (free["name"], free["teamId"]) == ("Reporting", None)
     assert bound["teamId"] == str(setting.team.id)
     assert api.get("admin", PATH) == [bound, free]

@@ -1,0 +1,96 @@
+"""Which stored credentials their vendor last rejected: read from the request log, kept nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from uuid import UUID
+
+from audit.selectors import CredentialUse, RejectedUse, accepted_uses, rejected_uses
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.selectors import Connection, connections
+from orgs.models import Organization
+from orgs.selectors import teams_by_person
+
+# In the log these have no name of their own: whose they are follows from who called.
+_TOLD_APART_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedConnection(Connection):
+    """A connection and when its vendor rejected it, None while nothing speaks against it.
+
+    Only when: not whose call it was, nor what was called.
+    """
+
+    rejected_at: datetime | None
+
+
+def judged_connections(organization: Organization, *, vendor: str | None = None) -> list[JudgedConnection]:
+    """The same rows in the same order as `connections`, each with what the log says of it."""
+    rows = connections(organization, vendor=vendor)
+    rejected = _rejected_at(organization, rows)
+    return [_judged(row, rejected.get(row.id)) for row in rows]
+
+
+def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, datetime]:
+    """When each was rejected last, those left out that were accepted since, or stored or changed.
+
+    A renamed or rebound key counts as new: the log knows it by its name. One query where nothing was rejected lately,
+    a fixed number otherwise.   Spec: D67 · reliability.md 4
+    """
+    slugs = {row.vendor for row in rows}
+    rejected = [use for use in rejected_uses(organization.id) if use.vendor in slugs] if rows else []
+    if not rejected:
+        return {}
+    callers = _callers(organization, rows, rejected)
+    found: dict[UUID, CredentialUse] = {}
+    for row in rows:
+        moments = [use.rejected_at for use in rejected if _is_of(use, row, callers.get(row.id))]
+        if moments:
+            found[row.id] = CredentialUse(row.vendor, row.scope.value, row.name, max(moments), callers.get(row.id))
+    accepted = accepted_uses(organization.id, list(found.values()))
+    return {row_id: use.since for row_id, use in found.items() if use not in accepted}
+
+
+def _is_of(use: RejectedUse, row: Connection, callers: tuple[str, ...] | None) -> bool:
+    """Whether the call was made with this credential, as it is stored now."""
+    if (use.vendor, use.scope, use.name) != (row.vendor, row.scope.value, row.name):
+        return False
+    return use.rejected_at >= row.updated_at and (callers is None or use.user_id in callers)
+
+
+def _callers(
+    organization: Organization, rows: Sequence[Connection], rejected: Sequence[RejectedUse]
+) -> dict[UUID, tuple[str, ...]]:
+    """For each credential that is told apart by its callers, their subjects. Empty where no such was rejected."""
+    if not _TOLD_APART_BY_CALLER & {use.scope for use in rejected}:
+        return {}
+    return {**_service_accounts(organization), **_people(organization, rows)}
+
+
+def _service_accounts(organization: Organization) -> dict[UUID, tuple[str, ...]]:
+    own = Credential.objects.filter(organization=organization, service_client__isnull=False).defer("sealed")
+    return {row.id: (row.service_client.subject,) for row in own.select_related("service_client") if row.service_client}
+
+
+def _people(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, tuple[str, ...]]:
+    """Team credentials to the people whose calls use them now: of several teams the oldest one's. Spec: D67"""
+    held = {(row.vendor, row.team_id): row.id for row in rows if row.scope is CredentialScope.TEAM}
+    callers: dict[UUID, list[str]] = {row_id: [] for row_id in held.values()}
+    vendors = {vendor for vendor, _ in held}
+    for user_id, team_ids in teams_by_person(organization).items():
+        for vendor in vendors:
+            if (row_id := _first_held(held, vendor, team_ids)) is not None:
+                callers[row_id].append(str(user_id))
+    return {row_id: tuple(subjects) for row_id, subjects in callers.items()}
+
+
+def _first_held(held: Mapping[tuple[str, UUID | None], UUID], vendor: str, team_ids: Sequence[UUID]) -> UUID | None:
+    return next((held[vendor, team_id] for team_id in team_ids if (vendor, team_id) in held), None)
+
+
+def _judged(row: Connection, rejected_at: datetime | None) -> JudgedConnection:
+    return JudgedConnection(**{field.name: getattr(row, field.name) for field in fields(row)}, rejected_at=rejected_at)
