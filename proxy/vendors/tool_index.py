@@ -31,7 +31,7 @@ MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once
 READ_IN_LOOP_BYTES = 64 * 1024  # a longer list is read in a thread: it could hold up all other calls
 REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call; nor must news
 RETRY_AFTER_S = 10.0  # a list that could not be fetched again is served so long before the next attempt
-NEWS_WAIT_S = 5.0  # for a list that the vendor said has changed, and half of what is left at most
+NEWS_WAIT_S = 5.0  # for a list that the vendor said has changed; then the one that is known will do
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,7 @@ class ToolDirectory:
         self._indexes.move_to_end(destination.key)
         now_s = asyncio.get_running_loop().time()
         if known.is_outdated and known.failure is None and now_s - known.fetched_s >= REFETCH_AFTER_S:
-            wait_s = min(NEWS_WAIT_S, (deadline - now_s) / 2)  # a call by the list that is known needs time, too
-            return await self._newest(vendor, destination, known, deadline=now_s + wait_s)
+            return await self._newest(vendor, destination, known, deadline=min(deadline, now_s + NEWS_WAIT_S))
         if now_s >= known.retry_s and (known.failure is not None or now_s - known.fetched_s > self._ttl_s):
             self._refresh_later(vendor, destination)
         return known

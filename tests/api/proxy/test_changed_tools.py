@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from django.conf import LazySettings
 
 from proxy import runtime
 from proxy.vendors import tool_index
@@ -139,10 +140,15 @@ async def test_nobody_waits_long_for_it_and_nobody_after_the_first(
     assert vendor.seen["tools/list"] == 2
 
 
-async def test_a_call_keeps_half_of_its_time(agent: Agent, tenant: Tenant, vendor: ListingVendor) -> None:
-    """Its vendor's deadline is as long as the longest wait."""
+async def test_a_list_does_not_come_later_than_its_deadline(
+    agent: Agent, tenant: Tenant, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    monkeypatch.setattr(tool_index, "NEWS_WAIT_S", 3600.0)
+    settings.TOOL_LIST_DEADLINE_S = 0.2
     await told(agent, tenant, vendor)
     vendor.list_gate.clear()
-    await call(agent, tenant)
+    assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_timeout"})
+    assert runtime.current().directory._under_way, "it ended without what it waited for"
     vendor.list_gate.set()
     await settled()
+    assert await listed(agent, tenant.agent_key) == (WITH_NEW, {})
