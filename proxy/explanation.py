@@ -51,7 +51,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The steps in the order of a call. The first that failed is the answer; `vendor` fails without being a refusal."""
+    """The steps in the order of a call. The first that failed is the answer.
+
+    `vendor` fails only while calls are held back; how the vendor was when it was last seen is told all the same.
+    """
 
     steps: tuple[Step, ...]
 
@@ -175,18 +178,22 @@ def _quota(principal: Principal, *, tells_count: bool) -> Step:
 
 
 def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
-    """As calls found it a moment ago, or as the health monitor saw it last."""
+    """What a call would meet: an open circuit holds it back, and nothing else does. docs/decisions/0008"""
     circuit = circuit_of(vendor.slug, [credential.id] if credential else [])
+    tried = ""
     if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
         detail = f"{vendor.name} could not be reached {circuit.failures} times in a row: calls are held back."
-        return Step("vendor", False, detail, f"By itself: one call is tried after {circuit.until:%H:%M:%S} UTC.")
+        return Step("vendor", False, detail, f"By itself: one call is let through after {circuit.until:%H:%M:%S} UTC.")
+    if circuit is not None:
+        tried = f" It could not be reached {circuit.failures} times in a row: the next call is let through to see."
     if vendor.customer_supplied_url:
-        return Step("vendor", True, f"{vendor.name} is not monitored: it runs at an address of your own.")
+        return Step("vendor", True, f"{vendor.name} is not monitored: it runs at an address of your own.{tried}")
     state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
-    detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {state.error_detail}" if state.error_detail else "")
-    if state.status is not HealthStatus.DOWN:
-        return Step("vendor", True, detail)
-    return Step("vendor", False, detail, f"{vendor.name} has to answer again; the page Health says when it does.")
+    seen = "; ".join(each for each in (state.error_detail, state.remark) if each)
+    detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {seen}" if seen else "")
+    if state.status is HealthStatus.DOWN and not tried:
+        tried = " Calls are let through all the same, and will probably fail."
+    return Step("vendor", True, f"{detail}.{tried}" if tried else detail)
 
 
 def _vendor_of(catalog: Catalog, tool: str) -> Vendor | None:

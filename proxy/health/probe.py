@@ -33,8 +33,8 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
         body = jsonrpc.request(1, "initialize", INITIALIZE_PARAMS)
         async with transport.request("POST", vendor.url, headers, body, deadline=deadline) as answer:
             latency_ms = round((time.perf_counter() - started) * 1000)
-            version = await _version(answer) if answer.status == 200 else ""
-            result = ProbeResult(clock.now(), latency_ms, answer.status, version)
+            version, remark = await _introduction(answer)
+            result = ProbeResult(clock.now(), latency_ms, answer.status, version, remark=remark)
             session_id = answer.header("Mcp-Session-Id")
     except VendorProblem as problem:
         waited = f"timed out after {deadline_s:g} s" if problem.fault is VendorFault.TIMEOUT else ""
@@ -45,15 +45,21 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
     return result
 
 
-async def _version(answer: VendorAnswer) -> str:
-    """The server's own version, when it introduced itself."""
+async def _introduction(answer: VendorAnswer) -> tuple[str, str]:
+    """The server's own version, and what is odd about how it introduced itself. Spec: protocol.md A.6"""
+    if answer.status in (401, 403):
+        return "", ""
+    if answer.status != 200:
+        return "", f"answered initialize with HTTP {answer.status}; tool calls may fail"
     try:
         async for message in messages(answer):
             if isinstance(message, replies.VendorResult):
-                return replies.server_version(message.raw_result)
+                return replies.server_version(message.raw_result), ""
+            if isinstance(message, replies.VendorError):
+                return "", f"answered initialize with error {message.code}; tool calls may fail"
     except (replies.BadVendorReply, sse.SSETooLarge):
         log.debug("probe answered with something else")
-    return ""
+    return "", "answered initialize with something that is not MCP; tool calls may fail"
 
 
 async def _end(transport: VendorTransport, vendor: Vendor, headers: dict[str, str]) -> None:

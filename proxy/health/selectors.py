@@ -32,7 +32,8 @@ _WORST_FIRST = (
 class HealthEntry:
     """One connected vendor. `monitored` is False at a customer-supplied address: it stays unknown. Spec: §2, §3
 
-    `circuit` is the worst over the organization's credentials, None while every call is sent. docs/decisions/0008
+    `remark` says what is odd about the answers of a vendor that does answer. `circuit` is the worst over the
+    organization's credentials, None while every call is sent. docs/decisions/0008
     """
 
     vendor_slug: str
@@ -43,6 +44,7 @@ class HealthEntry:
     version: str
     error_detail: str | None
     monitored: bool
+    remark: str = ""
     circuit: PostedCircuit | None = None
 
     @property
@@ -54,6 +56,11 @@ class HealthEntry:
     def retry_at(self) -> datetime | None:
         """When one call is let through to see, or since when the next one will be."""
         return None if self.circuit is None else self.circuit.until
+
+    @property
+    def detail(self) -> str:
+        """What the last probe found worth telling; empty if nothing."""
+        return "; ".join(each for each in (self.error_detail, self.remark) if each)
 
     @property
     def label(self) -> str:
@@ -112,6 +119,7 @@ def _entry(vendor: Vendor, state: VendorHealth) -> HealthEntry:
         state.version,
         state.error_detail,
         monitored=not vendor.customer_supplied_url,
+        remark=state.remark,
     )
 
 

@@ -34,13 +34,17 @@ LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one probe saw. `http_status` is None when nothing answered; `fault` then says why, without addresses."""
+    """What one probe saw. `http_status` is None when nothing answered; `fault` then says why, without addresses.
+
+    `remark`: what the answer was if it was none to `initialize`; empty where it was one, or credentials are wanted.
+    """
 
     at: datetime
     latency_ms: int
     http_status: int | None
     version: str = ""
     fault: str = ""
+    remark: str = ""
 
     @property
     def failed(self) -> bool:
@@ -50,7 +54,11 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class VendorHealth:
-    """The cached outcome. `error_detail` is there exactly when the status is degraded or down."""
+    """The cached outcome. `error_detail` is there exactly when the status is degraded or down.
+
+    `remark` says of a vendor that answers what is odd about its answer: that something answers is no sign that it
+    speaks the protocol. Spec: D131 · protocol.md A.6
+    """
 
     status: HealthStatus
     last_checked: datetime | None = None
@@ -58,6 +66,7 @@ class VendorHealth:
     version: str = ""
     error_detail: str | None = None
     failures: int = 0
+    remark: str = ""
 
 
 UNKNOWN = VendorHealth(HealthStatus.UNKNOWN)
@@ -72,7 +81,7 @@ def after_probe(before: VendorHealth, result: ProbeResult, *, latency_threshold_
         status = HealthStatus.REACHABLE
     elif result.latency_ms > latency_threshold_ms:
         status, detail = HealthStatus.DEGRADED, f"slow: answered after {result.latency_ms} ms"
-    return VendorHealth(status, result.at, result.latency_ms, result.version, detail, failures=0)
+    return VendorHealth(status, result.at, result.latency_ms, result.version, detail, failures=0, remark=result.remark)
 
 
 def _after_failure(before: VendorHealth, result: ProbeResult) -> VendorHealth:

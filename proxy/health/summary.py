@@ -14,7 +14,7 @@ EXPLAINED = {
     HealthStatus.DEGRADED: "Answers slowly, or did not answer just now. Tool calls may fail.",
     HealthStatus.UNKNOWN: "No result yet. Not an error.",
     HealthStatus.REACHABLE: "Answers, wants credentials. Tool calls should work.",
-    HealthStatus.HEALTHY: "Answers as it should.",
+    HealthStatus.HEALTHY: "Answers in time. If it answers with something else than MCP, the detail says so.",
 }
 
 

@@ -11,9 +11,11 @@ from uuid import UUID
 import msgspec
 
 from gateway.coordination.store import CoordinationStore
-from proxy.vendors.circuit import LONGEST_OPEN_S, CircuitState
+from proxy.vendors.circuit import CircuitState
 
-_AFTERWARDS_S = 2 * LONGEST_OPEN_S  # how long "half open" is shown while nobody calls, and so nobody tries
+# How long "half open" is shown while nobody calls, and so nobody tries. Processes hold it until somebody does; those
+# that have ended hold nothing, and must not be shown for ever.
+_AFTERWARDS_S = 3600
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,10 @@ def put_health(
     version: str = "1.2",
     error_detail: str | None = None,
     age_s: int = 10,
+    remark: str = "",
 ) -> VendorHealth:
     """The state, checked `age_s` ago."""
     checked = clock.now() - timedelta(seconds=age_s)
-    health = VendorHealth(status, checked, latency_ms, version, error_detail)
+    health = VendorHealth(status, checked, latency_ms, version, error_detail, remark=remark)
     states.write(store, slug, health)
     return health

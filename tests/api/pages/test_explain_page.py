@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import timedelta
 from html import unescape
 from io import StringIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import Membership
+from proxy.vendors.circuit_board import PostedCircuit, post
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.credentials import make_service_client
@@ -61,6 +63,19 @@ def test_it_says_what_the_command_says(connected: Site, who: str, allowed: bool)
     expected = {"member": "grant", "owner": None if allowed else "allowlist"}[who]
     assert (failing.name if failing else None) == expected
     assert ("would be refused" in text(page)) is (failing is not None)
+
+
+def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
+    connected: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
+    monkeypatch.setattr(registry, "current", lambda: store)
+    now = clock.now()
+    for until, words in ((now + timedelta(seconds=30), "would be held back"), (now, "would be called")):
+        post(store, "fake", PostedCircuit(5, now, until))
+        found = text(ask(connected, "admin", "owner@example.com"))
+        assert words in found
+        assert "and fail" not in found
 
 
 def test_members_see_themselves_and_nobody_else(connected: Site) -> None:

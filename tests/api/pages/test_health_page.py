@@ -68,9 +68,23 @@ def test_calls_that_are_held_back_are_told_beside_the_detail(troubled: Site, sha
     details = {row[0]: row[5] for row in table(text(page_of(troubled)))}
     held_back = "Tool calls are held back: it could not be reached"
     assert details["Gamma"].startswith("timed out after 5 s, 3 failures in a row")
-    assert re.search(held_back + r" 6 times in a row. One is tried after \d\d:\d\d:\d\d UTC.", details["Gamma"])
-    assert f"{held_back} 5 times in a row. The next one is tried." in details["Alpha"]
+    assert re.search(held_back + r" 6 times in a row. One is let through after \d\d:\d\d:\d\d UTC.", details["Gamma"])
+    assert "held back" not in details["Alpha"]
+    assert (
+        "It could not be reached 5 times in a row. The next tool call is let through to see; "
+        "if it is answered, so are all others."
+    ) in details["Alpha"]
     assert details["Beta"] == "–"
+
+
+def test_what_is_odd_about_an_answer_is_told_beside_the_state(troubled: Site, shared: SQLiteStore) -> None:
+    put_health(shared, "alpha", HealthStatus.HEALTHY, remark="answered initialize with HTTP 404")
+    put_health(shared, "delta", HealthStatus.DEGRADED, error_detail="slow", remark="answered initialize with HTTP 404")
+    rows = {row[0]: row for row in table(text(page_of(troubled)))}
+    assert (rows["Alpha"][1], rows["Alpha"][5]) == ("Connected", "answered initialize with HTTP 404")
+    assert rows["Delta"][5] == "slow; answered initialize with HTTP 404"
+    assert rows["Beta"][5] == "–"
+    assert "Answers as it should" not in text(page_of(troubled))
 
 
 def test_no_state_is_told_by_colour_alone(troubled: Site) -> None:

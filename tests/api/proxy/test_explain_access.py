@@ -108,8 +108,14 @@ def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monke
     put_health(store, "acme", HealthStatus.DEGRADED)
     assert failing(tenant.client.subject) is None
     put_health(store, "acme", HealthStatus.DOWN, error_detail="timed out after 5 s")
-    assert failing(tenant.client.subject) == "vendor"
-    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == "Acme: Not responding, timed out after 5 s"
+    assert failing(tenant.client.subject) is None, "no circuit is open: the call is sent"
+    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
+        "Acme: Not responding, timed out after 5 s. Calls are let through all the same, and will probably fail."
+    )
+    put_health(store, "acme", HealthStatus.HEALTHY, remark="answered initialize with HTTP 404")
+    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
+        "Acme: Connected, answered initialize with HTTP 404"
+    )
 
 
 def test_a_vendor_whose_circuit_is_open(
@@ -132,7 +138,12 @@ def test_a_vendor_whose_circuit_is_open(
     circuit_board.post(store, f"acme:{uuid.uuid4()}", PostedCircuit(7, now, now + timedelta(seconds=30)))
     assert failing(tenant.client.subject) is None, "somebody else's credential"
     circuit_board.post(store, "acme", PostedCircuit(7, now, now))
+    put_health(store, "acme", HealthStatus.DOWN, error_detail="could not be reached")
     assert failing(tenant.client.subject) is None, "the next call is let through"
+    assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
+        "Acme: Not responding, could not be reached. It could not be reached 7 times in a row:"
+        " the next call is let through to see."
+    )
 
 
 def test_only_subjects_of_the_organization_that_is_named(cast: Cast, tenant: Tenant) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry
@@ -35,6 +38,22 @@ async def open_vendor() -> AsyncIterator[FakeVendor]:
         yield running
 
 
+JSON = "application/json"
+
+
+@asynccontextmanager
+async def answering(answer: dict[str, Any]) -> AsyncIterator[str]:
+    """The address of something that answers everything so."""
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(**answer)
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", handle)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/mcp"))
+
+
 def vendor_at(url: str, slug: str = "fake") -> Vendor:
     return Vendor(slug=slug, name=slug.title(), url=url, tool_prefix=slug)
 
@@ -59,6 +78,33 @@ async def test_a_vendor_that_wants_credentials_is_reachable(shared: SQLiteStore)
     async with running_vendor() as closed:
         found = await one_round(shared, vendor_at(closed.url))
     assert (found["fake"].status, found["fake"].error_detail) == ("reachable", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "remark"),
+    [
+        ({"status": 404, "text": "no"}, "answered initialize with HTTP 404; tool calls may fail"),
+        (
+            {"status": 200, "text": "<p>hello"},
+            "answered initialize with something that is not MCP; tool calls may fail",
+        ),
+        (
+            {"text": '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}', "content_type": JSON},
+            "answered initialize with error -32601; tool calls may fail",
+        ),
+        ({"text": '{"jsonrpc":"2.0","id":1,"result":{}}', "content_type": JSON}, ""),
+        ({"status": 401}, ""),
+    ],
+    ids=["404", "a page", "an error", "a result", "401"],
+)
+async def test_nothing_is_claimed_of_a_vendor_that_was_not_seen(
+    shared: SQLiteStore, answer: dict[str, Any], remark: str
+) -> None:
+    async with answering(answer) as url:
+        found = (await one_round(shared, vendor_at(url)))["fake"]
+    assert found.remark == remark
+    assert found.error_detail is None
+    assert store.read(shared, ["fake"])["fake"].remark == remark
 
 
 async def test_a_vendor_that_is_gone_degrades_and_goes_down_without_its_address(shared: SQLiteStore) -> None:

@@ -56,6 +56,13 @@ def test_the_detail_is_in_words_and_counts() -> None:
     assert after(probe()).error_detail is None
 
 
+def test_what_is_odd_about_an_answer_stays_beside_the_state_until_the_next_one() -> None:
+    odd = ProbeResult(NOW, 20, 404, remark="answered initialize with HTTP 404")
+    assert (after(odd).status, after(odd).error_detail) == (HealthStatus.HEALTHY, None)
+    assert after(odd).remark == "answered initialize with HTTP 404"
+    assert (after(odd, probe()).remark, after(odd, probe(status=None)).remark) == ("", "")
+
+
 results = st.builds(
     ProbeResult,
     at=st.just(NOW),

@@ -202,6 +202,22 @@ async def test_other_processes_see_it_and_join_after_one_failure() -> None:
     assert circuit_board.posted(board, ["acme"]) == {}  # type: ignore[arg-type]
 
 
+async def test_what_is_held_half_open_is_shown_so_for_an_hour_without_calls() -> None:
+    kept_s: list[int] = []
+
+    class Timed(Board):
+        def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
+            kept_s.append(ttl_s)
+
+    timer = Clock()
+    circuits = Circuits(Timed(), monotonic=timer)  # type: ignore[arg-type]
+    fail(circuits, destination(), Sign.UNREACHED)
+    await circuits.settled()
+    timer.now_s += OPEN_S + 3600
+    assert circuits._circuits["acme"].state(timer.now_s) is CircuitState.HALF_OPEN
+    assert kept_s == [OPEN_S + 3600]
+
+
 async def test_without_the_store_each_process_finds_out_for_itself() -> None:
     board = Board()
     board.is_away = True
