@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -24,18 +25,18 @@ def _noon() -> Iterator[None]:
         yield
 
 
-def reject(timestamp: datetime = EARLIER, **changes: object) -> None:
+def reject(timestamp: datetime = EARLIER, **changes: Any) -> None:
     add_row(**{"timestamp": timestamp, "status": "error", "error_code": REJECTED, **_OWN, **changes})
 
 
-def accept(timestamp: datetime = EARLIER, **changes: object) -> None:
+def accept(timestamp: datetime = EARLIER, **changes: Any) -> None:
     add_row(**{"timestamp": timestamp, **_OWN, **changes})
 
 
-_OWN: dict[str, object] = {"credential_scope": "organization"}
+_OWN: dict[str, Any] = {"credential_scope": "organization"}
 
 
-def use(**changes: object) -> CredentialUse:
+def use(**changes: Any) -> CredentialUse:
     facts = {"vendor": "acme", "scope": "organization", "name": "", "since": EARLIER, **changes}
     return CredentialUse(**facts)  # type: ignore[arg-type]
 
@@ -66,7 +67,7 @@ def test_the_latest_rejection_of_each_credential_and_caller() -> None:
         {"credential_scope": ""},
     ],
 )
-def test_other_endings_are_no_rejections(changes: dict[str, object]) -> None:
+def test_other_endings_are_no_rejections(changes: dict[str, Any]) -> None:
     reject(**changes)
     assert rejected_uses(ORG) == []
 
@@ -94,7 +95,7 @@ def test_a_week_is_looked_at() -> None:
         ({"status": "unknown"}, False),
     ],
 )
-def test_what_counts_as_accepted(changes: dict[str, object], is_accepted: bool) -> None:
+def test_what_counts_as_accepted(changes: dict[str, Any], is_accepted: bool) -> None:
     accept(**{"timestamp": EARLIER + timedelta(seconds=1), **changes})
     asked = use()
     assert accepted_uses(ORG, [asked]) == ({asked} if is_accepted else set())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -17,6 +18,7 @@ from credentials.scopes import CredentialScope
 from credentials.selectors import connections
 from credentials.services.keys import update_named_key
 from orgs.models import Membership, Organization, Team, TeamMembership
+from orgs.selectors import teams_by_person
 from tests.api.audit.rows import add_row
 from tests.factories.cast import Cast
 from tests.factories.credentials import Setting, make_service_client
@@ -40,7 +42,7 @@ def _two_hours_on(setting: Setting, clock: time_machine.Traveller) -> None:
     clock.move_to(STORED + timedelta(hours=2))
 
 
-def call(cast: Cast, scope: CredentialScope, who: str = "member", **changes: object) -> None:
+def call(cast: Cast, scope: CredentialScope, who: str = "member", **changes: Any) -> None:
     facts = {
         "org_id": cast.org.id,
         "user_id": str(cast.user(who).id) if who in cast.people else who,
@@ -52,7 +54,7 @@ def call(cast: Cast, scope: CredentialScope, who: str = "member", **changes: obj
     add_row(**facts)
 
 
-def reject(cast: Cast, scope: CredentialScope, who: str = "member", **changes: object) -> None:
+def reject(cast: Cast, scope: CredentialScope, who: str = "member", **changes: Any) -> None:
     call(cast, scope, who, **{"status": "error", "error_code": REJECTED, **changes})
 
 
@@ -153,6 +155,13 @@ class TestTeams:
         call(setting.cast, CredentialScope.TEAM, "owner", timestamp=LATER + timedelta(minutes=1))
         assert flagged(setting.cast.org) == {}
 
+    def test_teams_of_another_organization_are_not_looked_at(self, setting: Setting) -> None:
+        owner = Membership.objects.get(organization=setting.cast.other_org)
+        TeamMembership.objects.create(team=setting.foreign_team, membership=owner)
+        ours = {setting.cast.user(who).id for who in ("member", "admin")}
+        assert set(teams_by_person(setting.cast.org)) == ours
+        assert teams_by_person(setting.cast.other_org) == {owner.user_id: [setting.foreign_team.id]}
+
     def test_queries_do_not_grow(self, setting: Setting) -> None:
         for who in ("member", "admin"):
             reject(setting.cast, CredentialScope.TEAM, who)
@@ -185,7 +194,7 @@ class TestLifting:
             {"timestamp": LATER + timedelta(seconds=1), "status": "error", "error_code": "vendor_timeout"},
         ],
     )
-    def test_other_calls_lift_nothing(self, setting: Setting, changes: dict[str, object]) -> None:
+    def test_other_calls_lift_nothing(self, setting: Setting, changes: dict[str, Any]) -> None:
         call(setting.cast, CredentialScope.ORGANIZATION, **changes)
         assert flagged(setting.cast.org) == {"organization": LATER, "Reporting": LATER}
 
