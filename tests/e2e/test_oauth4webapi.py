@@ -57,14 +57,12 @@ def outcome(sign_in_gateway: SignInGateway, tmp_path_factory: pytest.TempPathFac
 
 def test_no_step_is_left_out(outcome: dict[str, str] | None) -> None:
     if outcome is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     assert tuple(outcome) == STEPS
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_step(outcome: dict[str, str] | None, step: str) -> None:
     if outcome is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     assert outcome[step] == "ok", outcome[step]

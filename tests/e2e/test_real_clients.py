@@ -74,8 +74,7 @@ def test_a_python_client(client: Client, program: str) -> None:
 def test_a_typescript_client(client: Client, program: str) -> None:
     node = programs.node()
     if node is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     seen = client.run(node, str(NODE_PROGRAMS / f"{program}.mjs"), client.gateway.mcp_url).report()
     client.assert_used_tools(seen)
     assert seen["scope"] == "mcp:all"
@@ -97,8 +96,7 @@ def service_account(client: Client) -> tuple[str, str]:
 def test_mcp_remote(client: Client) -> None:
     node = programs.node()
     if node is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     first = client.run(*through_mcp_remote(node, client))
     client.assert_used_tools(first.report())
     # Nobody can sign in with this address, so the second start has to use what the first one kept.
@@ -111,8 +109,7 @@ def test_mcp_remote(client: Client) -> None:
 def test_mcp_remote_with_a_service_account(client: Client) -> None:
     node = programs.node()
     if node is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     finished = client.run(*through_mcp_remote(node, client), "--client-credentials", *service_account(client))
     client.assert_used_tools(finished.report())
     assert client.registrations() == 0
@@ -122,8 +119,7 @@ def test_mcp_remote_on_a_machine_without_a_browser(client: Client) -> None:
     """The device flow: the code is read from the program's output, and approved by a person elsewhere."""
     node = programs.node()
     if node is None:
-        programs.assert_no_node()
-        return
+        programs.skip_without_node()
     environment = programs.environment(client.home, client.person.email)
     command = (*through_mcp_remote(node, client), "--device-code", *service_account(client))
     with programs.started(command, environment) as running:
@@ -147,8 +143,7 @@ def test_the_python_sdk_as_a_service_account(client: Client, method: str) -> Non
 def test_the_inspector_on_the_command_line(client: Client) -> None:
     node = programs.newer_node()
     if node is None:
-        programs.assert_no_newer_node()
-        return
+        programs.skip_without_newer_node()
     listed = inspect(client, node, "--method", "tools/list", "--strict")
     more = ("--method", "tools/call", "--tool-name", "acme_whoami", "--stored-auth-only")
     called = inspect(client, node, *more)

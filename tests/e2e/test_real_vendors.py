@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ import httpx
 import msgspec
 import pytest
 
+from tests.clients import programs
 from tests.e2e import agent
 from tests.e2e.agent import Account
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
@@ -85,12 +85,11 @@ def port_of(server: RunningServer) -> int:
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def vendor(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Vendor | None]:
-    """Each kind in turn; None for the one that a machine without Node.js goes without."""
+def vendor(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Vendor]:
+    """Each kind in turn, but for the one that a machine without Node.js goes without."""
     slug, kind = request.param, KINDS[request.param]
     if kind.needs_node and not servers.has_node():
-        yield None
-        return
+        programs.skip_without_node()
     with contextlib.ExitStack() as stack:
         made = Vendor(slug, kind, stack)
         gateway.operator.run("load_catalog", text=keyless_catalog(slug, made.tap.mcp_url))
@@ -132,10 +131,7 @@ class Caller:
         return [command["command"] for command in answer.json()["commands"]]
 
 
-def test_a_vendor_is_listed_and_called_and_may_die(gateway: Gateway, vendor: Vendor | None) -> None:
-    if vendor is None:
-        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
-        return
+def test_a_vendor_is_listed_and_called_and_may_die(gateway: Gateway, vendor: Vendor) -> None:
     with gateway.web.client() as http:
         caller = Caller(gateway, vendor, http)
         names = caller.names()
@@ -183,10 +179,7 @@ def direct_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -> bytes
         return result_bytes(http.post(vendor.server.mcp_url, json=body))
 
 
-def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Vendor | None) -> None:
-    if vendor is None:
-        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
-        return
+def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Vendor) -> None:
     tool, arguments = vendor.kind.same_each_time or (vendor.kind.tool, vendor.kind.arguments)
     with gateway.web.client() as http:
         caller = Caller(gateway, vendor, http)
@@ -194,10 +187,7 @@ def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Ven
         assert result_bytes(answer) == direct_result(vendor, tool, arguments)
 
 
-def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor | None) -> None:
-    if vendor is None:
-        assert shutil.which("node") is None, "there is Node.js, so server-everything has to be tested"
-        return
+def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor) -> None:
     with gateway.web.client() as http:
         caller = Caller(gateway, vendor, http)
         caller.call()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -67,11 +69,10 @@ def test_only_a_machine_without_node_goes_without_its_clients(
 ) -> None:
     monkeypatch.setattr(programs, "node", lambda: "/usr/bin/node" if has_node else None)
     monkeypatch.setattr(programs, "MODULES", tmp_path if has_modules else tmp_path / "absent")
-    if is_reason:
-        programs.assert_no_node()
-    else:
-        with pytest.raises(AssertionError, match=r"Node\.js"):
-            programs.assert_no_node()
+    monkeypatch.delenv(programs.NEEDS_NODE, raising=False)
+    ended = pytest.skip.Exception if is_reason else AssertionError
+    with pytest.raises(ended, match=r"Node\.js"):
+        programs.skip_without_node()
 
 
 @pytest.mark.parametrize(
@@ -90,8 +91,18 @@ def test_only_where_none_can_be_installed_is_there_no_newer_node(
     monkeypatch.setattr(programs, "newer_node", lambda: newer)
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.setattr(sys, "platform", "linux")
-    if is_reason:
-        programs.assert_no_newer_node()
-    else:
-        with pytest.raises(AssertionError):
-            programs.assert_no_newer_node()
+    monkeypatch.delenv(programs.NEEDS_NODE, raising=False)
+    with pytest.raises(pytest.skip.Exception if is_reason else AssertionError):
+        programs.skip_without_newer_node()
+
+
+@pytest.mark.parametrize("skip", [programs.skip_without_node, programs.skip_without_newer_node])
+def test_where_all_tests_have_to_run_none_goes_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skip: Callable[[], NoReturn]
+) -> None:
+    monkeypatch.setattr(programs, "node", lambda: None)
+    monkeypatch.setattr(programs, "newer_node", lambda: None)
+    monkeypatch.setattr(programs, "MODULES", tmp_path / "absent")
+    monkeypatch.setenv(programs.NEEDS_NODE, "1")
+    with pytest.raises(AssertionError, match=r"no Node\.js.*TESTS_NEED_NODE is set"):
+        skip()
