@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from audit.plain_text import plain_text
 from gateway.catalog.vendor import Vendor
 from proxy.protocol import jsonrpc, replies, sse, tool_definitions, versions
+from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
@@ -23,6 +24,7 @@ from proxy.vendors.transport import Limits, VendorTransport
 
 PROBLEMS_SHOWN = 20
 _TEXT_CHARACTERS = 300
+_NO_SCHEMAS = frozenset({"const", "default", "enum", "examples"})  # keywords whose values only look like schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,49 @@ def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
         *(_some("left out", tasks, is_trouble=False) if tasks else ()),
         *_some("tool name", renamed, is_trouble=False),
         *_some("definition", accepted.problems, is_trouble=True),
+        *_some("reference", _remote_references(accepted.definitions), is_trouble=True),
+        *_some("mended", [text for each in accepted.definitions if (text := _mended(each))], is_trouble=False),
     ]
+
+
+def _mended(definition: Mapping[str, Any]) -> str:
+    """What callers are spared, because the gateway puts it right; clients of the vendor itself are not."""
+    text, schema = definition.get("description"), definition.get("inputSchema")
+    found = [] if isinstance(text, str) and text.strip() else ["no description"]
+    if not isinstance(schema, dict):
+        found.append("no inputSchema")
+    else:
+        if schema.get("type") != "object":
+            named = f"is {tool_definitions.quoted(str(schema['type']))}" if "type" in schema else "is missing"
+            found.append(f"the type of its inputSchema {named}, not 'object'")
+        found += [f"{keyword} at the root of its inputSchema" for keyword in COMBINATORS if keyword in schema]
+    return f"{tool_definitions.quoted(definition['name'])}: {', '.join(found)}" if found else ""
+
+
+def _remote_references(definitions: list[tool_definitions.Definition]) -> list[str]:
+    """The first reference of each schema that leads out of it: nobody fetches it, or can tell what is meant."""
+    found = []
+    for each in definitions:
+        for member in ("inputSchema", "outputSchema"):
+            remote = next(_remote_in(as_dict(each.get(member))), None)
+            if remote is not None:
+                name, to = tool_definitions.quoted(each["name"]), tool_definitions.quoted(remote)
+                found.append(f"{name} has a $ref to {to} in its {member}, out of it")
+    return found
+
+
+def _remote_in(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Accepted definitions are no deeper than their bound, so this ends early enough."""
+    parts: list[object] = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            reference = part.get("$ref")
+            if isinstance(reference, str) and not reference.startswith("#"):
+                yield reference
+            parts += [value for keyword, value in part.items() if keyword not in _NO_SCHEMAS]
+        elif isinstance(part, list):
+            parts += part
 
 
 def _counted(tools: int) -> str:

@@ -6,13 +6,14 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
-from proxy.protocol.json_schema import as_dict, flatten_root, is_deeper_than, without
+from proxy.protocol.json_schema import as_dict, cut, flatten_root, is_deeper_than, without
 
 Definition: TypeAlias = dict[str, Any]
 
 MAX_TOOLS: Final = 2_000
 MAX_DEPTH: Final = 64
 _ECHOED_CHARACTERS: Final = 80
+_QUOTED_CHARACTERS: Final = 120  # of those, once what cannot be printed is spelled out
 _AGREED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
@@ -45,10 +46,10 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
             break
         fault = _fault_in(item, definitions)
         if fault or not isinstance(item, dict):
-            problems.append(f"Tool {number} is left out: {fault}.")
+            problems.append(f"{_called(number, item)} is left out: {fault}.")
         elif not runs_only_as_task(item):
             wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
-            problems += [f"Tool {number} has a wrong {name}." for name in wrong if item[name] is not None]
+            problems += [f"{_called(number, item)} has a wrong {name}." for name in wrong if item[name] is not None]
             definitions[item["name"]] = without(item, wrong) if wrong else item
     return AcceptedDefinitions(list(definitions.values()), problems)
 
@@ -96,6 +97,16 @@ def _first_text(*candidates: object) -> str | None:
     return next((text for text in candidates if isinstance(text, str) and text.strip()), None)
 
 
+def quoted(text: str) -> str:
+    """Return a vendor's text in quotes, short, with what cannot be printed spelled out."""
+    return cut(repr(text[:_ECHOED_CHARACTERS]), _QUOTED_CHARACTERS)
+
+
+def _called(number: int, item: object) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return f"Tool {number} {quoted(name)}" if isinstance(name, str) and name else f"Tool {number}"
+
+
 def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
     if not isinstance(item, dict):
         return "it is not an object"
@@ -103,9 +114,9 @@ def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
     if not isinstance(name, str) or not name.strip():
         return "it has no name"
     if not is_tool_name(name):
-        return f"its name {name[:_ECHOED_CHARACTERS]!r} has not 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters"
+        return f"its name has not 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters"
     if name in accepted:
-        return f"an earlier one is called {name[:_ECHOED_CHARACTERS]!r} as well"
+        return "an earlier one has the same name"
     if is_deeper_than(item, MAX_DEPTH):
         return "it is nested too deeply"
     schema = item.get("inputSchema", {})  # a tool that takes nothing sometimes comes without

@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from gateway.coordination.sqlite_store import SQLiteStore
+from proxy.doctor import PROBLEMS_SHOWN
 from proxy.health import store as states
 from proxy.health.turns import is_our_turn
 from proxy.management.commands import probe_vendors
@@ -85,6 +86,8 @@ def test_a_vendor_in_order(connected: Cast, vendor: FakeVendor) -> None:
     assert "tools offered 3, 2 of them read-only" in lines
     assert "tool name no problem" in lines
     assert "definition no problem" in lines
+    assert "reference no problem" in lines
+    assert "mended no problem" in lines
     assert "end of session HTTP 204" in lines
     assert "right-key" not in "".join(lines)
     assert vendor.deleted == ["session-1"]
@@ -101,9 +104,46 @@ def test_trouble_is_marked_and_the_exit_code_says_so(connected: Cast, vendor: Fa
     lines, complaint = doctor("fake", "--org", str(connected.org.id))
     assert complaint.startswith("3 of ")
     assert "tool name list devices! is called fake_list_devices_" in lines
-    assert "! definition Tool 3 is left out: an earlier one is called 'twice' as well." in lines
+    assert "! definition Tool 3 'twice' is left out: an earlier one has the same name." in lines
+    assert r"! definition Tool 4 'odd\x1b[2Jname' is left out: its name has not 1 to 128 printable characters." in lines
     assert "! definition Tool 5 is left out: it is not an object." in lines
     assert "\x1b" not in "".join(lines)
+
+
+def test_what_is_odd_about_schemas_is_told_with_the_tools_name(connected: Cast, vendor: FakeVendor) -> None:
+    remote = {"type": "object", "properties": {"a": {"items": [{"$ref": "https://vendor.example/a\x1b.json"}]}}}
+    local = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"enum": [{"$ref": "https://no"}]}}}
+    vendor.tools = [
+        {"name": "bare"},
+        {"name": "blank", "description": " ", "inputSchema": {"type": "object"}},
+        {"name": "choice", "description": "d", "inputSchema": {"type": "object", "anyOf": [], "allOf": []}},
+        {"name": "either", "description": "d", "inputSchema": {"oneOf": []}},
+        {"name": "list", "description": "d", "inputSchema": {"type": ["array", "\x1b" * 500]}},
+        {"name": "remote", "description": "d", "inputSchema": remote, "outputSchema": {"type": "object", "$ref": "x"}},
+        {"name": "local", "description": "d", "inputSchema": local},
+        {"name": "right", "description": "d", "inputSchema": {"type": "object", "properties": {"x": {"anyOf": []}}}},
+    ]
+    lines, complaint = doctor("fake", "--org", str(connected.org.id))
+    assert complaint.startswith("2 of ")
+    assert [line for line in lines if line.startswith(("mended", "! reference", "reference"))] == [
+        r"! reference 'remote' has a $ref to 'https://vendor.example/a\x1b.json' in its inputSchema, out of it",
+        "! reference 'remote' has a $ref to 'x' in its outputSchema, out of it",
+        "mended 'bare': no description, no inputSchema",
+        "mended 'blank': no description",
+        "mended 'choice': anyOf at the root of its inputSchema, allOf at the root of its inputSchema",
+        "mended 'either': the type of its inputSchema is missing, not 'object', oneOf at the root of its inputSchema",
+        *[line for line in lines if line.startswith("mended 'list': the type of its inputSchema is \"['array', ")],
+    ]
+    assert "\x1b" not in "".join(lines)
+    assert max(map(len, lines)) < 320
+
+
+def test_oddities_are_bounded(connected: Cast, vendor: FakeVendor) -> None:
+    vendor.tools = [{"name": f"t{number:02}"} for number in range(PROBLEMS_SHOWN + 5)]
+    lines, complaint = doctor("fake", "--org", str(connected.org.id))
+    assert complaint == ""
+    assert sum(line.startswith("mended 't") for line in lines) == PROBLEMS_SHOWN
+    assert "mended and 5 more" in lines
 
 
 def test_a_tool_that_runs_only_as_a_task_is_named(connected: Cast, vendor: FakeVendor) -> None:

@@ -55,11 +55,11 @@ def test_good_definitions_pass_as_they_are_in_their_order() -> None:
         (definition(name=None), "it has no name"),
         (definition(name=""), "it has no name"),
         (definition(name=" \n"), "it has no name"),
-        (definition(name="a\0"), "its name 'a\\x00' has not 1 to 128 printable characters"),
-        (definition(name="a\u200b"), "its name 'a\\u200b' has not 1 to 128 printable characters"),
-        (definition(name="\u202ea"), "its name '\\u202ea' has not 1 to 128 printable characters"),
-        (definition(name="\ud800"), "its name '\\ud800' has not 1 to 128 printable characters"),
-        (definition(name="a" * 129), f"its name '{'a' * 80}' has not 1 to 128 printable characters"),
+        (definition(name="a\0"), "its name has not 1 to 128 printable characters"),
+        (definition(name="a\u200b"), "its name has not 1 to 128 printable characters"),
+        (definition(name="\u202ea"), "its name has not 1 to 128 printable characters"),
+        (definition(name="\ud800"), "its name has not 1 to 128 printable characters"),
+        (definition(name="a" * 129), "its name has not 1 to 128 printable characters"),
         (definition(inputSchema=None), "its inputSchema is not an object"),
         (definition(inputSchema="{}"), "its inputSchema is not an object"),
         (definition(inputSchema=[]), "its inputSchema is not an object"),
@@ -70,7 +70,9 @@ def test_good_definitions_pass_as_they_are_in_their_order() -> None:
 def test_malformed_definitions_are_left_out_and_reported(item: object, fault: str) -> None:
     accepted = accept_definitions([FULL, item, definition(name="other")])
     assert accepted.definitions == [FULL, definition(name="other")]
-    assert accepted.problems == [f"Tool 2 is left out: {fault}."]
+    name = item.get("name") if isinstance(item, dict) else None
+    called = f" {name[:80]!r}" if name and isinstance(name, str) else ""
+    assert accepted.problems == [f"Tool 2{called} is left out: {fault}."]
 
 
 def test_a_tool_that_takes_nothing_may_come_without_a_schema() -> None:
@@ -82,14 +84,16 @@ def test_a_tool_that_takes_nothing_may_come_without_a_schema() -> None:
 def test_the_first_of_two_tools_of_one_name_stays() -> None:
     accepted = accept_definitions([definition(title="first"), definition(title="second")])
     assert accepted.definitions == [definition(title="first")]
-    assert accepted.problems == ["Tool 2 is left out: an earlier one is called 't' as well."]
+    assert accepted.problems == ["Tool 2 't' is left out: an earlier one has the same name."]
 
 
 def test_a_report_quotes_names_shortened_and_escaped() -> None:
     printable = "<b>" + "x" * 125
-    for listed in ([definition(name="\x1b[31m\n" + "x" * 5_000)], [definition(name=printable)] * 2):
+    odd, tags = "\x1b[31m\n" + "x" * 5_000, "\x1b[31m\n" + "\U000e0001" * 5_000
+    for listed in ([definition(name=odd)], [definition(name=tags)], [definition(name=printable)] * 2):
         (problem,) = accept_definitions(listed).problems
         assert "\\x1b[31m\\n" in problem or "'<b>xxx" in problem
+        assert " is left out: " in problem
         assert len(problem) < 200
         assert problem.isprintable()
 
@@ -109,7 +113,7 @@ def test_depth_is_limited() -> None:
 
     assert accept_definitions([definition(deep=nested(63))]).problems == []
     assert accept_definitions([definition(deep=nested(64))]).problems == [
-        "Tool 1 is left out: it is nested too deeply."
+        "Tool 1 't' is left out: it is nested too deeply."
     ]
 
 
@@ -158,7 +162,7 @@ def test_members_that_strict_clients_choke_on_are_taken_out_and_reported(member:
     item = FULL | {member: wrong}
     accepted = accept_definitions([item])
     assert accepted.definitions == [{name: value for name, value in FULL.items() if name != member}]
-    assert accepted.problems == [f"Tool 1 has a wrong {member}."]
+    assert accepted.problems == [f"Tool 1 'list_devices' has a wrong {member}."]
     assert item[member] == wrong
 
 
