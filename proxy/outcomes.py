@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from credentials.resolve import CredentialRef
 
 
 class Denial(StrEnum):
@@ -52,12 +56,16 @@ class VendorError:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The vendor did not answer properly. `detail` is a sentence without internal addresses."""
+    """The vendor did not answer properly. `detail` is a sentence without internal addresses.
+
+    `credential` is the one that was used, where the tool's own record does not know it yet.
+    """
 
     vendor: str
     fault: VendorFault
     detail: str
     retry_after_s: int | None = None
+    credential: CredentialRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,10 @@ async def find_at_vendor(
             index = await directory.fresh_index(vendor, where, deadline=deadline)
             tool = _lookup(index, name, cli=cli)
     except VendorProblem as problem:
-        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, verdict.credential)
     except TimeoutError:
-        return Failed(vendor.slug, VendorFault.TIMEOUT, "The vendor did not list its tools in time.")
+        text = "The vendor did not list its tools in time."
+        return Failed(vendor.slug, VendorFault.TIMEOUT, text, credential=verdict.credential)
     if tool is None:
         return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")

@@ -70,6 +70,8 @@ async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | C
     status, code, size = _ending(outcome)
     cached = exchange.cache is CacheStatus.HIT
     row.vendor = row.vendor or getattr(outcome, "vendor", "")
+    if isinstance(outcome, Failed) and outcome.credential is not None:  # its tools could not even be listed
+        row.credential_scope, row.credential_name = outcome.credential.scope, outcome.credential.name
     await exchange.runtime.audit.write(
         _record(
             exchange,

@@ -121,6 +121,18 @@ async def test_502_for_everything_at_the_vendor(
     assert answer.headers.get("Retry-After") == setting.get("retry_after")
 
 
+async def test_credentials_that_open_no_session_are_named_in_the_row(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
+) -> None:
+    vendor.api_key = "another key"
+    assert (await agent.cli(jwt, "list")).json() == {"error": "vendor rejected credentials"}
+    await agent.call(tenant.agent_key, "fake_list")
+    assert {(row.source, row.error_code, row.credential_scope) for row in await rows()} == {
+        ("cli", "vendor_rejected_credentials", "organization"),
+        ("mcp", "vendor_rejected_credentials", "organization"),
+    }
+
+
 async def test_a_vendors_date_is_passed_on_as_seconds(
     agent: Agent, jwt: str, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
