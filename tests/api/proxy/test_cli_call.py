@@ -11,6 +11,7 @@ import pytest
 from audit.models import RequestAuditEntry
 from proxy.vendors import session
 from tests.api.proxy.conftest import Agent, access_token, headers
+from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
