@@ -160,8 +160,20 @@ def _facts(schema: Schema, kind: Kind) -> list[str]:
         facts.append(f"One of: {', '.join(kind.values[:_MAX_LISTED_VALUES])}{more}")
     for keyword, title in (("default", "Default"), ("format", "Format"), ("minimum", "Min"), ("maximum", "Max")):
         if schema.get(keyword) is not None:
-            facts.append(f"{title}: {cut(_shown(schema[keyword]), _MAX_DEFAULT_LENGTH)}")
+            facts.append(f"{title}: {_beginning(schema[keyword])}")
     return facts
+
+
+def _beginning(value: object) -> str:
+    """Return the first characters of a value as it is shown: what many flags refer to is not written out for each."""
+    if isinstance(value, str):
+        return cut(value, _MAX_DEFAULT_LENGTH)
+    text = ""
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        text += piece
+        if len(text) > _MAX_DEFAULT_LENGTH:
+            break
+    return cut(text, _MAX_DEFAULT_LENGTH)
 
 
 def _shown(value: object) -> str:

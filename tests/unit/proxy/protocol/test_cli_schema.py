@@ -365,13 +365,14 @@ LARGE = 20_000
 @pytest.mark.parametrize(
     "shared",
     [
+        {"type": "string", "default": CountedList(range(LARGE))},
         {"enum": CountedList(str(each) for each in range(LARGE))},
         {"type": CountedList(["string"] * LARGE)},
         {"type": "object", "properties": {"a": {}}, "required": CountedList(["a"] * LARGE)},
         {"anyOf": CountedList([{"type": "string"}] * LARGE)},
         {"allOf": CountedList([{"type": "string"}] * LARGE)},
     ],
-    ids=["enum", "type", "required", "anyOf", "allOf"],
+    ids=["default", "enum", "type", "required", "anyOf", "allOf"],
 )
 def test_what_is_referred_to_often_is_not_read_as_often(shared: dict[str, Any]) -> None:
     again = {"$ref": "#/$defs/large"}
