@@ -227,7 +227,9 @@ class RedisStore:
 
     def _call(self, rule: Rule, key: str, epochs: Sequence[str]) -> tuple[list[str], list[str | int]]:
         """Keys and arguments of the script."""
-        keys = [f"{self._prefix}rate:{rule.name}:{key}", *map(self._epoch_key, epochs)]
+        # Two kinds of windows, two names: where a limit is changed, a log meets no ring that is still there.
+        kind = "rate-log" if rule.keeps_log else "rate"
+        keys = [f"{self._prefix}{kind}:{rule.name}:{key}", *map(self._epoch_key, epochs)]
         if rule.keeps_log:  # each admission needs a member of its own; the ring needs none
             return keys, [rule.limit, rule.window_s * 1000, "log", self._new_value()]
         return keys, [rule.limit, rule.window_s * 1000, "ring"]

@@ -43,6 +43,19 @@ async def test_admits_exactly_the_limit_and_says_when_to_come_back(store: Coordi
     assert (await store.admit(rule, "bo", ())).allowed  # another key has a window of its own
 
 
+@pytest.mark.parametrize(("before", "after"), [(500, 5), (5, 500)])
+async def test_an_operator_may_change_a_limit(store: CoordinationStore, before: int, after: int) -> None:
+    """Small limits are counted in another way than large ones: neither trips over what the other left."""
+    old, new = Rule("tools", limit=before, window_s=3600), Rule("tools", limit=after, window_s=3600)
+    store.bump_epochs(["org"])
+    assert (await store.admit(old, "anna", ())).allowed
+    assert store.peek(new, "anna").allowed
+    answers = [await store.admit(new, "anna", ["org"]) for _ in range(after + 1)]
+    assert [answers[0].allowed, answers[-1].allowed] == [True, False]
+    assert all(answer.epochs == answers[0].epochs != ("",) for answer in answers)
+    assert store.hit(old, "anna").rule == old, "in a process that has not been started again yet"
+
+
 @pytest.mark.parametrize("rule", [EXACT, LARGE])
 async def test_parallel_hits_from_threads_and_tasks_share_one_window(store: CoordinationStore, rule: Rule) -> None:
     admitted = itertools.count()
