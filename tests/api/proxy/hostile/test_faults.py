@@ -90,7 +90,7 @@ ROWS = {
     "says_429": Row(UNAVAILABLE, probe=ANSWERED, retry_after_s=7),
     "says_429_in_other_digits": Row(UNAVAILABLE, probe=ANSWERED),
     "says_429_for_ever": Row(UNAVAILABLE, probe=ANSWERED),
-    "says_429_until_a_date": Row(UNAVAILABLE, probe=ANSWERED),
+    "says_429_until_a_date": Row(UNAVAILABLE, probe=ANSWERED, retry_after_s=0),
     "says_500": Row(UNAVAILABLE),
     "says_503": Row(UNAVAILABLE),
     "says_418": Row(BAD, probe=ANSWERED),
