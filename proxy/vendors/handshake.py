@@ -16,7 +16,7 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
-FED_BYTES = 8 * 1024  # at once: of lines as short as they can be, a millisecond or two
+FED_BYTES = 4 * 1024  # at once: of lines as short as they can be, less than a millisecond
 LONG_STREAM_BYTES = 64 * 1024
 LONG_BODY_BYTES = 1024 * 1024
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PAUSE_TIMES = 4  # a fifth of the time, at most, goes to this
+PAUSE_TIMES = 6  # a seventh of the time, at most, goes to this
 UNPAID_S = 0.0005
 LONGEST_PAUSE_S = 0.1
 
