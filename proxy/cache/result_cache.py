@@ -29,7 +29,6 @@ from proxy.vendors import turns
 
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
-IN_LOOP_BYTES = 64 * 1024
 RESULT_BYTES = 1024 * 1024
 ENTRY_BYTES = 1024  # what a key and its places in the tables take, about
 
@@ -160,9 +159,7 @@ async def _fits(owner: UUID, raw_result: bytes) -> bool:
     """Whether it is small enough, and such that the CLI can word it too: a broken result must not last."""
     if len(raw_result) > RESULT_BYTES:
         return False
-    if len(raw_result) <= IN_LOOP_BYTES:
-        return _is_sound(raw_result)
-    return await turns.in_thread(owner, partial(_is_sound, raw_result))
+    return await turns.by_size(owner, partial(_is_sound, raw_result), len(raw_result))
 
 
 def _is_sound(raw_result: bytes) -> bool:

@@ -102,7 +102,6 @@ class SessionPool:
 
     def evict(self, destination: Destination, session: VendorSession) -> None:
         """Forget `session`; another one that took its place meanwhile stays."""
-        session.evicted = True
         if self._sessions.get(destination.key) is session:
             del self._sessions[destination.key]
 

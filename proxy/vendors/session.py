@@ -43,7 +43,6 @@ class VendorSession:
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
-    evicted: bool = False
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None

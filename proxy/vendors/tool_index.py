@@ -28,7 +28,6 @@ log = structlog.get_logger(__name__)
 MAX_INDEXES = 2_000
 MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as they came; read, they take several times that
 MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once
-READ_IN_LOOP_BYTES = 64 * 1024  # a longer list is read in a thread: it could hold up all other calls
 REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call; nor must news
 RETRY_AFTER_S = 10.0  # a list that could not be fetched again is served so long before the next attempt
 NEWS_WAIT_S = 5.0  # for a list that the vendor said has changed; then the one that is known will do
@@ -172,8 +171,7 @@ class ToolDirectory:
         listed, size_bytes = await self._list(vendor, destination, deadline)
         work = partial(_read, vendor, listed, self._tool_config)
         try:
-            is_long = size_bytes > READ_IN_LOOP_BYTES
-            index, problems = await turns.in_thread(destination.key.org_id, work, deadline) if is_long else work()
+            index, problems = await turns.by_size(destination.key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         if problems:

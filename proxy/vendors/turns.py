@@ -21,6 +21,7 @@ T = TypeVar("T")
 PAUSE_TIMES = 6  # a seventh of the time, at most, goes to this
 UNPAID_S = 0.0005
 LONGEST_PAUSE_S = 0.1
+IN_LOOP_BYTES = 64 * 1024  # more is work that could hold up all other calls
 
 
 class Turns:
@@ -94,6 +95,11 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 def current() -> Turns:
     """The running loop's, for slices of work in the loop itself."""
     return _of_loop(_in_loop)
+
+
+async def by_size(owner: Hashable, work: Callable[[], T], size_bytes: int, deadline: float | None = None) -> T:
+    """The result of work on so many bytes: at once where it is short, else `in_thread`.   Raises: as that."""
+    return work() if size_bytes <= IN_LOOP_BYTES else await in_thread(owner, work, deadline)
 
 
 async def in_thread(owner: Hashable, work: Callable[[], T], deadline: float | None = None) -> T:

@@ -34,12 +34,9 @@ from proxy.outcomes import (
 )
 from proxy.protocol import cli_request, cli_schema, replies
 from proxy.vendors import turns
-from proxy.vendors.tool_index import READ_IN_LOOP_BYTES
 from proxy.views import answers
 from proxy.views.answers import Refusal
 from proxy.views.route import Route, body_of, count, require_json, serve
-
-WORDED_IN_LOOP_BYTES = 64 * 1024
 
 
 async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
@@ -58,10 +55,8 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
         if known is None:
             return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
         outcome = await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True))
-        if isinstance(outcome, Delivered) and len(outcome.raw_result) > WORDED_IN_LOOP_BYTES:
-            owner = exchange.caller.principal.org_id
-            return await turns.in_thread(owner, partial(_worded, route, outcome))
-        return _worded(route, outcome)
+        size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
+        return await turns.by_size(exchange.caller.principal.org_id, partial(_worded, route, outcome), size_bytes)
 
     return await serve(request, route, handler)
 
@@ -91,8 +86,7 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
         raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")
     allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
     work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
-    is_long = index.size_bytes > READ_IN_LOOP_BYTES
-    commands = await turns.in_thread(exchange.caller.principal.org_id, work) if is_long else work()
+    commands = await turns.by_size(exchange.caller.principal.org_id, work, index.size_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 
