@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from contextlib import AbstractAsyncContextManager
-
 import pytest
 
 from proxy.vendors import handshake, turns
-from proxy.vendors.turns import Turns
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.exchanges import turns_taken
 from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -20,14 +17,7 @@ async def test_each_organization_has_turns_of_its_own(
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
     vendor.reply = "sse"
-    owners: list[Hashable] = []
-    turn = Turns.turn
-
-    def noting(lane: Turns, owner: Hashable, deadline: float) -> AbstractAsyncContextManager[None]:
-        owners.append(owner)
-        return turn(lane, owner, deadline)
-
-    monkeypatch.setattr(Turns, "turn", noting)
+    owners = turns_taken(monkeypatch)
     for each in (tenant, other_tenant):
         assert "result" in (await agent.call(each.agent_key, "fake_list")).json()
     assert owners == [], "short answers wait for nobody"

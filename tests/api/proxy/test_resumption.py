@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Hashable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -25,7 +25,7 @@ from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.resumption import Awaited
 from proxy.vendors.send import request_once_more
 from proxy.vendors.transport import Limits, VendorTransport
-from proxy.vendors.turns import Turns
+from tests.api.proxy.exchanges import turns_taken
 from tests.api.proxy.traces import until
 from tests.fakes.cutting_vendor import (
     ANSWER,
@@ -325,14 +325,7 @@ async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
 
 
 async def test_all_streams_of_a_call_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[Hashable] = []
-    turn = Turns.turn
-
-    def noting(lane: Turns, owner: Hashable, deadline: float | None = None) -> AbstractAsyncContextManager[None]:
-        taken.append(owner)
-        return turn(lane, owner, deadline)
-
-    monkeypatch.setattr(Turns, "turn", noting)
+    taken = turns_taken(monkeypatch)
     monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 2_000)
     comment = b": " + b"x" * 900 + b"\n\n"
     async with caller(ends(PRIMING, comment), ends(comment, mark("e-2"))) as one:

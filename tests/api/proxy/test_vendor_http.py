@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator, Hashable
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,7 +14,7 @@ from proxy.vendors import turns
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Connection
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
-from proxy.vendors.turns import Turns
+from tests.api.proxy.exchanges import turns_taken
 from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 from tests.garbage import freed_without_collection
@@ -423,14 +421,7 @@ async def test_an_event_stream_may_be_packed(transport: VendorTransport) -> None
 @pytest.mark.parametrize(("size", "slices"), [(60_000, 0), (300_000, 5)])
 async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatch, size: int, slices: int) -> None:
     """64 KiB are free, and then each piece of 64 KiB is a slice on the account of the organization."""
-    owners: list[Hashable] = []
-    turn = Turns.turn
-
-    def noting(lane: Turns, owner: Hashable, deadline: float) -> AbstractAsyncContextManager[None]:
-        owners.append(owner)
-        return turn(lane, owner, deadline)
-
-    monkeypatch.setattr(Turns, "turn", noting)
+    owners = turns_taken(monkeypatch)
     packed = gzip.compress(b"x" * size)
     transport = VendorTransport(allow_private=True)
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
@@ -445,19 +436,11 @@ async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatc
 async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slices = 0
-    turn = Turns.turn
-
-    def noting(*arguments: Any) -> AbstractAsyncContextManager[None]:
-        nonlocal slices
-        slices += 1
-        return turn(*arguments)
-
-    monkeypatch.setattr(Turns, "turn", noting)
+    slices = turns_taken(monkeypatch)
     packed = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 18_000
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     assert (await fault_of(transport, says(head + packed))).fault is VendorFault.BAD_RESPONSE
-    assert slices >= (len(packed) - 64 * 1024) // 4096
+    assert len(slices) >= (len(packed) - 64 * 1024) // 4096
 
 
 async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
