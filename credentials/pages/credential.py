@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
@@ -19,9 +20,11 @@ from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from gateway.web.form_errors import show_on
+from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client
 from orgs.models import Team
+from orgs.roles import Role
 from proxy.connect_vendor import connect_vendor
 
 
@@ -127,3 +130,16 @@ class CredentialPage(OrgPage):
             "delete_action": self.delete_action,
         }
         return self.page(self.template, context, status=status)
+
+
+class HolderCredentialPage(CredentialPage):
+    """Credentials of a holder's own, within an organization. The gates of the API's route. Spec: §4.6 · D66, D67"""
+
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+        "POST delete": Gate(Role.ADMIN),
+    }
+    accepted = "{holder} has credentials of its own for {vendor}. It accepted them."
+    unchecked = "The credentials for {vendor} are stored, but could not be checked: {detail}"
+    deleted = "{holder} has no credentials of its own for {vendor} any more."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from credentials.pages.credential import CredentialPage, Place
+from credentials.pages.credential import HolderCredentialPage, Place
 from credentials.scopes import CredentialScope
 from gateway.catalog import registry
 from gateway.web.gate import Gate
@@ -34,23 +33,12 @@ class ChooseServiceAccountCredentialPage(OrgPage):
         return redirect("credentials:service-account-credential", self.organization.id, account.id, vendor.slug)
 
 
-class ServiceAccountCredentialPage(CredentialPage):
-    """GET, POST /orgs/:orgId/service-accounts/:clientId/credentials/:vendor. The gates of the API's route.
+class ServiceAccountCredentialPage(HolderCredentialPage):
+    """GET, POST /orgs/:orgId/service-accounts/:clientId/credentials/:vendor."""
 
-    Spec: §4.6 · D66, D67
-    """
-
-    gates = {
-        "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
-        "POST delete": Gate(Role.ADMIN),
-    }
     title = "Credentials of a service account"
     nav_route = "oauth_pages:service-accounts"
     template = "credentials/service_account_credential.html"
-    accepted = "{holder} has credentials of its own for {vendor}. It accepted them."
-    unchecked = "The credentials for {vendor} are stored, but could not be checked: {detail}"
-    deleted = "{holder} has no credentials of its own for {vendor} any more."
 
     def place(self) -> Place:
         """The service account of the path."""

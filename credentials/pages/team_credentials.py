@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from credentials.pages.credential import CredentialPage, Place
+from credentials.pages.credential import HolderCredentialPage, Place
 from credentials.scopes import CredentialScope
 from gateway.catalog import registry
 from gateway.web.gate import Gate
@@ -36,20 +35,12 @@ class ChooseTeamCredentialPage(OrgPage):
         return redirect("credentials:team-credential", self.organization.id, known.id, vendor.slug)
 
 
-class TeamCredentialPage(CredentialPage):
-    """GET, POST /orgs/:orgId/teams/:teamId/credentials/:vendor. The gates of the API's route. Spec: §4.6 · D66, D67"""
+class TeamCredentialPage(HolderCredentialPage):
+    """GET, POST /orgs/:orgId/teams/:teamId/credentials/:vendor."""
 
-    gates = {
-        "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
-        "POST delete": Gate(Role.ADMIN),
-    }
     title = "Credentials of a team"
     nav_route = "orgs:teams"
     template = "credentials/team_credential.html"
-    accepted = "{holder} has credentials of its own for {vendor}. It accepted them."
-    unchecked = "The credentials for {vendor} are stored, but could not be checked: {detail}"
-    deleted = "{holder} has no credentials of its own for {vendor} any more."
 
     def place(self) -> Place:
         """The team of the path."""
