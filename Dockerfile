@@ -1,5 +1,7 @@
 # One image for every role: web (default), worker, beat, manage. Built and run without any secret inside.
-FROM python:3.11-slim AS build
+# A release names its base by digest: --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:...
+ARG PYTHON_IMAGE=python:3.11-slim
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/venv
 COPY requirements.lock /tmp/requirements.lock
@@ -10,12 +12,13 @@ RUN /opt/venv/bin/python scripts/collect_static.py \
     && /opt/venv/bin/python -m compileall -q . /opt/venv/lib \
     && rm -r scripts
 
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 RUN groupadd --system --gid 10001 gateway \
     && useradd --system --uid 10001 --gid gateway --no-create-home --home-dir /nonexistent gateway \
     && install -d -m 0700 -o gateway -g gateway /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
+COPY --chmod=0755 gateway/supervisor/manage.sh /usr/local/bin/manage
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -29,5 +32,7 @@ EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=6s --start-period=20s --retries=3 \
     CMD ["python", "-m", "gateway.supervisor.entrypoint", "health"]
 STOPSIGNAL SIGTERM
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title=gateway org.opencontainers.image.revision=${REVISION}
 ENTRYPOINT ["python", "-m", "gateway.supervisor.entrypoint"]
 CMD ["web"]

@@ -1,10 +1,10 @@
 # Every target does its own set-up: `make run` works in a fresh clone with Python 3.11 (with venv), make and git.
 # Variables: make run PORT=8765 VAR=/somewhere. What make is given or finds in the environment reaches the programs.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench e2e lock assets clean
+.PHONY: help run manage test properties lint audit bench e2e lock assets clean
 
 VENV ?= .venv
-export PYTHON VENV
+export PYTHON VENV ARGS
 
 # Any Python may start the bootstrap: it finds one that is new enough by itself, or says in one line what is missing.
 # `exec` throughout: a signal for make's child reaches the program itself.
@@ -19,16 +19,25 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 	@echo
 	@echo "  Variables of run: PORT (8000), IDP_PORT (9400), VENDOR_PORT (9100), HOST (127.0.0.1), BASE_URL, VAR (./var),"
-	@echo "  CATALOG, DATABASE_URL, REDIS_URL, DEMO=0. Of all: PYTHON, VENV (.venv). Of test: TEST_DATABASE_URL, TEST_REDIS_URL."
+	@echo "  CATALOG, DATABASE_URL, REDIS_URL, DEMO=0. Of manage: ARGS, VAR. Of all: PYTHON, VENV (.venv). Of test: TEST_DATABASE_URL, TEST_REDIS_URL."
 
 run: ## the whole service with a demo organization; Ctrl-C stops it
 	$(call bootstrap,run -m gateway.supervisor)
 
+manage: ## a command on the installation in VAR: make manage ARGS="create_org 'Acme' alice@example.com"
+	$(call bootstrap,run -m gateway.supervisor.manage)
+
 test: ## the test suite; on real PostgreSQL and Redis too where TEST_DATABASE_URL and TEST_REDIS_URL name them
 	$(call bootstrap,dev scripts/test.py)
 
+properties: ## the property tests on random examples, for SECONDS (600); what fails is kept and tried again
+	$(call bootstrap,dev scripts/properties.py $(SECONDS))
+
 lint: ## ruff, types, import contracts, migrations, templates, lock files
 	$(call bootstrap,dev scripts/lint.py)
+
+audit: ## known vulnerabilities of the pinned packages, asked of osv.dev
+	$(call bootstrap,dev scripts/audit_dependencies.py)
 
 bench: ## the performance report
 	$(call bootstrap,dev -m bench)

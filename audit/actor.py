@@ -28,6 +28,11 @@ class Target:
     label: str
 
 
+def label_of(subject: str, *names: str) -> str:
+    """The first of `names` that says anything, else the end of the id: a label is never empty. Spec: §2 · D86, D145"""
+    return next((name for name in names if name), f"user ...{subject[-4:]}")
+
+
 def system(job: str) -> Actor:
     """A background job as an actor, under a name a person can read."""
     return Actor(id="system", label=f"System ({job})")

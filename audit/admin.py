@@ -44,6 +44,7 @@ class RequestAuditAdmin(LogAdmin):
         "source",
         "status",
         "error_code",
+        "count",
         "duration_ms",
     )
     list_filter = ("source", "status")

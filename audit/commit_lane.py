@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from audit.call_record import CallRecord
-from audit.sink import RecordRefused
+from audit.outage import BRIDGED_S, Outage
+from audit.statement import RecordRefused
 from audit.waiting import Waiting, by_id, fail, latest, succeed
 
 
@@ -64,6 +65,7 @@ class CommitLane:
         *,
         give_back: Callable[[Sequence[Waiting], Exception], None],
         stats: LaneStats,
+        outage: Outage,
         max_batch: int,
         deadline_s: float,
     ) -> None:
@@ -72,6 +74,7 @@ class CommitLane:
         self._sink = sink
         self._give_back = give_back
         self._stats = stats
+        self._outage = outage
         self._max_batch = max_batch
         self._deadline_s = deadline_s
         self._waiting: deque[Waiting] = deque()
@@ -118,13 +121,14 @@ class CommitLane:
         while waiting and len(batch) < self._max_batch:
             batch.append(waiting.popleft())
         self._last_size = len(batch)
-        self._began_s = time.perf_counter()
+        self._began_s = time.monotonic()
         try:
             is_sent = self._sink.begin([latest(group) for group in by_id(batch).values()])
         except Exception as fault:  # whatever a driver raises
             self._failed(fault)
             return
-        self._timer = self.loop.call_later(self._deadline_s, self._too_late)
+        left_s = batch[0].expires_at - self._began_s
+        self._timer = self.loop.call_later(min(BRIDGED_S, left_s), self._look_at_deadlines)
         if not is_sent:
             self.loop.add_writer(self._socket, self._go_on_sending)
 
@@ -148,7 +152,8 @@ class CommitLane:
         stats.batches += 1
         stats.rows += len(batch)
         stats.largest_batch = max(stats.largest_batch, len(batch))
-        stats.last_commit_ms = (time.perf_counter() - self._began_s) * 1000
+        stats.last_commit_ms = (time.monotonic() - self._began_s) * 1000
+        self._outage.committed()
         succeed([waiting.future for waiting in batch])
         self._next()
 
@@ -163,11 +168,28 @@ class CommitLane:
             self._end()
             self._give_back(batch, fault)
 
-    def _too_late(self) -> None:
-        """The answer may come yet, but nobody may be told so: the batch fails, and what is behind it goes elsewhere."""
-        fail([waiting.future for waiting in self._batch], "the audit log did not answer in time")
-        self._batch = []
-        self._failed(TimeoutError("no answer"))
+    def _look_at_deadlines(self) -> None:
+        """No answer yet. Records whose time is over fail, also those that are not under way; the rest waits on.
+
+        The answer may come yet, but the callers of the failed ones must not be told so. Once no caller waits, the
+        connection is given up.
+        """
+        now = time.monotonic()
+        bridged_until_s = self._began_s + BRIDGED_S
+        if now >= bridged_until_s:
+            self._outage.unanswered(self._began_s)
+        late = [waiting for waiting in (*self._batch, *self._waiting) if waiting.expires_at <= now]
+        if late:
+            fail([waiting.future for waiting in late], "the audit log did not answer in time")
+            self._batch = [waiting for waiting in self._batch if waiting.expires_at > now]
+            self._waiting = deque(waiting for waiting in self._waiting if waiting.expires_at > now)
+        if self._batch:
+            next_s = min(waiting.expires_at for waiting in (*self._batch, *self._waiting))
+            if now < bridged_until_s:  # a timer may ring a little early
+                next_s = min(next_s, bridged_until_s)
+            self._timer = self.loop.call_later(max(0.0, next_s - now), self._look_at_deadlines)
+        else:
+            self._failed(TimeoutError("no answer"))
 
     def _take_batch(self) -> list[Waiting]:
         if self._timer is not None:

@@ -6,7 +6,12 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """The vocabulary of the admin audit log."""
+    """The vocabulary of the admin audit log.
+
+    Beyond D82: member.added (by a command), service_client.secret_rotated, oauth.app_revoked,
+    oauth.code_reuse_detected, vendor.tools_approved, vendor.secret_echoed, billing.updated (a change
+    within one plan state).
+    """
 
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
@@ -23,13 +28,17 @@ class EventType(StrEnum):
     OAUTH_CONSENT_GRANTED = "oauth.consent_granted"
     OAUTH_APP_REVOKED = "oauth.app_revoked"
     OAUTH_CODE_REUSE_DETECTED = "oauth.code_reuse_detected"
+    OAUTH_REFRESH_GRACE_USED = "oauth.refresh_grace_used"
     OAUTH_REFRESH_REUSE_DETECTED = "oauth.refresh_reuse_detected"
+    OAUTH_PERSON_REFUSED = "oauth.person_refused"
     ORGANIZATION_UPDATED = "organization.updated"
     ORGANIZATION_SETTINGS_UPDATED = "organization.settings_updated"
     ORGANIZATION_DELETED = "organization.deleted"
     MEMBER_ADDED = "member.added"
     MEMBER_REMOVED = "member.removed"
     MEMBER_ROLE_CHANGED = "member.role_changed"
+    MEMBER_DEACTIVATED = "member.deactivated"
+    MEMBER_REACTIVATED = "member.reactivated"
     INVITATION_CREATED = "invitation.created"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_REVOKED = "invitation.revoked"
@@ -48,5 +57,7 @@ class EventType(StrEnum):
     TOOL_ACCESS_CLEARED = "tool_access.cleared"
     VENDOR_TOOLS_CHANGED = "vendor.tools_changed"
     VENDOR_TOOLS_APPROVED = "vendor.tools_approved"
+    VENDOR_SECRET_ECHOED = "vendor.secret_echoed"  # noqa: S105 - the name of an event
     BILLING_ACTIVATED = "billing.activated"
     BILLING_LAPSED = "billing.lapsed"
+    BILLING_UPDATED = "billing.updated"

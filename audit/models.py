@@ -35,6 +35,11 @@ class RequestAuditEntry(models.Model):
     request_id = models.CharField(max_length=64)
     request_bytes = models.PositiveIntegerField(default=0)
     response_bytes = models.PositiveIntegerField(default=0)
+    # More than one in rows of rate-limited calls only. Spec: D146
+    # Not a positive field: PostgreSQL would read the whole table for its check, while no call can be recorded.
+    count = models.IntegerField(default=1, db_default=1)
+    # The parts of `count` by process: a part that is sent twice changes nothing. None in all other rows.
+    count_parts = models.JSONField(null=True, default=None, editable=False)
 
     class Meta:
         verbose_name_plural = "request audit entries"
@@ -47,6 +52,11 @@ class RequestAuditEntry(models.Model):
             models.Index(fields=["org_id", "tool", "-timestamp", "-id"], name="request_audit_by_tool"),
             models.Index(fields=["org_id", "status", "-timestamp", "-id"], name="request_audit_by_status"),
             models.Index(fields=["org_id", "request_id", "-timestamp", "-id"], name="request_audit_by_request"),
+            models.Index(
+                fields=["org_id", "-timestamp"],
+                condition=models.Q(error_code="vendor_rejected_credentials"),
+                name="request_audit_rejected",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 
 import structlog
@@ -17,6 +18,15 @@ from gateway.lib.masking import mask_text
 
 METADATA_TEXT_CHARACTERS = 1_000
 METADATA_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One event of several that one actor caused in one organization."""
+
+    event_type: EventType
+    target: Target | None = None
+    metadata: Mapping[str, object] | None = None
 
 
 def record_admin(
@@ -34,17 +44,30 @@ def record_admin(
     Raises: RuntimeError outside a transaction: a row without its change, or the reverse, would be possible.
     Spec: §2 · D81, D82
     """
+    return record_admin_rows([Happened(event_type, target, metadata)], org_id=org_id, actor=actor)[0]
+
+
+def record_admin_rows(happened: Sequence[Happened], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
+    """One row for each event, in their order, written in one statement.
+
+    Raises: RuntimeError as `record_admin`.
+    """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("an admin audit row belongs in the transaction that makes the change")
+    return AdminAuditEntry.objects.bulk_create(_row(each, org_id, actor) for each in happened)
+
+
+def _row(happened: Happened, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     context = structlog.contextvars.get_contextvars()
-    return AdminAuditEntry.objects.create(
+    target = happened.target
+    return AdminAuditEntry(
         org_id=org_id,
-        event_type=EventType(event_type).value,
+        event_type=EventType(happened.event_type).value,
         actor_id=plain_text(actor.id, max_characters=120),
         actor_label=plain_text(actor.label, max_characters=200),
         target_id=plain_text(target.id, max_characters=120) if target else "",
         target_label=plain_text(target.label, max_characters=200) if target else "",
-        metadata=_plain(metadata or {}, METADATA_DEPTH),
+        metadata=_plain(happened.metadata or {}, METADATA_DEPTH),
         ip_address=plain_text(str(context.get("ip_address", "")), max_characters=45),
         request_id=plain_text(str(context.get("request_id", "")), max_characters=64),
     )

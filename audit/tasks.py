@@ -18,6 +18,12 @@ logger = structlog.get_logger(__name__)
 def prune_request_log() -> int:
     """Request rows beyond the retention are gone, or as many as fit into one run; the admin log is kept. Spec: D87"""
     before = clock.now() - timedelta(days=settings.AUDIT_RETENTION_DAYS)
-    removed = remove_older_than(before)
-    logger.info("audit.request_log_pruned", removed=removed, before=clock.rfc3339(before))
-    return removed
+    done = remove_older_than(before)
+    logger.info("audit.request_log_pruned", removed=done.removed, before=clock.rfc3339(before))
+    if done.oldest_left is not None:
+        logger.warning(
+            "audit.request_log_not_pruned",
+            organizations=done.organizations_left,
+            oldest=clock.rfc3339(done.oldest_left),
+        )
+    return done.removed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,3 +51,16 @@ def fail(futures: Iterable[asyncio.Future[None]], reason: str) -> None:
     for future in futures:
         if not future.done():
             future.set_exception(AuditUnavailable(reason))
+
+
+def tell(batch: Sequence[Waiting], reason: str | None) -> None:
+    """From a thread: wake every waiter, with one call into each loop; with a `reason` as failed."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for waiting in batch:
+        by_loop.setdefault(waiting.loop, []).append(waiting.future)
+    for loop, futures in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and its waiters with it
+            if reason is None:
+                loop.call_soon_threadsafe(succeed, futures)
+            else:
+                loop.call_soon_threadsafe(fail, futures, reason)

@@ -16,14 +16,20 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from enum import Enum, auto
 
 import structlog
 
+from audit.alarm import Alarm
 from audit.call_record import CallRecord
 from audit.commit_lane import CommitLane, LaneStats
-from audit.sink import PostgreSQLSink, RecordRefused, Sink, open_sink
-from audit.waiting import AuditUnavailable, Waiting, by_id, fail, latest, succeed
+from audit.outage import PROBE_PAUSE_S, Outage
+from audit.postgresql_sink import PostgreSQLSink
+from audit.sink import Sink, open_sink
+from audit.statement import RecordRefused
+from audit.waiting import AuditUnavailable, Waiting, by_id, latest, tell
+from audit.writer_stats import WriterStats
 
 __all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]
 
@@ -35,21 +41,18 @@ LONGEST_PAUSE_S = 0.5
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class WriterStats:
-    """What the writer has done since this process started; `last_commit_ms` is the time the database took."""
+class _Sign(Enum):
+    """The signals in the thread's queue, beside records."""
 
-    batches: int = 0
-    rows: int = 0
-    largest_batch: int = 0
-    last_commit_ms: float = 0.0
-    refused: int = 0  # turned away at a full queue, out of time, or not storable
-    faults: int = 0  # connections given up
-    waiting: int = 0
+    END = auto()
+    OUTAGE = auto()  # look whether the database is back
 
 
 class AuditWriter:
-    """Keeps call records. One per process; any number of event loops and threads may write to it."""
+    """Keeps call records. One per process; any number of event loops and threads may write to it.
+
+    `outage` says whether calls are to be refused before they are sent.
+    """
 
     def __init__(
         self,
@@ -68,13 +71,13 @@ class AuditWriter:
         _writers.add(self)
 
     def _begin(self) -> None:
-        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Waiting | _Sign] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._stats = WriterStats()
         self._refused = 0
-        self._failing_since: float | None = None
+        self.outage = Outage()
         self._batch_size = 0
         self._lane: CommitLane | None = None
         self._lane_stats = LaneStats()
@@ -102,8 +105,13 @@ class AuditWriter:
         if lane is not None and lane.loop is loop:
             lane.put(waiting)
         else:
-            self._put(waiting, self._deadline_s)
+            self._put(waiting)
         await waiting.future
+
+    def refuse_while_away(self) -> None:
+        """Return if a call may be sent. Raises: AuditUnavailable when its record could not be committed anyway."""
+        if self.outage.is_away:
+            raise AuditUnavailable("the audit log has been away for a while")
 
     async def aclose(self) -> None:
         """What waits is committed as far as the deadlines allow, and the connection closed. write() then refuses."""
@@ -114,22 +122,13 @@ class AuditWriter:
             await lane.aclose()
             self._lane = None
         if thread is not None:
-            self._queue.put(None)
+            self._queue.put(_Sign.END)
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
     def stats(self) -> WriterStats:
         """The figures so far. Only tests look: what an operator should know is logged."""
-        stats, lane = self._stats, self._lane_stats
-        return replace(
-            stats,
-            batches=stats.batches + lane.batches,
-            rows=stats.rows + lane.rows,
-            largest_batch=max(stats.largest_batch, lane.largest_batch),
-            last_commit_ms=lane.last_commit_ms if self._lane is not None and lane.batches else stats.last_commit_ms,
-            faults=stats.faults + lane.faults,
-            refused=self._refused,
-            waiting=self._waiting(),
-        )
+        stats = replace(self._stats, refused=self._refused, waiting=self._waiting())
+        return stats.with_lane(self._lane_stats, is_open=self._lane is not None)
 
     def abandon(self) -> None:
         """As new, without touching what the parent of this process left behind."""
@@ -141,11 +140,9 @@ class AuditWriter:
         lane = self._lane
         return self._queue.qsize() + (lane.waiting if lane is not None else 0)
 
-    def _put(self, waiting: Waiting, left_s: float) -> None:
-        """To the thread. It looks at deadlines between attempts; the alarm holds while an attempt hangs."""
-        reason = "the audit log did not answer in time"
-        alarm = waiting.loop.call_later(max(0.0, left_s), fail, (waiting.future,), reason)
-        waiting.future.add_done_callback(lambda _: alarm.cancel())
+    def _put(self, waiting: Waiting) -> None:
+        """To the thread, which looks at deadlines between attempts only."""
+        Alarm(waiting, self.outage, waiting.expires_at - self._deadline_s)
         self._queue.put(waiting)
 
     def _adopt(self, sink: PostgreSQLSink, loop: asyncio.AbstractEventLoop) -> None:
@@ -157,6 +154,7 @@ class AuditWriter:
             *(sink, loop),
             give_back=self._take_back,
             stats=self._lane_stats,
+            outage=self.outage,
             max_batch=self._max_batch,
             deadline_s=self._deadline_s,
         )
@@ -166,9 +164,9 @@ class AuditWriter:
         if self._lane is not None and not self._lane.is_open:
             self._lane = None
             logger.warning("audit.connection_lost", fault=type(fault).__name__)
-        now = time.monotonic()
+            self._queue.put(_Sign.OUTAGE)
         for waiting in batch:
-            self._put(waiting, waiting.expires_at - now)
+            self._put(waiting)
 
     # --- what follows runs in the thread ---------------------------------------------------------------------------
 
@@ -184,23 +182,44 @@ class AuditWriter:
                 self._hand_over(batch[-1].loop)
         self._drop_sink()
         while not self._queue.empty():
-            if late := self._queue.get():
+            late = self._queue.get()
+            if isinstance(late, Waiting):
                 self._refuse([late], "the audit log is closed")
 
     def _next_batch(self) -> list[Waiting]:
         """Everything that waits, up to the largest batch; empty at the end. Blocks while there is nothing to do."""
         batch: list[Waiting] = []
         while len(batch) < self._max_batch and not (batch and self._queue.empty()):
-            waiting = self._queue.get()
-            if waiting is None:
+            waiting = self._next()
+            if waiting is _Sign.END:
                 if batch:
-                    self._queue.put(None)  # these first, then the end
+                    self._queue.put(waiting)  # these first, then the end
                 break
+            if not isinstance(waiting, Waiting):
+                continue
             batch.append(waiting)
             if len(batch) == 1 and self._batch_size > 1 and self._sink is not None:
                 time.sleep(self._sink.gather_s)
         self._batch_size = len(batch)
         return batch
+
+    def _next(self) -> Waiting | _Sign:
+        """The next entry of the queue. During an outage without records the database is probed meanwhile."""
+        while self.outage.is_away and self._lane is None:
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=PROBE_PAUSE_S)
+            self._probe()
+        return self._queue.get()
+
+    def _probe(self) -> None:
+        try:
+            if self._sink is None:
+                self._sink = self._open_sink()
+            self._sink.probe()
+        except Exception as fault:  # whatever a driver raises
+            self._note_fault(fault)
+        else:
+            self.outage.probed()
 
     def _commit(self, batch: list[Waiting]) -> None:
         """Every record of the batch is durable and its waiters told, or they are told that it is not."""
@@ -222,7 +241,7 @@ class AuditWriter:
                 time.sleep(max(0.0, min(pause_s, batch[-1].expires_at - time.monotonic())))
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             else:
-                _tell(batch, None)
+                tell(batch, None)
                 return
 
     def _keep(self, records: Sequence[CallRecord]) -> None:
@@ -238,14 +257,12 @@ class AuditWriter:
             largest_batch=max(stats.largest_batch, len(records)),
             last_commit_ms=(time.perf_counter() - began) * 1000,
         )
-        if self._failing_since is not None:
-            logger.warning("audit.recovered", after_s=round(time.monotonic() - self._failing_since, 1))
-            self._failing_since = None
+        self.outage.committed()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """A connection that works, with nothing behind it, goes to the loop that writes."""
         sink = self._sink
-        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLSink) or not sink.is_prepared:
+        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLSink):
             return
         if self._queue.empty():
             with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -253,12 +270,9 @@ class AuditWriter:
                 self._sink = None
 
     def _note_fault(self, fault: Exception) -> None:
-        """One log line an outage. The driver's text stays out of it: it may quote the row."""
         self._drop_sink()
         self._stats = replace(self._stats, faults=self._stats.faults + 1)
-        if self._failing_since is None:
-            self._failing_since = time.monotonic()
-            logger.error("audit.unavailable", fault=type(fault).__name__, sqlstate=getattr(fault, "sqlstate", None))
+        self.outage.failed(fault)
 
     def _drop_sink(self) -> None:
         sink, self._sink = self._sink, None
@@ -274,24 +288,11 @@ class AuditWriter:
 
     def _refuse(self, batch: Sequence[Waiting], reason: str) -> None:
         self._count_refused(len(batch))
-        _tell(batch, reason)
+        tell(batch, reason)
 
     def _count_refused(self, count: int) -> None:
         with self._lock:  # loops count at the door, the thread counts here
             self._refused += count
-
-
-def _tell(batch: Sequence[Waiting], reason: str | None) -> None:
-    """Wake every waiter, with one call into each loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for waiting in batch:
-        by_loop.setdefault(waiting.loop, []).append(waiting.future)
-    for loop, futures in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-            if reason is None:
-                loop.call_soon_threadsafe(succeed, futures)
-            else:
-                loop.call_soon_threadsafe(fail, futures, reason)
 
 
 _writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()

@@ -12,6 +12,7 @@ from billing.states import PlanState, SubscriptionStatus, plan_state
 from gateway.lib import clock
 from orgs.models import Organization
 
+_RELATED_NAME = "subscription"
 Entitlement = Literal["serviceClients"]
 
 
@@ -59,4 +60,8 @@ def require(organization: Organization, entitlement: Entitlement) -> None:
 
 
 def _row(organization: Organization) -> Subscription | None:
+    loaded = organization._state.fields_cache
+    if _RELATED_NAME in loaded:  # a selector brought it along: a list asks for all rows in one query
+        row: Subscription | None = loaded[_RELATED_NAME]
+        return row
     return Subscription.objects.filter(organization=organization).first()

@@ -19,18 +19,24 @@ def set_subscription(
 ) -> Subscription:
     """The subscription stands at `status`; `service_clients` overrides the plan for service account keys, None not.
 
-    Going past due starts the grace period, and staying so does not start it again.   Spec: D39, D41, D42
+    Going past due starts the grace period, and staying so does not start it again. The event is billing.activated or
+    billing.lapsed when the plan state changed, billing.updated when something else did; setting the same is no event.
+    Spec: D39, D41, D42, D82
     """
     Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
     row = Subscription.objects.filter(organization=organization).first() or Subscription(organization=organization)
     now = clock.now()
     before = plan_state(SubscriptionStatus(row.status), row.past_due_since, now)
+    was = (row.status, row.service_clients)
     row.status, row.service_clients, row.updated_at = status.value, service_clients, now
     row.past_due_since = (row.past_due_since or now) if status is SubscriptionStatus.PAST_DUE else None
     row.save()
     after = plan_state(status, row.past_due_since, now)
+    if before is after and was == (status.value, service_clients):
+        return row
+    event = EventType.BILLING_ACTIVATED if after is PlanState.ACTIVE else EventType.BILLING_LAPSED
     record_admin(
-        EventType.BILLING_ACTIVATED if after is PlanState.ACTIVE else EventType.BILLING_LAPSED,
+        event if before is not after else EventType.BILLING_UPDATED,
         org_id=organization.id,
         actor=actor,
         target=organization.as_target(),

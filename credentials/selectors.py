@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -24,6 +25,7 @@ __all__ = [
     "credential_at",
     "credential_refs",
     "named_keys",
+    "organization_vendors",
     "people_vendors",
     "refs_by_vendor",
     "service_client_vendors",
@@ -31,8 +33,13 @@ __all__ = [
     "vendors_by_service_client",
     "vendors_by_team",
     "vendors_in_use",
+    "vendors_serving",
     "wrapped_keys",
 ]
+
+
+# A named key that is bound to no team serves no call: it is stored, and connects nothing.
+_USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +61,27 @@ class Connection:
 
 
 def connected_vendors(organization: Organization) -> list[str]:
-    """Slugs of the vendors with an organization-wide credential, sorted. Spec: §4.6"""
+    """Slugs of the vendors with a usable credential at any level, sorted: the meaning of "connected". Spec: §4.1 · D141
+
+    A vendor that needs no credentials has a row without fields where an admin switched it on.
+    """
+    return _vendors(organization, _USABLE)
+
+
+def organization_vendors(organization: Organization) -> list[str]:
+    """Slugs of the vendors with a credential of the organization itself, sorted. Spec: §4.6 · D141"""
     return _vendors(organization, scope=CredentialScope.ORGANIZATION.value)
+
+
+def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> list[str]:
+    """Slugs of the vendors with a credential that a person in these teams calls with, sorted. Spec: D67"""
+    of_teams = Q(scope__in=[CredentialScope.NAMED_KEY.value, CredentialScope.TEAM.value], team_id__in=team_ids)
+    return _vendors(organization, of_teams | Q(scope=CredentialScope.ORGANIZATION.value))
 
 
 def vendors_in_use() -> set[str]:
     """Slugs of the vendors that some organization connected: what the health monitor looks after. Names nobody."""
-    return set(Credential.objects.values_list("vendor", flat=True).distinct())
+    return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
 
 
 def team_vendors(organization: Organization, team_id: UUID) -> list[str]:
@@ -75,8 +96,7 @@ def service_client_vendors(organization: Organization, service_client_id: UUID) 
 
 def people_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with any credential that serves people, sorted. Spec: D58"""
-    rows = Credential.objects.filter(organization=organization).exclude(scope=CredentialScope.SERVICE_CLIENT.value)
-    return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
+    return _vendors(organization, _USABLE & ~Q(scope=CredentialScope.SERVICE_CLIENT.value))
 
 
 def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
@@ -168,8 +188,8 @@ def _unsealed(organization: Organization) -> QuerySet[Credential]:
     return Credential.objects.filter(organization=organization).defer("sealed")
 
 
-def _vendors(organization: Organization, **where: object) -> list[str]:
-    rows = Credential.objects.filter(organization=organization, **where)
+def _vendors(organization: Organization, *conditions: Q, **where: object) -> list[str]:
+    rows = Credential.objects.filter(*conditions, organization=organization, **where)
     return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
 
 

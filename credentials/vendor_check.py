@@ -96,7 +96,7 @@ async def check(vendor: Vendor, fields: Mapping[str, str], *, ask: VendorProbe) 
     headers, url = vendor_headers(vendor, fields), vendor_url(vendor, fields)
     method, params = _question(vendor)
     try:
-        check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
+        check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             answer = await ask(url, headers, method, params, CHECK_TIMEOUT_S)
     except AddressRefused:

@@ -89,7 +89,7 @@ class GrantStore:
             raise InvalidGrantError("redirect_uri is not the one of the authorization request")
         if not matches_challenge(verifier, grant.challenge):
             raise InvalidGrantError("code_verifier does not match code_challenge")
-        token = self._issue_token(grant.person)
+        token = self.issue_token(grant.person)
         self._codes[digest] = (expires_at, replace(grant, used_for=_digest(token)))
         return grant, token
 
@@ -98,7 +98,8 @@ class GrantStore:
         expires_at, person = self._tokens.get(_digest(token), (0.0, None))
         return person if self._clock() < expires_at else None
 
-    def _issue_token(self, person: Person) -> str:
+    def issue_token(self, person: Person) -> str:
+        """A new access token for the person."""
         token = secrets.token_urlsafe(32)
         _bound(self._tokens, MAX_TOKENS)
         self._tokens[_digest(token)] = (self._clock() + TOKEN_LIFETIME_S, person)

@@ -77,6 +77,27 @@ def sign_in_page(*, redirect_uri: str, email: str = "", name: str = "", error: s
     )
 
 
+def people_page(said: str = "") -> str:
+    """The form that removes a person or lets them in again; `said` reports the last change."""
+    notice = f'<p class="lead" role="status">{escape(said)}</p>' if said else ""
+    return _page(
+        "People",
+        f"""<h1>People</h1>
+{notice}
+<p class="lead">A removed person cannot sign in, and nothing that was given to them is good any more.</p>
+<form method="post">
+<div class="field">
+<label for="sub">E-mail address</label>
+<input id="sub" name="sub" type="email" required maxlength="{MAX_EMAIL_CHARS}" autocomplete="off" spellcheck="false">
+</div>
+<div class="actions">
+<button class="primary" type="submit" name="action" value="remove">Remove</button>
+<button class="plain" type="submit" name="action" value="restore">Let in again</button>
+</div>
+</form>""",
+    )
+
+
 def notice_page(title: str, sentence: str) -> str:
     """A page that says one thing and offers nothing to press."""
     return _page(title, f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(sentence)}</p>')

@@ -24,6 +24,7 @@ from demo import identity_pages as pages
 from demo import identity_requests as requests
 from demo.identity_grants import TOKEN_LIFETIME_S, Grant, GrantStore, InvalidGrantError, Person
 from demo.identity_keys import ALGORITHM, SigningKey, load_signing_key
+from demo.identity_people import SIGN_IN_COOKIE, People
 from demo.identity_requests import AuthorizationRequest, ClientAuthError, OAuthError, PageError, Registration
 from demo.listening import StartError, add_listen_arguments, fail, http_origin, require_loopback, serve
 
@@ -43,6 +44,7 @@ class IdentityProvider:
     registration: Registration
     key: SigningKey
     grants: GrantStore
+    people: People
     clock: Callable[[], float]
 
     async def configuration(self, request: Request) -> Response:
@@ -55,10 +57,10 @@ class IdentityProvider:
                 "userinfo_endpoint": f"{self.issuer}/userinfo",
                 "jwks_uri": f"{self.issuer}/jwks",
                 "end_session_endpoint": f"{self.issuer}/oauth2/end_session",
-                "scopes_supported": ["openid", "email", "profile"],
+                "scopes_supported": ["openid", "email", "profile", "offline_access"],
                 "response_types_supported": ["code"],
                 "response_modes_supported": ["query"],
-                "grant_types_supported": ["authorization_code"],
+                "grant_types_supported": ["authorization_code", "refresh_token"],
                 "subject_types_supported": ["public"],
                 "id_token_signing_alg_values_supported": [ALGORITHM],
                 "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
@@ -86,6 +88,8 @@ class IdentityProvider:
             return self._refusal(str(error))
         try:
             asked = requests.check_authorization(fields, redirect_uri)
+            if asked.is_silent:
+                return self._answer_silently(request, asked)
             return await self._answer_form(request, asked) if request.method == "POST" else self._show_form(asked)
         except OAuthError as error:
             answer = {"error": error.code, "error_description": str(error)}
@@ -117,12 +121,27 @@ class IdentityProvider:
         typed_email, typed_name = form.get("sub", ""), form.get("name", "")
         try:
             person = requests.check_person(typed_email, typed_name)
+            if self.people.is_removed(person.email):
+                raise ValueError("This person was removed from the identity provider.")
         except ValueError as error:
             page = pages.sign_in_page(
                 redirect_uri=asked.redirect_uri, email=typed_email, name=typed_name, error=str(error)
             )
             headers = pages.page_headers(self._form_targets)
             return HTMLResponse(page, status_code=400, headers=headers)
+        answer = self._code(asked, person)
+        cookie = self.people.begin_sign_in(person)
+        answer.set_cookie(SIGN_IN_COOKIE, cookie, httponly=True, samesite="lax")
+        return answer
+
+    def _answer_silently(self, request: Request, asked: AuthorizationRequest) -> Response:
+        """prompt=none: a code for the person who is signed in here, without a page (OpenID Connect Core 3.1.2.1)."""
+        person = self.people.signed_in(request.cookies.get(SIGN_IN_COOKIE))
+        if person is None:
+            raise OAuthError("login_required", "nobody is signed in here")
+        return self._code(asked, person)
+
+    def _code(self, asked: AuthorizationRequest, person: Person) -> Response:
         grant = Grant(
             client_id=asked.client_id,
             redirect_uri=asked.redirect_uri,
@@ -139,6 +158,8 @@ class IdentityProvider:
         try:
             form = await _form_fields(request)
             client_id = requests.authenticate_client(self.registration, request.headers.get("authorization"), form)
+            if form.get("grant_type") == "refresh_token":
+                return self._refreshed(form, client_id)
             grant, access_token = self._exchange(form, client_id)
         except ClientAuthError as error:
             challenge = {"WWW-Authenticate": f'Basic realm="{self.issuer}"'} if error.used_basic else {}
@@ -156,15 +177,32 @@ class IdentityProvider:
                 "expires_in": TOKEN_LIFETIME_S,
                 "scope": grant.scope,
                 "id_token": self._id_token(grant),
+                **self._refresh_token(grant.person, client_id, grant.scope),
             },
             headers=NO_STORE,
         )
+
+    def _refreshed(self, form: dict[str, str], client_id: str) -> Response:
+        person, scope = self.people.refreshed(form.get("refresh_token", ""), client_id)
+        answer = {
+            "access_token": self.grants.issue_token(person),
+            "token_type": "Bearer",
+            "expires_in": TOKEN_LIFETIME_S,
+        }
+        return JSONResponse(
+            {**answer, "scope": scope, **self._refresh_token(person, client_id, scope)}, headers=NO_STORE
+        )
+
+    def _refresh_token(self, person: Person, client_id: str, scope: str) -> dict[str, str]:
+        if "offline_access" not in scope.split(" "):
+            return {}
+        return {"refresh_token": self.people.refresh_token(person, client_id, scope)}
 
     def _exchange(self, form: dict[str, str], client_id: str) -> tuple[Grant, str]:
         if form.get("grant_type") != "authorization_code":
             if "grant_type" not in form:
                 raise ValueError("grant_type is missing")
-            raise OAuthError("unsupported_grant_type", "only grant_type=authorization_code is supported")
+            raise OAuthError("unsupported_grant_type", "only authorization_code and refresh_token are supported")
         for name in ("code", "redirect_uri"):
             if name not in form:
                 raise ValueError(f"{name} is missing")
@@ -195,17 +233,18 @@ class IdentityProvider:
         if scheme.lower() != "bearer" or not token.strip():
             return Response(status_code=401, headers={**NO_STORE, "WWW-Authenticate": "Bearer"})
         person = self.grants.person_of(token.strip())
-        if person is None:
+        if person is None or self.people.is_removed(person.email):
             challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
             return _oauth_error("invalid_token", "the access token is unknown or has expired", 401, challenge)
         return JSONResponse(_person_claims(person), headers=NO_STORE)
 
     async def end_session(self, request: Request) -> Response:
-        """There is no session to end here: sends the person back to the client, or says that they are signed out."""
+        """Ends the browser's sign-in and sends the person back to the client, or says that they are signed out."""
         try:
             fields = await _form_fields(request) if request.method == "POST" else _query_fields(request)
         except (ValueError, PageError) as error:
             return self._refusal(f"The request cannot be read: {error}.")
+        self.people.end_sign_in(request.cookies.get(SIGN_IN_COOKIE))
         target, state = fields.get("post_logout_redirect_uri"), fields.get("state")
         if target is None:
             page = pages.notice_page("Signed out", "You are signed out. You may close this page.")
@@ -217,6 +256,22 @@ class IdentityProvider:
         if state is not None:
             target += ("&" if "?" in target else "?") + urlencode({"state": state})
         return RedirectResponse(target, status_code=302, headers=NO_STORE)
+
+    async def change_people(self, request: Request) -> Response:
+        """GET shows a form; POST with `sub` and `action` (remove, restore) removes a person or lets them in again."""
+        if request.method == "GET":
+            return HTMLResponse(pages.people_page(), headers=pages.page_headers())
+        if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+            return self._refusal("The form was sent from another site.")
+        try:
+            form = await _form_fields(request)
+            person = requests.check_person(form.get("sub", ""), "")
+            change = {"remove": self.people.remove, "restore": self.people.restore}[form.get("action", "")]
+        except (ValueError, KeyError) as error:
+            return self._refusal(f"The form cannot be read: {error}.")
+        change(person.email)
+        said = f"{person.email} {'was removed' if form['action'] == 'remove' else 'may sign in again'}."
+        return HTMLResponse(pages.people_page(said), headers=pages.page_headers())
 
     async def style(self, request: Request) -> Response:
         """The style sheet of the pages."""
@@ -269,16 +324,26 @@ def _oauth_error(code: str, description: str, status: int = 400, headers: dict[s
 
 
 def create_app(
-    *, issuer: str, registration: Registration, key: SigningKey, clock: Callable[[], float] = time.time
+    *,
+    issuer: str,
+    registration: Registration,
+    key: SigningKey,
+    clock: Callable[[], float] = time.time,
+    folder: Path | None = None,
 ) -> Starlette:
-    """The provider as an ASGI application; `clock` returns seconds since the epoch.
+    """The provider as an ASGI application; `clock` returns seconds since the epoch, `folder` keeps the removals.
 
     Raises: ValueError when `issuer` is not an origin.
     """
     if not requests.is_origin(issuer):
         raise ValueError(f"{issuer!r} is not an origin such as http://127.0.0.1:9400")
     provider = IdentityProvider(
-        issuer=issuer, registration=registration, key=key, grants=GrantStore(clock), clock=clock
+        issuer=issuer,
+        registration=registration,
+        key=key,
+        grants=GrantStore(clock),
+        people=People(key, issuer, clock, folder),
+        clock=clock,
     )
     return Starlette(
         routes=[
@@ -288,6 +353,7 @@ def create_app(
             Route("/oauth2/token", provider.token, methods=["POST"]),
             Route("/userinfo", provider.userinfo, methods=["GET", "POST"]),
             Route("/oauth2/end_session", provider.end_session, methods=["GET", "POST"]),
+            Route("/people", provider.change_people, methods=["GET", "POST"]),
             Route(pages.STYLE_PATH, provider.style),
             Route("/healthz", provider.health),
         ]
@@ -332,6 +398,7 @@ def main(arguments: list[str] | None = None) -> int:
             issuer=options.issuer or http_origin(options.host, options.port),
             registration=registration,
             key=load_signing_key(options.keys),
+            folder=options.keys,
         )
         serve(app, name=NAME, host=options.host, port=options.port)
     except (StartError, ValueError) as error:

@@ -82,7 +82,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A checked authorization request; `login_hint` only fills the form."""
+    """A checked authorization request; `login_hint` only fills the form, `is_silent` (prompt=none) forbids one."""
 
     client_id: str
     redirect_uri: str
@@ -91,6 +91,7 @@ class AuthorizationRequest:
     scope: str
     challenge: str
     login_hint: str
+    is_silent: bool
 
 
 def is_origin(text: str) -> bool:
@@ -152,8 +153,9 @@ def check_authorization(fields: dict[str, str], redirect_uri: str) -> Authorizat
         raise OAuthError("invalid_request", "PKCE is required with code_challenge_method=S256")
     if not CHALLENGE.fullmatch(fields.get("code_challenge", "")):
         raise OAuthError("invalid_request", "code_challenge must be a SHA-256 in base64url")
-    if "none" in fields.get("prompt", "").split(" "):
-        raise OAuthError("login_required", "this provider keeps no sign-in of its own")
+    prompts = fields.get("prompt", "").split(" ")
+    if "none" in prompts and len(prompts) > 1:
+        raise OAuthError("invalid_request", "prompt=none stands alone")
     return AuthorizationRequest(
         client_id=fields["client_id"],
         redirect_uri=redirect_uri,
@@ -162,6 +164,7 @@ def check_authorization(fields: dict[str, str], redirect_uri: str) -> Authorizat
         scope=fields["scope"],
         challenge=fields["code_challenge"],
         login_hint=fields.get("login_hint", "")[:MAX_EMAIL_CHARS],
+        is_silent=prompts == ["none"],
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
+os.environ["GATEWAY_PROCESS"] = "web"  # see gateway.settings.database
 
 from gateway import libraries
 
@@ -13,17 +15,34 @@ libraries.load()
 from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application = get_asgi_application()
+del os.environ["GATEWAY_PROCESS"]  # the settings are loaded, and programs that we start are no web servers
 
 # The apps must be loaded before the views of the hot path can be.
 from django.conf import settings  # noqa: E402
 
-from gateway.lean import LeanHandler, Receive, Send, max_body_bytes  # noqa: E402
-from gateway.lean_request import Scope  # noqa: E402
+from gateway import connection_limit, draining  # noqa: E402
+from gateway.http_protocol import PROBES, BoundedHttpProtocol  # noqa: E402
+from gateway.incoming_body import Receive  # noqa: E402
+from gateway.lean import RETRY_AFTER_S, LeanHandler, Send, max_body_bytes  # noqa: E402
+from gateway.lean_request import LeanRequest, Scope  # noqa: E402
+from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.page_room import PageRoom  # noqa: E402
+from gateway.middleware.refusal import Refusal, answer  # noqa: E402
 from proxy import runtime  # noqa: E402
 
-_lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse="proxy.views.early.early_refusal")
+_REFUSE = "proxy.views.early.early_refusal"
+
+
+class ProbeHandler(LeanHandler):
+    """The lean handler for probes, which come with the address of a container or pod as their Host. D157"""
+
+    def _check_host(self, request: LeanRequest) -> None:
+        """Any is right: the answers say nothing that depends on it."""
+
+
+_lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse=_REFUSE)
+_probes = ProbeHandler("proxy.views.urls", max_body_bytes=1024, refuse=_REFUSE)
 
 
 def _within_room(size: int) -> BodyLimit:
@@ -31,6 +50,28 @@ def _within_room(size: int) -> BodyLimit:
     return BodyLimit(room, max_bytes=settings.WEB_BODY_BYTES)
 
 
+async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+    """503 for a connection past the limit, in the shape of its route."""
+    if scope["path"].startswith(LEAN_PREFIXES):
+        await _lean.refuse(scope, receive, send, 503, "overloaded", _CROWDED)
+    else:
+        await answer(scope, send, Refusal(503, "overloaded", _CROWDED, retry_after_s=RETRY_AFTER_S))
+
+
+def _bound_connections() -> None:
+    """Connections take files, of which databases and vendors need some as well: a quarter is theirs."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    bound = settings.CONNECTIONS_PER_PROCESS if files < 0 else min(settings.CONNECTIONS_PER_PROCESS, files * 3 // 4)
+    connection_limit.limit.configure(
+        total=bound,
+        of_address=min(bound, settings.CONNECTIONS_PER_ADDRESS),
+        is_proxy=lambda peer: is_trusted_proxy(peer, settings.TRUSTED_PROXIES),
+    )
+    BoundedHttpProtocol.turn_away = staticmethod(_turn_away)
+
+
+_CROWDED = "Too many connections are open. Try again in a moment."
+_bound_connections()
 _pages = _within_room(settings.PAGE_CONCURRENCY)
 _oauth = _within_room(settings.OAUTH_CONCURRENCY)
 # /oauth/authorize is a page: it may fetch the document of a client from somebody else's server.
@@ -42,8 +83,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Dispatch one scope."""
     if scope["type"] == "http":
         path = scope["path"]
-        if path.startswith(LEAN_PREFIXES) or path == "/health":
+        if path.startswith(LEAN_PREFIXES):
             await _lean(scope, receive, send)
+        elif path in PROBES:
+            await _probes(scope, receive, send)
         elif path in OAUTH_PATHS:
             await _oauth(scope, receive, send)
         else:
@@ -60,6 +103,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             await runtime.start()
+            draining.begin_on_sigterm()
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
             await runtime.stop()

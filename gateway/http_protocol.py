@@ -8,18 +8,47 @@ no better bounded. Imported by uvicorn before the application: no Django in here
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gateway.connection_limit import ConnectionLimit, Place, limit
 from gateway.whole_exchange import EXTENSION, WholeExchange
 
 HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
 HEAD_TIMEOUT_S = 30.0
+RESERVED_HEAD_TIMEOUT_S = 5.0  # past the limit of connections, where places are few
 # A client that takes nothing of what was written for it: the answer is in memory until it does.
 UNREAD_TIMEOUT_S = 60.0
 # Without a byte of a body among them: trailers and chunk extensions without end.
 FRAMING_BYTES = 64 * 1024
+# Of a body that was answered before it came whole: clients send all of it before they read the answer. It is dropped as
+# it comes, up to a little more than the largest body of the hot path.
+DROPPED_BYTES = 5 * 1024 * 1024
+# Of bodies that came with their heads and that nothing has asked for yet, over all connections. Of each one the server
+# takes up to 64 KiB, and what came in the same read.
+HELD_BYTES = 48 * 1024 * 1024
+HELD_FREE_BYTES = 64 * 1024
+PROBES = frozenset({"/health", "/ready"})
+OVERLOADED = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+_NONE, _RESERVED = Place.NONE, Place.RESERVED  # asked for with every packet
+
+
+class _Held:
+    """Bytes of bodies of this process that wait to be asked for, or a little more: see _check_held.
+
+    No member of the protocol's class: writing one makes the interpreter forget what it has found out about the class.
+    """
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+held = _Held()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -31,14 +60,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _in_head = False
     _head_bytes = 0
     _framing_bytes = 0
+    _dropped_bytes = 0
+    _limit: ConnectionLimit
+    _place = Place.NONE
+    turn_away: ClassVar[Any] = None  # the application that answers 503 past the limit of connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client that connects and says nothing is given up too."""
         super().connection_made(transport)
-        self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+        self._limit = limit
+        self._place = limit.enter(self._peer())
+        if self._place is _NONE:
+            transport.write(OVERLOADED)
+            transport.close()
+            return
+        patience_s = HEAD_TIMEOUT_S if self._place is Place.REGULAR else RESERVED_HEAD_TIMEOUT_S
+        self._timer = self.loop.call_later(patience_s, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more, and nobody: the server tells the request that came last only."""
+        self._limit.leave(self._peer(), self._place)
+        self._place = Place.NONE
         self._stop_timer()
         self.resume_writing()
         for cycle in (self._running, *(queued for queued, _ in self.pipeline)):
@@ -63,6 +105,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what arrives while a head is not whole, or brings no body."""
+        if self._place is _NONE:
+            return
         self._framing_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
@@ -89,7 +133,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The parser's word that a request begins."""
         self._in_head = True
-        self._head_bytes = self._framing_bytes = 0
+        self._head_bytes = self._framing_bytes = self._dropped_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -100,7 +144,26 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """The parser's word of a piece of a body."""
         self._framing_bytes = 0
+        if self.cycle.response_complete:
+            self._dropped_bytes += len(body)
+            if self._dropped_bytes > DROPPED_BYTES:
+                self.transport.close()
         super().on_body(body)
+        held.bytes += len(body)
+        if held.bytes > HELD_BYTES and len(self.cycle.body) > HELD_FREE_BYTES:
+            self._check_held()
+
+    def _check_held(self) -> None:
+        """End this connection if too many bodies wait to be asked for. The sum is made anew, without what was read."""
+        cycles = (each.cycle for each in self.connections if isinstance(each, BoundedHttpProtocol))
+        held.bytes = sum(len(cycle.body) for cycle in cycles if cycle is not None)
+        if held.bytes <= HELD_BYTES:
+            return
+        self.cycle.body = bytearray()
+        if self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse(b"503 Service Unavailable\r\nretry-after: 2")
 
     def on_headers_complete(self) -> None:
         """The parser's word that the head is whole."""
@@ -110,11 +173,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._stop_timer()
         super().on_headers_complete()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Silent: a request that offers another protocol is answered like any other, and strangers write no log."""
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """A request begins."""
         self._running = cycle
+        if self._place is _RESERVED:
+            cycle.keep_alive = False
+            if cycle.scope["path"] not in PROBES and self.turn_away is not None:
+                app = self.turn_away
         cycle.scope["extensions"] = {EXTENSION: WholeExchange(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
+
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

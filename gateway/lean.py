@@ -1,8 +1,9 @@
-"""The ASGI handler of the hot path: body in, async Django view, answer out. No middleware, no threads, no signals.
+"""The ASGI handler of the hot path: head in, async Django view, answer out. No middleware, no threads, no signals.
 
 Django's own handler starts a thread and hops through it several times for every request (its middleware, its signals,
 closing the response), which costs more than the whole call. Views on these paths are plain async Django views; what the
-middleware chain does for pages, `proxy.views.exchange` does for them in the loop.
+middleware chain does for pages, `proxy.views.route` does for them in the loop. The head is judged first: a body that
+did not come along with it is read when the view asks for it, once it knows who calls.
 """
 
 from __future__ import annotations
@@ -20,31 +21,25 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
+from gateway.incoming_body import BodyRefused, ClientGone, IncomingBody, Receive
 from gateway.lean_request import LeanRequest, Scope
+from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
 from gateway.lib.whole_answer import WholeAnswer
 from gateway.middleware.request_id import HEADER, request_id_of
 from gateway.whole_exchange import EXTENSION, WholeExchange
 
 log = structlog.get_logger(__name__)
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 View = Callable[..., Awaitable[HttpResponseBase]]
 Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
-BODY_TIMEOUT_S = 30.0
 SEND_TIMEOUT_S = 30.0
+RETRY_AFTER_S = 2
+SLICE_BYTES = 256 * 1024  # of an answer: written at once, and waited for before the next
 MAX_KNOWN_HOSTS = 256
+MAX_HOST_CHARACTERS = 255  # RFC 1035; a port may have as many zeros as a stranger likes
+MAX_PATH_CHARACTERS = 200  # the longest address of ours is far shorter, and strangers choose what is remembered
 WATCH_AFTER_S = 0.25
-
-
-class _Refused(Exception):
-    def __init__(self, status: int, error: str, description: str) -> None:
-        super().__init__(error)
-        self.status, self.error, self.description = status, error, description
-
-
-class ClientGone(Exception):
-    """The client closed the connection before its request was complete, or answered; there is nobody to answer."""
 
 
 class _ClientWatch:
@@ -71,6 +66,9 @@ class _ClientWatch:
             self._watching = None  # its cancellation knows this watch: nothing may lead back to it
 
     def _begin(self) -> None:
+        if self._request.incoming is not None:  # the body still comes, and its reader hears of the end first
+            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
+            return
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
@@ -95,29 +93,48 @@ class LeanHandler:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         request_id = request_id_of(_header(scope, b"x-request-id"))
+        request: LeanRequest | None = None
         try:
-            response = await self._respond(scope, receive, request_id)
-        except ClientGone:
-            return
-        except Exception:
-            log.exception("request failed", request_id=request_id, path=scope["path"])
-            response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
-        await _send_response(response, request_id, scope, receive, send)
+            try:
+                request, match = self._open(scope, receive, request_id)
+                response = await self._respond(request, match, receive)
+            except ClientGone:
+                return
+            except BodyRefused as refusal:
+                response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
+                if refusal.status in (408, 413):
+                    response.headers["Connection"] = "close"  # the rest of the body is not waited for
+            except DisallowedHost:
+                response = self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
+            except Exception:
+                log.exception("request failed", request_id=request_id, path=scope["path"])
+                response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
+            await _send_response(response, request, request_id, scope, receive, send)
+        finally:
+            if request is not None and request.kept:
+                request.release()
 
-    async def _respond(self, scope: Scope, receive: Receive, request_id: str) -> HttpResponseBase:
-        try:
-            match = self._match(scope["path"])
-            body = await self._read_body(scope, receive)
-            request = LeanRequest(scope, body, request_id)
-            self._check_host(request)
-        except _Refused as refusal:
-            response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
-            if refusal.status in (408, 413):
-                response.headers["Connection"] = "close"  # the rest of the body is not waited for
-            return response
-        except DisallowedHost:
-            return self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
+    async def refuse(
+        self, scope: Scope, receive: Receive, send: Send, status: int, error: str, description: str
+    ) -> None:
+        """Answer a request that is not even looked at, and give its connection up."""
+        response = self._refuse(scope, status, error, description)
+        response.headers["Connection"] = "close"
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        await _send_response(response, None, request_id_of(_header(scope, b"x-request-id")), scope, receive, send)
+
+    def _open(self, scope: Scope, receive: Receive, request_id: str) -> tuple[LeanRequest, ResolverMatch]:
+        """The request, judged as far as its head goes, and its view.
+
+        Raises: BodyRefused; DisallowedHost.
+        """
+        match = self._match(scope["path"])
+        request = self._request(scope, receive, request_id, self._check_head(scope))
+        self._check_host(request)
         request.resolver_match = match
+        return request, match
+
+    async def _respond(self, request: LeanRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
         view: View = match.func
         watch = _ClientWatch(request, receive)
         try:
@@ -136,51 +153,37 @@ class LeanHandler:
         key = (host or "", *settings.ALLOWED_HOSTS)
         if host is None or settings.USE_X_FORWARDED_HOST or key not in self._known_hosts:
             request.get_host()
-            if len(self._known_hosts) < MAX_KNOWN_HOSTS:
+            if len(self._known_hosts) < MAX_KNOWN_HOSTS and len(key[0]) <= MAX_HOST_CHARACTERS:
                 self._known_hosts.add(key)
 
     def _match(self, path: str) -> ResolverMatch:
         try:
+            if len(path) > MAX_PATH_CHARACTERS:
+                raise Resolver404
             return self._resolve(path)
         except Resolver404:
-            raise _Refused(404, "not_found", "There is no such address.") from None
+            raise BodyRefused(404, "not_found", "There is no such address.") from None
 
-    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+    def _check_head(self, scope: Scope) -> int | None:
+        """The length that the head declares for the body, if any. Raises: BodyRefused."""
         declared = _header(scope, b"content-length")
-        if declared and declared.isdigit() and int(declared) > self._max_body_bytes:
-            raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
+        length = int(declared) if declared and declared.isdigit() else None
+        if length is not None and length > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
         if _header(scope, b"content-encoding"):
-            raise _Refused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+            raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        return length
+
+    def _request(self, scope: Scope, receive: Receive, request_id: str, declared_bytes: int | None) -> LeanRequest:
+        """The request, with its body if all of that is here already. Raises: BodyRefused."""
         whole = _whole_exchange(scope)
         body = whole.body() if whole is not None else None
+        if body is not None and len(body) > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
+        request = LeanRequest(scope, body, request_id)
         if body is None:
-            return await self._read_parts(receive)
-        if len(body) > self._max_body_bytes:
-            raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
-        return body
-
-    async def _read_parts(self, receive: Receive) -> bytes:
-        try:
-            # The first part counts as well: a client may send its headers and nothing else.
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await self._join_parts(receive)
-        except TimeoutError:
-            raise _Refused(408, "request_timeout", "The body did not arrive in time.") from None
-
-    async def _join_parts(self, receive: Receive) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            chunk: bytes = message.get("body", b"")
-            size += len(chunk)
-            if size > self._max_body_bytes:
-                raise _Refused(413, "body_too_large", f"The body may hold {self._max_body_bytes} bytes.")
-            chunks.append(chunk)
-            if not message.get("more_body"):
-                return b"".join(chunks)
+            request.incoming = IncomingBody(receive, declared_bytes=declared_bytes, max_bytes=self._max_body_bytes)
+        return request
 
 
 @lru_cache(maxsize=256)  # header names of answers are ours
@@ -206,36 +209,58 @@ def _whole_exchange(scope: Scope) -> WholeExchange | None:
 
 
 async def _send_response(
-    response: HttpResponseBase, request_id: str, scope: Scope, receive: Receive, send: Send
+    response: HttpResponseBase,
+    request: LeanRequest | None,
+    request_id: str,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
     headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
     headers.extend(getattr(response, "more_headers", ()))
     headers.append((_REQUEST_ID, request_id.encode()))
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     if isinstance(response, EventStream):
         try:
-            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-            await _stream(response, receive, send)
+            await send(start)
+            await _stream(response, request, receive, send)
         finally:
             await response.on_end()
         return
     content: bytes = getattr(response, "content", b"")
     if response.status_code != 204:
         headers.append((b"content-length", str(len(content)).encode()))
+    if len(content) > FREE_BYTES:
+        await send(start)
+        await _send_part(content, request, send)
+        await send({"type": "http.response.body", "body": b""})
+        return
     if type(response) is WholeAnswer:
         whole = _whole_exchange(scope)
         if whole is not None and whole.answer(response.status_code, headers, content):
             return
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send(start)
     await send({"type": "http.response.body", "body": content})
 
 
-async def _stream(response: EventStream, receive: Receive, send: Send) -> None:
+async def _send_part(part: bytes, request: LeanRequest | None, send: Send) -> None:
+    """Send it slice by slice as the client takes them; until then a large one counts in the budget of answers."""
+    if len(part) <= FREE_BYTES:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+        return
+    if request is not None:
+        request.count_answer(len(part))
+    for begin in range(0, len(part), SLICE_BYTES):
+        await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
+
+
+async def _stream(response: EventStream, request: LeanRequest | None, receive: Receive, send: Send) -> None:
     """Send parts as they come, until the last one, or the client leaves or takes nothing for too long."""
 
     async def pump() -> None:
         async for part in response:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+                await _send_part(part, request, send)
         await send({"type": "http.response.body", "body": b""})
 
     async def watch() -> None:

@@ -6,7 +6,7 @@ at once and cheaply; the query is parsed when somebody asks; there are no form f
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Hashable, MutableMapping
 from functools import cached_property, lru_cache
 from io import BytesIO
 from typing import Any
@@ -15,27 +15,74 @@ from django.http import HttpRequest, QueryDict
 from django.urls import ResolverMatch
 from django.utils.http import parse_header_parameters
 
+from gateway.incoming_body import IncomingBody
+from gateway.lib import body_budgets
+from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Hold
+
 Scope = MutableMapping[str, Any]
+MAX_KNOWN_NAME_BYTES = 64  # of a header name that is remembered: strangers choose the names
 
 
 class LeanRequest(HttpRequest):
-    """One request whose body is complete. `META` is what ASGIRequest makes of the headers."""
+    """One request. `META` is what ASGIRequest makes of the headers.
+
+    `body` is there at once if it came with the head; otherwise `incoming` reads it, and `load_body` puts it in place.
+    `kept` are the request's bytes of the budgets for large bodies, until its answer has been taken.
+    """
 
     request_id: str
     scope: Scope
     client_left = False  # set while the view runs: the connection is closed, and nobody is answered
+    incoming: IncomingBody | None = None
+    _answer: Hold | None = None
+    owner: Hashable = None  # whose share of the budgets for large bodies it uses: the caller's organization
 
-    def __init__(self, scope: Scope, body: bytes, request_id: str) -> None:
+    def __init__(self, scope: Scope, body: bytes | None, request_id: str) -> None:
         # Not calling HttpRequest's, which makes the members that this class leaves out or makes later.
         self.scope = scope
         self.request_id = request_id
         self.method = scope["method"].upper()
         self.path = self.path_info = scope["path"]
         self.resolver_match: ResolverMatch | None = None
+        self.kept: list[Hold] = []
+        self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
+        if body is not None:
+            self._put_body(body)
+        self.META = _meta(scope)
+
+    async def load_body(self) -> bytes:
+        """The whole body. What exceeds FREE_BYTES is taken from the owner's budget before it is read.
+
+        Raises: BodyRefused; ClientGone.
+        """
+        if self.incoming is not None:
+            body = await self.incoming.read(self._keep(body_budgets.inbound()))
+            self.incoming = None
+            self._put_body(body)
+        elif len(self._body) > FREE_BYTES:
+            self._keep(body_budgets.inbound()).count(len(self._body))
+        return self._body
+
+    def count_answer(self, size_bytes: int) -> None:
+        """So much of a large answer is in memory, at most, until the client has taken it."""
+        if self._answer is None:
+            self._answer = self._keep(body_budgets.vendors())
+        self._answer.count(size_bytes)
+
+    def release(self) -> None:
+        """The request is over: give its bytes back to the budgets."""
+        while self.kept:
+            self.kept.pop().release()
+
+    def _keep(self, budget: ByteBudget) -> Hold:
+        hold = budget.hold(self.owner)
+        self.kept.append(hold)
+        return hold
+
+    def _put_body(self, body: bytes) -> None:
         self._body = body
         self._stream = BytesIO(body)
         self._read_started = False
-        self.META = _meta(scope)
 
     @cached_property
     def GET(self) -> QueryDict:  # type: ignore[override]  # noqa: N802
@@ -66,7 +113,8 @@ def _meta(scope: Scope) -> dict[str, Any]:
         meta["REMOTE_ADDR"] = meta["REMOTE_HOST"] = peer[0]
         meta["REMOTE_PORT"] = peer[1]
     for name, value in scope["headers"]:
-        key = _meta_key(name)
+        # No function of ours around the lookup: it would cost as much again, for each header of each request.
+        key = _known_key(name) if len(name) <= MAX_KNOWN_NAME_BYTES else _new_key(name)
         if key is None:
             continue
         text = value.decode("latin-1")
@@ -74,11 +122,13 @@ def _meta(scope: Scope) -> dict[str, Any]:
     return meta
 
 
-@lru_cache(maxsize=512)
-def _meta_key(name: bytes) -> str | None:
-    """Where a header stands. None for one with an underscore, which could pass for another one with a hyphen."""
+def _new_key(name: bytes) -> str | None:
+    """The header's key in META. None for one with an underscore, which could pass for another one with a hyphen."""
     text = name.decode("latin-1")
     if "_" in text:
         return None
     key = text.upper().replace("-", "_")
     return key if key in ("CONTENT_LENGTH", "CONTENT_TYPE") else f"HTTP_{key}"
+
+
+_known_key = lru_cache(maxsize=512)(_new_key)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from mozilla_django_oidc.views import OIDCLogoutView
 
-from gateway import liveness
 from gateway.site import api_docs, pages
-from gateway.web.rate import backstopped
+from gateway.web.rate import all_backstopped, backstopped, starting_sign_in
 from orgs.pages.profile import ProfilePage
-from orgs.signin.views import AuthenticateView, CallbackView
+from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
 
 handler400 = "gateway.site.errors.bad_request"
 handler403 = "gateway.site.errors.permission_denied"
@@ -19,30 +17,31 @@ handler500 = "gateway.site.errors.server_error"
 
 # The library's names, which it looks up itself. Nobody is known here yet, so what comes is counted for its address.
 _SIGN_IN = [
-    path("authenticate/", backstopped(AuthenticateView.as_view()), name="oidc_authentication_init"),
+    path("authenticate/", backstopped(starting_sign_in(AuthenticateView.as_view())), name="oidc_authentication_init"),
     path("callback/", backstopped(CallbackView.as_view()), name="oidc_authentication_callback"),
-    path("logout/", backstopped(OIDCLogoutView.as_view()), name="oidc_logout"),
+    path("logout/", backstopped(SignOutView.as_view()), name="oidc_logout"),
+    path("backchannel-logout/", backstopped(BackchannelLogoutView.as_view()), name="oidc_backchannel_logout"),
 ]
 urlpatterns = [
     path("", include("proxy.views.urls")),
     path("", include("oauth_ext.views.urls")),
-    path("ready", liveness.ready, name="ready"),
-    path("", pages.landing, name="landing"),
+    path("", backstopped(pages.landing), name="landing"),
     path("signin", backstopped(pages.signin), name="signin"),
-    path("profile", ProfilePage.as_view(), name="profile"),
+    path("profile", backstopped(ProfilePage.as_view()), name="profile"),
     path("", include("orgs.pages.urls")),
     path("", include("credentials.pages.urls")),
     path("", include("oauth_ext.pages.urls")),
     path("", include("audit.pages.urls")),
     path("", include("proxy.pages.urls")),
-    path("api/schema", api_docs.schema, name="api-schema"),
-    path("docs/api", api_docs.page, name="api-docs"),
-    path("docs/migrate", pages.migrate, name="migrate"),
+    path("api/schema", backstopped(api_docs.schema), name="api-schema"),
+    path("docs/api", backstopped(api_docs.page), name="api-docs"),
+    path("docs/migrate", backstopped(pages.migrate), name="migrate"),
     path("api/", include("proxy.api.urls")),
     path("api/", include("orgs.api.urls")),
     path("api/", include("billing.api.urls")),
     path("api/", include("credentials.api.urls")),
     path("api/", include("oauth_ext.api.urls")),
     path("oidc/", include(_SIGN_IN)),
-    path("admin/", admin.site.urls),
+    path("admin/login/", backstopped(StaffSignInView.as_view()), name="staff-signin"),
+    path("admin/", (all_backstopped(admin.site.urls[0]), *admin.site.urls[1:])),
 ]

@@ -53,6 +53,7 @@ class ClientAdmin(ActingAdmin):
         "created",
         "expires_at",
         "last_used_at",
+        "restricted",
         "cimd_expires_at",
         "redirect_uris",
     )

@@ -1,8 +1,9 @@
 """Reading a request of the authorization endpoint. What is wrong with it decides who is told.
 
 A wrong client or redirect address is told to the person, on a page: the address is nobody's, and sending anything
-there would make us an open redirector. Everything else is told to the client.
-Spec: §4.2 · RFC 6749 4.1.1, 4.1.2.1 · RFC 9207 · D118 · protocol.md B.4
+there would make us an open redirector. Everything else is for the client; the view decides whether its address is
+trusted enough for a redirect.
+Spec: §4.2 · RFC 6749 4.1.1, 4.1.2.1 · RFC 9207 · RFC 9700 4.11.2 · D118, D163 · protocol.md B.4
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ class NotForUs(Exception):
 
 
 class TellClient(Exception):
-    """The client is told at its redirect address."""
+    """An error for the client, whose redirect address was checked; `location` is that address with the error.
 
-    def __init__(self, redirect_uri: str, state: str, error: str, description: str) -> None:
+    `description` is a sentence that repeats nothing of the request.
+    """
+
+    def __init__(self, client: Client, redirect_uri: str, state: str, error: str, description: str) -> None:
         super().__init__(error)
+        self.client, self.redirect_uri, self.description = client, redirect_uri, description
         self.location = error_location(redirect_uri, state, error, description)
 
 
@@ -78,11 +83,11 @@ def read_request(query: str, find_client: Callable[[str], Client | None]) -> Ask
     redirect_uri = _redirect_uri(fields, client)
     state = _only(fields, "state")
     if not _is_text(state) or len(state) > MAX_STATE_CHARACTERS:
-        raise TellClient(redirect_uri, "", "invalid_request", "state is too long or not printable text.")
+        raise TellClient(client, redirect_uri, "", "invalid_request", "state is too long or not printable text.")
     try:
         return _checked(fields, client, redirect_uri, state)
     except _Fault as fault:
-        raise TellClient(redirect_uri, state, fault.error, fault.description) from None
+        raise TellClient(client, redirect_uri, state, fault.error, fault.description) from None
 
 
 def success_location(redirect_uri: str, state: str, code: str) -> str:
@@ -136,7 +141,10 @@ def _redirect_uri(fields: _Fields, client: Client) -> str:
     sent = fields.get("redirect_uri", [])
     if len(sent) != 1 or not redirect_uris.registered_as(client.redirect_uris.split(), sent[0]):
         raise NotForUs("The app wants your answer sent to an address that it did not register.")
-    return sent[0]
+    try:
+        return redirect_uris.check(sent[0])  # the rules may have become stricter since the client registered
+    except redirect_uris.BadRedirectUri:
+        raise NotForUs("The app wants your answer sent to an address that is not accepted here.") from None
 
 
 def _only(fields: _Fields, name: str) -> str:

@@ -38,6 +38,17 @@ class ExpiredBearer(InvalidBearer):
     """An access token of ours whose hour is over. Every client brings one now and then; no row was read."""
 
 
+class RevokedBearer(InvalidBearer):
+    """An access token of ours whose row is gone, for good: a row is there before its token is handed out.
+
+    `expires_at` is when the token ends by itself.
+    """
+
+    def __init__(self, expires_at: datetime) -> None:
+        super().__init__(_REVOKED)
+        self.expires_at = expires_at
+
+
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
     """Whom a bearer speaks for. `subject` is a person's id or `svc:<org-id>:<client-id>`; `user_id` is the person's.
@@ -138,7 +149,9 @@ def _from_jwt(bearer: str) -> BearerIdentity:
         .first()
     )
     # Deleting a token, a client, a person or an organization deletes the row.
-    if row is None or row.application is None:
+    if row is None:
+        raise RevokedBearer(claims.expires_at)
+    if row.application is None:
         raise InvalidBearer(_REVOKED)
     client: Client = row.application
     if client.is_expired():

@@ -1,26 +1,29 @@
 """Threads of their own for fetching clients' documents, each with an event loop of its own.
 
 Whoever runs a document's server, or its name server, decides how long a fetch takes; resolving a name cannot even be
-given up. So nothing of it runs where calls are served, a fetch keeps its place until it has really ended, and one
-address can take only some of the places.
+given up. So nothing of it runs where calls are served, a fetch keeps its place until it has really ended, one address
+can take only some of the places, and the last ones are for addresses that brought a document before and hold no place.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 THREADS = 8
 THREADS_OF_ONE_ADDRESS = 3
+THREADS_KEPT = 2
+REMEMBERED_ADDRESSES = 1_000
 PATIENCE_S = 6.0  # a little more than a fetch gives itself
 
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="client-document")
 _busy: Counter[str] = Counter()
+_succeeded: OrderedDict[str, None] = OrderedDict()  # addresses whose document came, the latest last
 _lock = threading.Lock()
 
 
@@ -34,16 +37,34 @@ def run(fetch: Callable[[], Coroutine[Any, Any, T]], *, asked_by: str) -> T:
     Raises: NoThreadFree; TimeoutError after PATIENCE_S, and then the fetch ends when it ends; what `fetch` raises.
     """
     with _lock:
-        if _busy.total() >= THREADS or _busy[asked_by] >= THREADS_OF_ONE_ADDRESS:
+        if not _has_place_for(asked_by):
             raise NoThreadFree
         _busy[asked_by] += 1
     work = _threads.submit(_run, fetch, asked_by)
     return work.result(timeout=PATIENCE_S)
 
 
+def _has_place_for(address: str) -> bool:
+    """The caller holds the lock."""
+    free, held = THREADS - _busy.total(), _busy[address]
+    if free <= THREADS_KEPT:
+        return free > 0 and held == 0 and address in _succeeded
+    return held < THREADS_OF_ONE_ADDRESS
+
+
+def _remember(address: str) -> None:
+    with _lock:
+        _succeeded[address] = None
+        _succeeded.move_to_end(address)
+        if len(_succeeded) > REMEMBERED_ADDRESSES:
+            _succeeded.popitem(last=False)
+
+
 def _run(fetch: Callable[[], Coroutine[Any, Any, T]], asked_by: str) -> T:
     try:
-        return asyncio.run(fetch())
+        fetched = asyncio.run(fetch())
+        _remember(asked_by)
+        return fetched
     finally:
         with _lock:
             _busy[asked_by] -= 1

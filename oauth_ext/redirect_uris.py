@@ -20,18 +20,21 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOOPBACK = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?")
 # A name or an address. Browsers take other characters too, which people would take for the end of the name.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-# Schemes that a browser runs, reads or hands to another program without an app of the person's choice behind them.
-_FORBIDDEN_SCHEMES = frozenset(
+# An app's own scheme is its reversed domain name (RFC 8252 7.1), so it holds a dot. Apps that people connect and whose
+# scheme holds none are listed. Every other scheme may belong to the system, a browser or an unsuspecting program.
+_KNOWN_APP_SCHEMES = frozenset(
     {
-        "about", "blob", "chrome", "content", "data", "file", "filesystem", "ftp", "ftps", "geo", "gopher", "imap",
-        "intent", "jar", "javascript", "ldap", "mailto", "moz-extension", "ms-msdt", "news", "resource", "search-ms",
-        "sftp", "sip", "sms", "ssh", "tel", "telnet", "vbscript", "view-source", "ws", "wss"
+        "antigravity", "claude", "claude-dev", "code-oss", "codex", "cursor", "cursor-nightly", "goose", "jetbrains",
+        "kiro", "lmstudio", "positron", "raycast", "theia", "trae", "void", "vscode", "vscode-insiders", "vscodium",
+        "warp", "warppreview", "windsurf", "windsurf-next", "zed", "zed-preview"
     }
 )  # fmt: skip
+# Schemes of operating systems, some of which hold a dot: they start programs with what stands in the address.
+_SYSTEM_SCHEME_PREFIXES = ("com.apple.", "com.microsoft.", "microsoft.", "ms-", "windows.", "x-apple")
 
 
 class BadRedirectUri(ValueError):
-    """The address may not be registered; `reason` is a sentence and never repeats it."""
+    """The address may not be used; `reason` is a sentence and never repeats it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -39,7 +42,7 @@ class BadRedirectUri(ValueError):
 
 
 def check(uri: object) -> str:
-    """`uri` if a client may register it: https anywhere, http on loopback, or an app's own scheme.
+    """`uri` if a client may register and use it: https anywhere, http on loopback, or an app's own scheme.
 
     Raises: BadRedirectUri.
     """
@@ -56,7 +59,7 @@ def check(uri: object) -> str:
     elif parts.scheme == "https":
         if not _HOST.fullmatch(parts.netloc):
             raise BadRedirectUri("A redirect URI must name a host.")
-    elif parts.scheme in _FORBIDDEN_SCHEMES or not (parts.netloc or "." in parts.scheme):
+    elif not _is_app_scheme(parts.scheme):
         raise BadRedirectUri("This scheme is not accepted in a redirect URI.")
     if len(shown_host(uri)) > HOST_CHARACTERS:
         raise BadRedirectUri("The host of a redirect URI is too long.")
@@ -109,6 +112,10 @@ def with_parameters(uri: str, parameters: Mapping[str, str]) -> str:
     """`uri` with more query parameters; those it has stay as they are."""
     separator = "&" if "?" in uri else "?"
     return f"{uri}{separator}{urlencode(parameters)}"
+
+
+def _is_app_scheme(scheme: str) -> bool:
+    return scheme in _KNOWN_APP_SCHEMES or ("." in scheme and not scheme.startswith(_SYSTEM_SCHEME_PREFIXES))
 
 
 @dataclass(frozen=True, slots=True)

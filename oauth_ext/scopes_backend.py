@@ -44,9 +44,14 @@ def existing(wanted: Iterable[str]) -> list[str]:
 
 def vendor_names(wanted: Iterable[str]) -> list[str]:
     """The names of the vendors that scopes narrow to, sorted; none where they do not narrow."""
-    slugs = {vendor for name in wanted if (vendor := scopes.vendor_of(name)) is not None}
+    return sorted(names_by_scope(wanted).values())
+
+
+def names_by_scope(wanted: Iterable[str]) -> dict[str, str]:
+    """Scope to the name of the vendor it narrows to, in one query for all of them; the others are absent."""
+    slugs = {vendor: name for name in wanted if (vendor := scopes.vendor_of(name)) is not None}
     rows = VendorRow.objects.filter(slug__in=slugs).values_list("slug", "definition__name") if slugs else []
-    return sorted(name or slug for slug, name in rows)
+    return {slugs[slug]: name or slug for slug, name in rows}
 
 
 def all_exist(wanted: Iterable[str]) -> bool:

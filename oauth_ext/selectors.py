@@ -77,9 +77,13 @@ def service_client_of_any_organization(client_id: str) -> Client:
 
 
 def vendor_grants(client_pk: uuid.UUID) -> frozenset[str] | None:
-    """The vendors a service client was restricted to, or None when nobody restricted it. Spec: D34"""
-    vendors = ServiceClientGrant.objects.filter(client_id=client_pk).values_list("vendor", flat=True)
-    return frozenset(vendors) or None
+    """The vendors that a service client is restricted to; None for an unrestricted one. Spec: D34, D173
+
+    A client that is gone, or has a list without the mark, is restricted.
+    """
+    rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "vendor_grants__vendor"))
+    listed = frozenset(vendor for _, vendor in rows if vendor is not None)
+    return None if rows and not rows[0][0] and not listed else listed
 
 
 def vendor_grant_rows(organization: Organization) -> QuerySet[ServiceClientGrant]:

@@ -12,7 +12,7 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
 from gateway.lib import clock
-from oauth_ext import client_authentication, features
+from oauth_ext import client_authentication, features, lock_order
 from oauth_ext.bearer import note_use
 from oauth_ext.client_proof import is_proven
 from oauth_ext.models import AccessToken, Client, RefreshToken
@@ -70,7 +70,12 @@ class Validator(OAuth2Validator):
         note_use(request.client.pk, agent_key=False, now=clock.now())
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """One access token and, where the grant gives one, one refresh token; both of the family of the request."""
+        """One access token and, where the grant gives one, one refresh token; both of the family of the request.
+
+        Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated.
+        """
+        if not _is_as_authenticated(request):
+            raise errors.InvalidClientError
         family = getattr(request, "family", None)
         owned = {
             "user": request.user,
@@ -103,3 +108,13 @@ class Validator(OAuth2Validator):
     def _usable_client(self, client_id: str, request: Any) -> Client | None:
         found: Client | None = self._load_application(client_id, request) if client_id else None  # type: ignore[no-untyped-call]
         return found
+
+
+def _is_as_authenticated(request: Any) -> bool:
+    """Whether the client still has the secret it proved. It keeps it until this transaction ends: a rotation comes
+    before, and is seen here, or ends the tokens of this request as well.
+    """
+    client: Client = request.client
+    user_id = None if request.user is None else request.user.pk
+    held = lock_order.hold(org_id=request.organization_id, user_id=user_id, client_pk=client.pk)
+    return held and Client.objects.filter(pk=client.pk, client_secret=client.client_secret).exists()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -16,14 +16,17 @@ from django.http import HttpRequest
 from billing.models import Subscription
 from billing.services import set_subscription
 from billing.states import SubscriptionStatus
+from gateway.lib.errors import Conflict
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from gateway.web.acting_admin import ActingAdmin, staff_actor
+from oauth_ext.services.leavers import deactivate_person, reactivate_person
 from orgs.models import (
     Identity,
     Invitation,
     KnownTool,
     Membership,
     Organization,
+    Removal,
     ServerAccessGrant,
     Team,
     TeamMembership,
@@ -82,9 +85,10 @@ class OrganizationAdmin(ActingAdmin):
 
 
 @admin.register(User)
-class UserAdmin(ReadOnlyAdmin):
-    """People."""
+class UserAdmin(ActingAdmin):
+    """People. Support access itself is given and taken on the command line."""
 
+    actions = ("deactivate_people", "reactivate_people")
     fields = (
         "id",
         "email",
@@ -100,13 +104,36 @@ class UserAdmin(ReadOnlyAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("email", "first_name", "last_name", "display_name", "=id")
 
+    @admin.action(description="Deactivate, with sessions, tokens and created agent keys", permissions=["staff_delete"])
+    def deactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
+        """Each with a row in the log of every organization concerned."""
+        actor = staff_actor(request)
+
+        def deactivate(person: User) -> None:
+            if person.pk == request.user.pk:
+                raise Conflict("You cannot deactivate yourself.")
+            for line in deactivate_person(actor=actor, user_id=person.pk).lines():
+                messages.info(request, line)
+
+        self.act(request, chosen, deactivate, "deactivated.")
+
+    @admin.action(description="Let sign in again", permissions=["staff_delete"])
+    def reactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
+        """Memberships count again; ended sessions, tokens and keys stay ended."""
+        actor = staff_actor(request)
+
+        def reactivate(person: User) -> None:
+            reactivate_person(actor=actor, user_id=person.pk)
+
+        self.act(request, chosen, reactivate, "may sign in again.")
+
 
 @admin.register(Identity)
 class IdentityAdmin(ReadOnlyAdmin):
     """Who the identity provider says somebody is."""
 
-    fields = ("user", "issuer", "sub", "created_at", "last_used_at")
-    list_display = ("user", "issuer", "sub", "last_used_at")
+    fields = ("user", "issuer", "sub", "created_at", "last_used_at", "confirmed_at", "refused_at", "asked_at")
+    list_display = ("user", "issuer", "sub", "last_used_at", "confirmed_at", "refused_at")
     list_select_related = ("user",)
     search_fields = ("sub", "user__email")
 
@@ -131,6 +158,16 @@ class MembershipAdmin(ActingAdmin):
             remove_member(actor=actor, organization=row.organization, user_id=row.user_id)
 
         self.act(request, chosen.select_related("organization", "user"), remove, "removed.")
+
+
+@admin.register(Removal)
+class RemovalAdmin(ReadOnlyAdmin):
+    """Removed people by organization: earlier invitations do not bring them back."""
+
+    fields = ("organization", "user", "removed_at")
+    list_display = ("user", "organization", "removed_at")
+    list_select_related = ("user", "organization")
+    search_fields = ("user__email", "organization__name")
 
 
 @admin.register(Invitation)
@@ -176,7 +213,7 @@ class TeamAdmin(ReadOnlyAdmin):
 
 @admin.register(TeamMembership)
 class TeamMembershipAdmin(ReadOnlyAdmin):
-    """Who is in which team."""
+    """The members of teams."""
 
     fields = ("team", "membership", "joined_at")
     list_display = ("team", "membership", "joined_at")

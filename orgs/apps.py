@@ -8,3 +8,7 @@ class OrgsConfig(AppConfig):
 
     name = "orgs"
     verbose_name = "Organizations"
+
+    def ready(self) -> None:
+        """Connect the receivers."""
+        from orgs import receivers  # noqa: F401

@@ -11,6 +11,15 @@ class OrganizationLimit(Conflict):
     code, message = "org_limit", "You already created as many organizations as one person may."
 
 
+class LimitReached(Conflict):
+    """The organization has as many rows of a kind as the operator allows one. Spec: D161"""
+
+    code = "limit_reached"
+
+    def __init__(self, kind: str, cap: int) -> None:
+        super().__init__(f"This organization has {cap} {kind}, which is as many as it may have.")
+
+
 class LastOwner(Conflict):
     """An organization without an owner could not be administered any more. Spec: D45
 
@@ -34,6 +43,12 @@ class CannotChangeOwnRole(Forbidden):
     code, message = "cannot_change_own_role", "You cannot change your own role."
 
 
+class DeactivatedMember(Conflict):
+    """A person who cannot sign in cannot be the owner that every organization has. Spec: D154"""
+
+    code, message = "member_deactivated", "This person is deactivated and cannot become an owner."
+
+
 class TeamNameTaken(Conflict):
     """Another team of the organization has this name. Spec: D60"""
 
@@ -54,16 +69,6 @@ class ToolsChanged(Conflict):
     """The vendor's tools are not those that were shown. Spec: ux.md 7"""
 
     code, message = "tools_changed", "The vendor's tools changed again meanwhile. Look at them once more."
-
-
-class LastClientGrant(Conflict):
-    """A service account whose list became empty would be restricted no more. Spec: D34"""
-
-    code = "last_grant"
-    message = (
-        "This is the last vendor on the service account's list. Delete the service account to stop it, or replace"
-        " its list by an empty one to let it use every connected vendor."
-    )
 
 
 class InvitationNotFound(NotFound):
@@ -98,3 +103,10 @@ class InvitationEmailMismatch(Forbidden):
         "This invitation is for an e-mail address that your sign-in does not confirm as yours. Sign in with that"
         " address, or ask for a new link."
     )
+
+
+class InvitationBeforeRemoval(Forbidden):
+    """It was made before this person was removed: the removal ended it. Spec: D162"""
+
+    code = "invitation_before_removal"
+    message = "You were removed from this organization after this invitation was made. Ask for a new invitation."

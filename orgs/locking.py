@@ -37,11 +37,12 @@ def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, r
 
 
 def current_membership(organization: Organization, user: User, *, role: Role) -> Membership:
-    """The person's membership as it is under the lock: the gate looked before, and roles change.
+    """The membership of an active person as it is under the lock: the gate looked before, and roles change.
 
     Raises: NotFound, Forbidden.
     """
-    found = Membership.objects.select_related("user").filter(organization=organization, user=user).first()
+    rows = Membership.objects.select_related("user").filter(user__is_active=True)
+    found = rows.filter(organization=organization, user=user).first()
     if found is None:
         raise NotFound
     if not found.has_role(role):

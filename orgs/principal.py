@@ -20,7 +20,8 @@ class PrincipalKind(StrEnum):
 class Principal:
     """One caller in one organization: looked up, never carried in a token.
 
-    `granted_vendors` is None where no list restricts the caller. `team_ids` stand oldest team first.
+    `granted_vendors` is None for an unrestricted service account; an empty set allows none (D173).
+    `team_ids` stand oldest team first.
     """
 
     kind: PrincipalKind

@@ -18,6 +18,11 @@ class Role(StrEnum):
         """Whether this role may do what `other` may."""
         return _ORDER[self] >= _ORDER[other]
 
+    @property
+    def with_article(self) -> str:
+        """As in "You are an admin now."."""
+        return f"{'a' if self is Role.MEMBER else 'an'} {self.value}"
+
 
 _ORDER = {Role.MEMBER: 0, Role.ADMIN: 1, Role.OWNER: 2}
 ROLE_CHOICES = [(role.value, role.value.capitalize()) for role in Role]

@@ -36,6 +36,7 @@ def people_who_may(organization: Organization, role: Role) -> Sequence[str]:
     """Names of those who have `role` or more, for "ask Ana or Bo"."""
     wanted = [member.value for member in Role if member.at_least(role)]
     rows = Membership.objects.select_related("user").filter(organization=organization, role__in=wanted)
+    rows = rows.filter(user__is_active=True)
     return [row.user.name for row in rows.order_by("joined_at", "id")[:5]]
 
 
@@ -71,9 +72,7 @@ def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUI
 def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
     """Vendors granted to the member or to one of its teams. Spec: D33"""
     rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id)
-    own = rows.filter(membership=membership).values_list("vendor", flat=True)
-    shared = rows.filter(team_id__in=teams).values_list("vendor", flat=True)
-    return frozenset([*own, *shared])
+    return frozenset(rows.filter(Q(membership=membership) | Q(team_id__in=teams)).values_list("vendor", flat=True))
 
 
 def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
@@ -99,11 +98,11 @@ def member_grants(membership: Membership) -> list[str]:
 
 
 def is_last_owner(membership: Membership) -> bool:
-    """Whether the organization would have no owner without this member. Spec: D45"""
+    """Whether the organization would have no owner who can sign in without this member. Spec: D45"""
     if membership.role != Role.OWNER.value:
         return False
     owners = Membership.objects.filter(organization_id=membership.organization_id, role=Role.OWNER.value)
-    return not owners.exclude(pk=membership.pk).exists()
+    return not owners.filter(user__is_active=True).exclude(pk=membership.pk).exists()
 
 
 def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[str]]:
@@ -185,15 +184,33 @@ def grants(organization: Organization) -> QuerySet[ServerAccessGrant]:
 
 
 def known_tools(organization: Organization, vendor: str) -> QuerySet[KnownTool]:
-    """The vendor's tools as the organization saw them last, by name; those that are gone too. Spec: D78"""
-    return KnownTool.objects.filter(organization=organization, vendor=vendor).order_by("tool")
+    """The vendor's tools as the organization saw them last, by name; those that are gone too, of all lists. Spec: D78
+
+    Their texts stay in the database until a caller asks for them.
+    """
+    rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
+    return rows.defer("seen_definition", "approved_definition").order_by("tool", "credential_scope")
+
+
+def tool_texts(rows: Sequence[KnownTool]) -> dict[int, tuple[str, str]]:
+    """By row: the definitions seen last and approved, "" where none is kept."""
+    found = KnownTool.objects.filter(pk__in=[row.pk for row in rows])
+    return {
+        pk: (seen, agreed) for pk, seen, agreed in found.values_list("pk", "seen_definition", "approved_definition")
+    }
+
+
+def offered_definitions(organization: Organization, vendor: str) -> dict[str, str]:
+    """By tool of the general list that is offered: its definition, "" where it is too large to keep. Spec: D78"""
+    rows = known_tools(organization, vendor).filter(credential_scope="").exclude(seen_sha256=b"")
+    return dict(rows.values_list("tool", "seen_definition"))
 
 
 def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
     """By vendor: how many tools it offers, and how many are not as they were approved. Spec: D78"""
     rows = KnownTool.objects.filter(organization=organization).values("vendor")
     counted = rows.annotate(
-        offered=Count("id", filter=~Q(seen_sha256=b"")),
+        offered=Count("id", filter=~Q(seen_sha256=b"") & Q(credential_scope="")),
         waiting=Count("id", filter=~Q(seen_sha256=F("approved_sha256"))),
     )
     return {row["vendor"]: (row["offered"], row["waiting"]) for row in counted}
@@ -201,8 +218,8 @@ def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
 
 def looked_at(organization: Organization, vendor: str) -> datetime | None:
     """When the vendor's tools were compared last, or None."""
-    row = ToolLook.objects.filter(organization=organization, vendor=vendor).first()
-    return row.looked_at if row else None
+    looks = ToolLook.objects.filter(organization=organization, vendor=vendor)
+    return looks.order_by("-looked_at").values_list("looked_at", flat=True).first()
 
 
 def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllowlist]:

@@ -38,7 +38,8 @@ class OrganizationAccess:
 class Caller:
     """A verified bearer with everything a decision needs; dead when an epoch differs from `epochs`.
 
-    `expires_at_s` is Unix time; `loaded_at_s` is monotonic.
+    `expires_at_s` is Unix time, the others are monotonic: when its own rows were loaded, the age of its oldest part,
+    and until when it is believed while the epochs are unknown.
     """
 
     principal: Principal
@@ -48,5 +49,7 @@ class Caller:
     audiences: frozenset[str]
     expires_at_s: float
     loaded_at_s: float
+    as_of_s: float
+    unconfirmed_until_s: float
     epoch_names: tuple[str, ...]
     epochs: tuple[str, ...] | None

@@ -14,13 +14,14 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from credentials.resolve import resolve
-from credentials.selectors import connections, refs_by_vendor, wrapped_keys
+from credentials.selectors import refs_by_vendor, wrapped_keys
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.selectors import team_ids
-from orgs.services.known_tools import note_tools
+from orgs.services.known_tools import DISCOVERY
 from proxy.calls.reach import opened
+from proxy.credential_lists import CredentialGone, note_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import agreed_json
 from proxy.vendor_questions import questions
@@ -64,9 +65,9 @@ class Discovered:
 def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     """What the vendor offers under the credential that the member's own calls would use.
 
-    A tool that is missing counts as removed only where that is the credential that the tool watch looks through:
-    another one may show its holder other tools.
-    Raises: NotConnected; UnusableCredential; TooManyQuestions; VendorFailed; NotFound when the organization is gone.
+    The list is compared with the organization's rows of the same credential's list.
+    Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyQuestions;
+    VendorFailed; NotFound when the organization is gone.
     Spec: §4.9 · D78
     """
     organization = membership.organization
@@ -77,12 +78,16 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     where = opened(credential, vendor, wrapped_keys(organization.id), organization.id)
     with questions.place(organization.id):
         definitions = async_to_sync(discover)(vendor, where)
-    changed = note_tools(
-        organization=organization,
-        vendor=vendor.slug,
-        definitions={name: agreed_json(each) for name, each in definitions.items()},
-        is_whole_list=connections(organization, vendor=vendor.slug)[0].id == credential.id,
-    )
+    try:
+        changed = note_list(
+            organization=organization,
+            vendor=vendor.slug,
+            credential_id=credential.id,
+            definitions={name: agreed_json(each) for name, each in definitions.items()},
+            actor=DISCOVERY,
+        )
+    except CredentialGone as gone:
+        raise NotConnected from gone
     return Discovered(definitions, changed)
 
 
@@ -91,7 +96,9 @@ async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dic
 
     Raises: VendorFailed.   Spec: §4.9 · D78
     """
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=_LIMITS)
+    transport = VendorTransport(
+        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=_LIMITS, own_url=settings.BASE_URL
+    )
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S)
     directory = ToolDirectory(
         pool, settings.VENDOR_TOOL_CONFIG, ttl_s=settings.TOOL_LIST_TTL_S, max_pages=settings.TOOL_LIST_MAX_PAGES
@@ -101,9 +108,7 @@ async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dic
         index = await directory.fresh_index(vendor, destination, deadline=deadline)
     except VendorProblem as problem:
         raise VendorFailed(problem.fault, problem.detail) from problem
-    except TimeoutError as fault:
-        raise VendorFailed(VendorFault.TIMEOUT, "The vendor did not list its tools in time.") from fault
     finally:
         await pool.aclose()
         await transport.aclose()
-    return index.definitions
+    return index.as_sent

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -20,7 +21,7 @@ from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
 
 PROBLEMS_SHOWN = 20
 _TEXT_CHARACTERS = 300
@@ -83,11 +84,8 @@ class _Conversation:
                 reply.challenge = answer.header("WWW-Authenticate") or ""
                 reply.session_id = answer.header("Mcp-Session-Id") or ""
                 if answer.status == 200:
-                    async for message in messages(answer):
-                        if isinstance(message, replies.VendorResult | replies.VendorError):
-                            reply.message = message
-                            break
-                    else:
+                    reply.message = await _first_answer(answer)
+                    if reply.message is None:
                         reply.fault = "ended without an answer"
         except VendorProblem as problem:
             reply.fault = problem.detail
@@ -106,6 +104,14 @@ class _Conversation:
             return problem.detail
 
 
+async def _first_answer(answer: VendorAnswer) -> replies.VendorResult | replies.VendorError | None:
+    async with aclosing(messages(answer)) as found:
+        async for message in found:
+            if isinstance(message, replies.VendorResult | replies.VendorError):
+                return message
+    return None
+
+
 async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
     """What was found, in the order in which it was tried. Without `opened` only what needs no credential is tried.
 
@@ -116,7 +122,9 @@ async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
         chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
         body_bytes=settings.VENDOR_REPLY_BYTES,
     )
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits)
+    transport = VendorTransport(
+        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits, own_url=settings.BASE_URL
+    )
     try:
         return [_plain(finding) for finding in await _examine(transport, vendor, opened)]
     finally:

@@ -16,7 +16,6 @@ from credentials.resolve import CredentialRef, resolve
 from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog import registry
-from gateway.catalog.registry import Catalog
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry as coordination
 from gateway.lib import clock, ids
@@ -27,13 +26,13 @@ from oauth_ext.models import Client
 from oauth_ext.selectors import service_client_of_any_organization
 from orgs import grants, selectors
 from orgs.models import User
-from orgs.principal import Principal
+from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.access import OrganizationAccess
 from proxy.health import store as health
 from proxy.health.selectors import circuit_of
 from proxy.health.states import LABELS, HealthStatus
-from proxy.snapshot import organization_access, principal_of
+from proxy.snapshot_rows import organization_access, principal_of
 from proxy.vendors.circuit import CircuitState
 
 _NO_CLIENT = uuid.UUID(int=0)
@@ -84,28 +83,26 @@ def explain_access(
         )
         remedy = "An admin of the organization can invite the person or create the service account."
         return Explanation((Step("token", False, detail, remedy),))
-    found = _vendor_of(registry.load(), tool)
-    if found is None:
-        known = Step("token", True, _who(principal, organization))
-        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
-        return Explanation((known, Step("grant", False, f"No vendor's prefix begins the name {tool}.", remedy)))
+    known = Step("token", True, _who(principal, organization))
     quota = _quota(principal, tells_count=tells_count or principal.user_id is None)
-    return Explanation(tuple(_steps(principal, organization, found, tool, quota)))
+    vendor = registry.load().owner_of(tool)
+    if vendor is None:
+        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
+        missing = Step("grant", False, f"No vendor's prefix begins the name {tool}.", remedy)
+        return Explanation((known, quota, missing))
+    return Explanation((known, quota, *_steps(principal, organization, vendor, tool)))
 
 
-def _steps(
-    principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str, quota: Step
-) -> Iterator[Step]:
+def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
+    """The steps after the caller is known and counted."""
     credential = resolve(
         organization.credentials.get(vendor.slug, ()),
         service_client_id=principal.service_client_pk,
         team_ids=principal.team_ids,
     )
-    yield Step("token", True, _who(principal, organization))
     yield _grant(principal, organization, vendor, credential)
     yield _credential(organization, vendor, credential)
     yield _allowlist(principal, organization, vendor, tool)
-    yield quota
     yield _vendor_state(vendor, credential)
 
 
@@ -124,12 +121,15 @@ def _grant(
         has_own_credential=credential is not None and credential.scope is CredentialScope.SERVICE_CLIENT,
     )
     if not allowed:
-        remedy = f"An admin of {organization.name} can grant {vendor.name} to the member or one of their teams."
+        who = "the service account" if principal.kind is PrincipalKind.SERVICE else "the member or one of their teams"
+        remedy = f"An admin of {organization.name} can grant {vendor.name} to {who}."
         return Step("grant", False, f"{principal.label} has no access to {vendor.name}.", remedy)
     if principal.role.at_least(Role.ADMIN):
         why = f"the role {principal.role.value} may use every vendor"
     elif principal.granted_vendors is not None and vendor.slug in principal.granted_vendors:
         why = "by a grant"
+    elif principal.kind is PrincipalKind.SERVICE:
+        why = "no list restricts it" if principal.granted_vendors is None else "it has credentials of its own"
     else:
         why = "by the organization's default"
     return Step("grant", True, f"{principal.label} may use {vendor.name}: {why}.")
@@ -194,10 +194,6 @@ def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
     if state.status is HealthStatus.DOWN and not tried:
         tried = " Calls are let through all the same, and will probably fail."
     return Step("vendor", True, f"{detail}.{tried}" if tried else detail)
-
-
-def _vendor_of(catalog: Catalog, tool: str) -> Vendor | None:
-    return next(iter(catalog.prefixed(tool)), None)
 
 
 def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:

@@ -11,13 +11,17 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import datetime
 
 from django.conf import settings
 
 from gateway.coordination.store import Admission, CoordinationStore
+from gateway.lib import clock
 from gateway.lib.client_address import address_key
+from oauth_ext.bearer import RevokedBearer
 
 MAX_ADDRESSES = 10_000
+MAX_REVOKED = 20_000  # some 3 MB
 
 
 class RefusedTooOften(Exception):
@@ -59,3 +63,31 @@ class RefusedBearers:
         if len(self._until_s) > MAX_ADDRESSES:
             self._until_s.popitem(last=False)
         raise RefusedTooOften(admission)
+
+
+class RevokedTokens:
+    """Access tokens of ours that were found revoked, by SHA-256, until they expire. One event loop.
+
+    Their rows are gone for good and need no second look. Bounded: the one found longest ago is forgotten first.
+    """
+
+    def __init__(self) -> None:
+        self._expires_at: OrderedDict[bytes, datetime] = OrderedDict()
+
+    def check(self, digest: bytes) -> None:
+        """Return if the token may be looked up. No I/O.
+
+        Raises: RevokedBearer.
+        """
+        expires_at = self._expires_at.get(digest)
+        if expires_at is None:
+            return
+        if expires_at > clock.now():
+            raise RevokedBearer(expires_at)
+        del self._expires_at[digest]  # the look-up says that it has expired
+
+    def remember(self, digest: bytes, found: RevokedBearer) -> None:
+        """The token was found revoked."""
+        self._expires_at[digest] = found.expires_at
+        if len(self._expires_at) > MAX_REVOKED:
+            self._expires_at.popitem(last=False)

@@ -8,6 +8,7 @@ import gc
 import weakref
 from dataclasses import dataclass, field
 
+import structlog
 from django.conf import settings
 
 from audit.writer import AuditWriter
@@ -15,6 +16,9 @@ from gateway.coordination import registry
 from gateway.coordination.store import CoordinationStore
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
+from proxy.outbox_relay import keep_relaying
+from proxy.rate_limited_calls import RateLimitedCalls
+from proxy.secret_watch import SecretWatch
 from proxy.snapshot import Snapshots
 from proxy.tool_watch import ToolWatch
 from proxy.vendors.bulkhead import Bulkhead
@@ -23,6 +27,7 @@ from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
 
+log = structlog.get_logger(__name__)
 SWEEP_EVERY_S = 30.0
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 
@@ -37,23 +42,29 @@ class Runtime:
     pool: SessionPool
     directory: ToolDirectory
     tool_watch: ToolWatch
+    secret_watch: SecretWatch
     audit: AuditWriter
+    rate_limited: RateLimitedCalls
     scope_epochs: ScopeEpochs
     results: ResultCache = field(default_factory=ResultCache)
-    refusals_noted: dict[str, int] = field(default_factory=dict)
     sweeper: asyncio.Task[None] | None = None
+    relay: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
         """End sessions at vendors, flush the audit, close connections."""
-        if self.sweeper is not None:
-            self.sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.sweeper
+        for task in (self.sweeper, self.relay):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        await self.results.settled()
         await self.pool.aclose()
         await self.pool.circuits.aclose()
+        await self.rate_limited.aclose()
         await self.audit.aclose()
         await self.transport.aclose()
         await self.tool_watch.aclose()
+        await self.secret_watch.aclose()
         await self.store.aclose()
         await self.snapshots.aclose()
 
@@ -71,12 +82,19 @@ def current() -> Runtime:
     return found
 
 
+def existing() -> Runtime | None:
+    """The running loop's runtime, if anything has been served yet."""
+    return _runtimes.get(asyncio.get_running_loop())
+
+
 async def start() -> None:
     """Open what the first call would have to wait for, and take what is loaded by now out of garbage collection.
 
     What a call leaves behind is freed by counting references; cycles are rare, so they are looked for rarely.
     """
-    current()
+    found = current()
+    if registry.uses_outbox():
+        found.relay = asyncio.ensure_future(keep_relaying(found.store, found.snapshots))
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -96,7 +114,12 @@ def _build() -> Runtime:
         body_bytes=settings.VENDOR_REPLY_BYTES,
     )
     store = registry.current()
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits)
+    transport = VendorTransport(
+        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
+        limits=limits,
+        connections_per_origin=settings.VENDOR_CONNECTIONS_PER_ORIGIN,
+        own_url=settings.BASE_URL,
+    )
     bulkhead = Bulkhead(
         calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
         waiting=settings.VENDOR_CALLS_WAITING,
@@ -104,8 +127,12 @@ def _build() -> Runtime:
     )
     circuits = Circuits(store, trial_s=limits.connect_s)
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
-    snapshots = Snapshots(store)
+    audit = AuditWriter()
+    audit.start()
+    snapshots = Snapshots(store, is_away=lambda: audit.outage.is_away)
     tool_watch = ToolWatch(snapshots)
+    secret_watch = SecretWatch(snapshots)
+    pool.on_secret_echoed = secret_watch.note
     directory = ToolDirectory(
         pool,
         settings.VENDOR_TOOL_CONFIG,
@@ -113,12 +140,17 @@ def _build() -> Runtime:
         max_pages=settings.TOOL_LIST_MAX_PAGES,
         on_fetched=tool_watch.note,
     )
-    audit = AuditWriter()
-    audit.start()
-    return Runtime(store, snapshots, transport, pool, directory, tool_watch, audit, ScopeEpochs(store))
+    rate_limited = RateLimitedCalls(snapshots)
+    return Runtime(
+        *(store, snapshots, transport, pool, directory, tool_watch, secret_watch, audit, rate_limited),
+        scope_epochs=ScopeEpochs(store),
+    )
 
 
 async def _sweep(pool: SessionPool) -> None:
     while True:
         await asyncio.sleep(SWEEP_EVERY_S)
-        pool.close_idle()
+        try:
+            pool.close_idle()
+        except Exception:  # the next round may do better; without one, idle sessions would stay for good
+            log.exception("idle sessions not closed")

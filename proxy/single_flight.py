@@ -25,7 +25,7 @@ class SingleFlight(Generic[K, V]):
     async def run(self, key: K, attempt: Callable[[], Awaitable[V]]) -> V:
         """The result of the attempt that is running for `key`, or of a new one."""
         task = self._running.get(key)
-        if task is None:
+        if task is None or task.done():  # its callback has not run yet: its result is from before this call
             task = asyncio.ensure_future(_awaited(attempt))
             self._running[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))

@@ -22,6 +22,8 @@ from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
 COMPARED_AT_ONCE = 10  # nobody reads more at once, and the rest comes up when these are approved
+NAMED_AT_ONCE = 100  # changes
+TOOLS_ON_A_PAGE = 250
 COMPARING_S = 0.25  # of a page; what a vendor writes decides how long one comparison takes
 
 
@@ -38,13 +40,17 @@ class ListedTool:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTool:
-    """What happened to a tool since the vendor's tools were approved. `state`: new, changed or gone.
+    """The change of a tool since the vendor's tools were approved. `state`: new, changed or gone; `row` its id.
+
+    `owner` says in words whose key shows it so, "" for the general list.
 
     `hidden` counts the characters of description and schema that no screen shows. `is_comparable` is False where a
     definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE or COMPARING_S.
     """
 
+    row: int
     name: str
+    owner: str
     state: str
     description: list[Piece]
     schema: list[Piece]
@@ -55,9 +61,12 @@ class ChangedTool:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What tools/list gives a role: exposed name and encoded definition, and about how many tokens that is."""
+    """The answer of tools/list for a role: exposed names, encoded definitions, and about how many tokens they take.
 
-    tools: list[tuple[str, str]]
+    Hidden characters, which no caller gets, are spelled out.
+    """
+
+    tools: list[tuple[str, Shown]]
     tokens: int
 
     @property
@@ -69,32 +78,53 @@ class Preview:
 
 
 class ToolList:
-    """The tools of one vendor in one organization."""
+    """The tools of one vendor in one organization. The tools on the general list count as offered."""
 
-    def __init__(self, organization: Organization, vendor: Vendor) -> None:
+    def __init__(self, organization: Organization, vendor: Vendor, owners: Mapping[str, str] | None = None) -> None:
+        """`owners`: by credential scope, whose key shows that list, in words."""
         self.vendor = vendor
+        self._organization = organization
         self.rows: Sequence[KnownTool] = list(selectors.known_tools(organization, vendor.slug))
-        self._offered = [row for row in self.rows if row.is_offered]
-        self._definitions = {row.tool: _definition(row.tool, row.seen_definition) for row in self._offered}
+        self._owners = owners or {}
+        self._offered = [row for row in self.rows if row.is_offered and not row.credential_scope]
 
     @property
     def names(self) -> list[str]:
         """What the vendor offers, by its own names, in order."""
-        return list(self._definitions)
+        return [row.tool for row in self._offered]
 
-    def tools(self) -> list[ListedTool]:
-        """Each tool that is offered."""
-        return [self._tool(row) for row in self._offered]
+    @property
+    def pages(self) -> int:
+        """The number of pages of TOOLS_ON_A_PAGE, one at least."""
+        return max(-(-len(self._offered) // TOOLS_ON_A_PAGE), 1)
+
+    def tools(self, page: int | None = None) -> list[ListedTool]:
+        """Each tool that is offered, or those on a page from 1 on."""
+        start = 0 if page is None else (page - 1) * TOOLS_ON_A_PAGE
+        return [self._tool(row) for row in self._offered[start : None if page is None else start + TOOLS_ON_A_PAGE]]
+
+    @cached_property
+    def waiting(self) -> int:
+        """The number of rows that are not as they were approved."""
+        return sum(not row.is_approved for row in self.rows)
 
     def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
-        """What is not as it was approved. `clock`: seconds of work; a busy machine shows no fewer tools."""
+        """The changes since the approval, NAMED_AT_ONCE at most.
+
+        `clock`: seconds of work; a busy machine shows no fewer tools.
+        """
+        waiting = [row for row in self.rows if not row.is_approved][:NAMED_AT_ONCE]
+        texts = selectors.tool_texts(waiting[:COMPARED_AT_ONCE])
         ends_at = clock() + COMPARING_S
         found: list[ChangedTool] = []
-        for row in self.rows:
-            if not row.is_approved:
-                is_compared = len(found) < COMPARED_AT_ONCE and clock() < ends_at
-                found.append(_change(row) if is_compared else _listed(row))
+        for row in waiting:
+            is_compared = row.pk in texts and clock() < ends_at
+            owner = self._owner(row)
+            found.append(_change(row, owner, *texts[row.pk]) if is_compared else _listed(row, owner))
         return found
+
+    def _owner(self, row: KnownTool) -> str:
+        return self._owners.get(row.credential_scope, "a key that is gone") if row.credential_scope else ""
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
         """By the functions that also make tools/list."""
@@ -105,7 +135,13 @@ class ToolList:
             if role_may_call_tool(role, self.vendor.slug, tool.vendor_name, allowlists)
         ]
         encoded = [(name, index.encoded[name].decode()) for name in sorted(allowed)]
-        return Preview(encoded, sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN)
+        tokens = sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN
+        return Preview([(name, shown(text)) for name, text in encoded], tokens)
+
+    @cached_property
+    def _definitions(self) -> dict[str, dict[str, Any]]:
+        texts = selectors.offered_definitions(self._organization, self.vendor.slug)
+        return {row.tool: _definition(row.tool, texts.get(row.tool, "")) for row in self._offered}
 
     @cached_property
     def _index(self) -> ToolIndex:
@@ -122,14 +158,16 @@ class ToolList:
         )
 
 
-def _change(row: KnownTool) -> ChangedTool:
-    before, after = (_definition(row.tool, text) for text in (row.approved_definition, row.seen_definition))
+def _change(row: KnownTool, owner: str, seen: str, approved: str) -> ChangedTool:
+    before, after = _definition(row.tool, approved), _definition(row.tool, seen)
     state = _state(row)
-    is_kept = bool(row.seen_definition or state == "gone") and bool(row.approved_definition or state == "new")
+    is_kept = bool(seen or state == "gone") and bool(approved or state == "new")
     texts = [shown(_text(each)) for each in (before, after)]
     rests = [_rest(each) for each in (before, after)]
     return ChangedTool(
+        row=row.pk,
         name=row.tool,
+        owner=owner,
         state=state,
         description=word_difference(texts[0].text, texts[1].text) if is_kept else [],
         schema=line_difference(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
@@ -138,8 +176,8 @@ def _change(row: KnownTool) -> ChangedTool:
     )
 
 
-def _listed(row: KnownTool) -> ChangedTool:
-    return ChangedTool(row.tool, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
+def _listed(row: KnownTool, owner: str) -> ChangedTool:
+    return ChangedTool(row.pk, row.tool, owner, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
 
 
 def _state(row: KnownTool) -> str:

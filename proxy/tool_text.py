@@ -6,24 +6,16 @@ Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from typing import Literal
 
-from gateway.lib.text import BLANKS, JOINERS, is_unseen
+from gateway.lib.hidden_text import replace_hidden
 
 Kind = Literal["same", "added", "removed"]
 MAX_COMPARED = 200  # words or lines, without those at both ends that are the same: comparing takes cubic time at worst
 MAX_LINES = 1_000  # of one text that is shown whole
-# They choose between shapes of the character before them, and can spell out any text that no screen shows.
-_SELECTORS = frozenset(map(chr, (0x180B, 0x180C, 0x180D, 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-_AS_TEXT_OR_PICTURE = frozenset("\ufe0e\ufe0f")
-_UNSEEN_MARKS = frozenset("\u034f\u17b4\u17b5")
-_PICTURED = frozenset("0123456789#*\u2139")  # no signs, and there is a picture of them
-# Most of every text is none of these: what may be hidden.
-_unusual = re.compile(rf"[^\w -~\n\t]|[{''.join(sorted(BLANKS))}]")
 _words = re.compile(r"\s+|[^\s]+")
 
 
@@ -44,22 +36,8 @@ class Shown:
 
 
 def shown(text: str) -> Shown:
-    """`text` with characters that no screen shows, or that reorder what it shows, as `[U+200B]`.
-
-    Line breaks and tabs stay, joiners where they join (between letters or signs that are not ASCII), and directly after
-    a sign the choice between text and picture.
-    """
-    hidden = 0
-
-    def spelled(found: re.Match[str]) -> str:
-        nonlocal hidden
-        character, position = found[0], found.start()
-        if not _is_hidden(character) or _joins(text, position) or _is_picture(text, position):
-            return character
-        hidden += 1
-        return f"[U+{ord(character):04X}]"
-
-    return Shown(_unusual.sub(spelled, text), hidden)
+    """`text` with characters that no screen shows, or that reorder the text, as `[U+200B]`."""
+    return Shown(*replace_hidden(text, lambda character: f"[U+{ord(character):04X}]"))
 
 
 def word_difference(before: str, after: str) -> list[Piece]:
@@ -133,28 +111,3 @@ def _all_lines(kind: Kind, lines: Sequence[str]) -> list[tuple[Kind, str]]:
 
 def _pieces(found: Sequence[tuple[Kind, str]]) -> list[Piece]:
     return [Piece(kind, text) for kind, text in found if text]
-
-
-def _is_hidden(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    if character in BLANKS or character in JOINERS or character in _SELECTORS or character in _UNSEEN_MARKS:
-        return True
-    return is_unseen(character)
-
-
-def _joins(text: str, position: int) -> bool:
-    """Persian and Indic spelling and composed emoji need joiners; English does not."""
-    if text[position] not in JOINERS or not 0 < position < len(text) - 1:
-        return False
-    return not any(beside.isascii() or beside in JOINERS for beside in (text[position - 1], text[position + 1]))
-
-
-def _is_picture(text: str, position: int) -> bool:
-    """Emoji are written so; a letter has no picture."""
-    if text[position] not in _AS_TEXT_OR_PICTURE or position == 0:
-        return False
-    before = text[position - 1]
-    if before in _PICTURED:
-        return True
-    return not (before.isascii() or _is_hidden(before)) and unicodedata.category(before)[0] in "SPC"

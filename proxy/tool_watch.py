@@ -1,6 +1,7 @@
 """Vendors change their tools: a new description can tell an agent something nobody agreed to. Changes are written down.
 
-Each new list is compared with what the organization saw last, in a thread of its own, behind the call that fetched it.
+Each new list is compared with what the organization saw last, in threads of their own, behind the call that fetched it.
+Organizations are served one after the other, so that none of them can keep the lists of others from being compared.
 An allowlist is never extended: what is new on a list is called by nobody until somebody says so.
 
 Spec: D78, D82 · reliability.md 2 (CVE-2025-54136)
@@ -10,25 +11,34 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from uuid import UUID
 
 import structlog
 
 from audit.actor import system
-from credentials.selectors import connections
 from gateway.lib.errors import NotFound
 from orgs import selectors
-from orgs.services.known_tools import note_tools
+from proxy.credential_lists import CredentialGone, note_list
 from proxy.protocol.tool_definitions import Definition, agreed_json
 from proxy.snapshot import Snapshots, SnapshotUnavailable
 from proxy.vendors.pool import PoolKey
+from proxy.vendors.turns import Turns
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")
 MAX_REMEMBERED = 5_000
+MAX_WAITING_PER_ORGANIZATION = 200  # lists; each is held until it has been compared
+# Of those lists as they came; read, they take several times that. Past the second an organization has one waiting.
+MAX_WAITING_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
+MAX_WAITING_BYTES = 32 * 1024 * 1024
+# One comparison at a time; the other threads are for going on while one that took too long still runs.
+THREADS = 4
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # of one organization's vendor, after a comparison that took too long
+MAX_PAUSED = 5_000
 
 
 class ToolWatch:
@@ -36,15 +46,45 @@ class ToolWatch:
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="tool-watch")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-watch")
+        self._turns = Turns()
+        self._waiting: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
+        self._bytes_of: Counter[UUID] = Counter()
+        self._waiting_of: Counter[UUID] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._remembered: OrderedDict[PoolKey, bytes] = OrderedDict()
+        self._pauses = _Pauses()
+        self._running: set[UUID] = set()  # organizations with a thread at work
 
-    def note(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
-        """Compare a list that was just fetched, soon."""
-        task = asyncio.ensure_future(self._note(key, definitions))
+    def note(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
+        """Compare a list that was just fetched, soon. Of one that still waits the newest is compared.
+
+        `size_bytes`: of the list as it came.
+        """
+        if key in self._waiting:
+            self._bytes_of[key.org_id] += size_bytes - self._waiting[key][1]
+            self._waiting[key] = definitions, size_bytes
+            return
+        if self._is_full(key.org_id, size_bytes):
+            log.warning("tool list not compared", vendor=key.vendor, fault="too many lists wait")
+            return
+        self._waiting[key] = definitions, size_bytes
+        self._waiting_of[key.org_id] += 1
+        self._bytes_of[key.org_id] += size_bytes
+        task = asyncio.ensure_future(self._in_turn(key))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
+        """Whether the organization has enough lists waiting; one always may."""
+        if not self._waiting_of[org_id]:
+            return False
+        own = self._bytes_of[org_id] + size_bytes
+        return (
+            self._waiting_of[org_id] >= MAX_WAITING_PER_ORGANIZATION
+            or own > MAX_WAITING_BYTES_PER_ORGANIZATION
+            or self._bytes_of.total() + size_bytes > MAX_WAITING_BYTES
+        )
 
     async def settled(self) -> None:
         """Every list so far has been compared, or could not be in time."""
@@ -56,34 +96,79 @@ class ToolWatch:
         await self.settled()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _note(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
+    async def _in_turn(self, key: PoolKey) -> None:
+        async with self._turns.turn(key.org_id):
+            definitions, size_bytes = self._waiting.pop(key)
+            self._waiting_of[key.org_id] -= 1
+            self._bytes_of[key.org_id] -= size_bytes
+            if not self._waiting_of[key.org_id]:
+                del self._waiting_of[key.org_id], self._bytes_of[key.org_id]
+            now_s = asyncio.get_running_loop().time()
+            if key.org_id not in self._running and self._pauses.is_over(key, now_s):
+                await self._compare(key, definitions)  # else when it is fetched again
+
+    async def _compare(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
+        """The time for it begins here, not when the list came in."""
         work = partial(_compare, key, definitions, self._remembered.get(key, b""))
         try:
-            self._remembered[key] = await self._snapshots.run(work, self._threads)
-        except SnapshotUnavailable as fault:  # compared again when it is fetched again
+            self._remembered[key] = await self._snapshots.run(partial(self._run, key.org_id, work), self._threads)
+        except SnapshotUnavailable as fault:
             log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
+            if isinstance(fault.__cause__, TimeoutError):
+                self._pauses.begin(key, asyncio.get_running_loop().time())
             return
+        self._pauses.end(key)
         self._remembered.move_to_end(key)
         if len(self._remembered) > MAX_REMEMBERED:
             self._remembered.popitem(last=False)
 
+    def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
+        """In a thread, which goes on when its time is over: the organization gets no second one meanwhile."""
+        self._running.add(org_id)
+        try:
+            return work()
+        finally:
+            self._running.discard(org_id)
+
+
+class _Pauses:
+    """Backoff of one organization's vendor: each comparison in a row that took too long doubles the pause."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[UUID, str], tuple[float, float]] = OrderedDict()  # when it ends, how long it is
+
+    def is_over(self, key: PoolKey, now_s: float) -> bool:
+        """Whether the next comparison may begin."""
+        ends_s, _ = self._known.get((key.org_id, key.vendor), (now_s, 0.0))
+        return now_s >= ends_s
+
+    def begin(self, key: PoolKey, now_s: float) -> None:
+        """A comparison took too long."""
+        _, before_s = self._known.pop((key.org_id, key.vendor), (0.0, 0.0))
+        pause_s = min(max(2 * before_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        self._known[key.org_id, key.vendor] = (now_s + pause_s, pause_s)
+        if len(self._known) > MAX_PAUSED:
+            self._known.popitem(last=False)
+
+    def end(self, key: PoolKey) -> None:
+        """A comparison came to its end in time."""
+        self._known.pop((key.org_id, key.vendor), None)
+
 
 def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: bytes) -> bytes:
-    """Write down what changed, unless the list is the `remembered` one; its fingerprint.
-
-    Only one credential's lists are compared, the most general: another may show its holder other tools, and to take
-    turns between two lists is no change.
-    """
+    """Write down what changed, unless the list is the `remembered` one; its fingerprint."""
     agreed = {name: agreed_json(definition) for name, definition in definitions.items()}
     fingerprint = hashlib.sha256(b"".join(agreed[name] for name in sorted(agreed))).digest()
     organization = None if fingerprint == remembered else selectors.organization(key.org_id)
     if organization is not None:
-        watched = connections(organization, vendor=key.vendor)
-        if watched and watched[0].id == key.credential_id:
-            try:
-                note_tools(
-                    organization=organization, vendor=key.vendor, definitions=agreed, is_whole_list=True, actor=ACTOR
-                )
-            except NotFound:
-                log.info("organization ended while its tools were compared", org_id=str(key.org_id))
+        try:
+            note_list(
+                organization=organization,
+                vendor=key.vendor,
+                credential_id=key.credential_id,
+                definitions=agreed,
+                actor=ACTOR,
+            )
+        except (CredentialGone, NotFound):
+            log.info("organization or credential ended while tools were compared", org_id=str(key.org_id))
     return fingerprint

@@ -1,4 +1,4 @@
-"""The test suite: on SQLite and the in-process store, then on the real back ends that the environment names.
+"""The test suite: on SQLite and the in-process store, and on the real back ends that the environment names.
 
 `python scripts/test.py [--browser] [PATH OR PYTEST OPTION ...]`. TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL name
 servers that tests may write to. With --browser only tests/browser runs, in the system's Chromium.
@@ -30,18 +30,17 @@ ALONE = ("e2e", "faults", "perf")
 # A plugin that takes a second to load in each process, and whose fixtures no test uses.
 WITHOUT = ("-p", "no:schemathesis")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ONCE_OR_EMBEDDED = "one_back_end or embedded"
+NOT_ONCE = "not one_back_end"
 DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379}
 
 
 @dataclass(frozen=True, slots=True)
 class BackEnds:
-    """One set of back ends to run the suite on; `variables` select it.
-
-    `once`: with what does not depend on the back ends (unit tests, tests marked one_back_end).
-    """
+    """One set of back ends to run the suite on; `variables` select it, `marks` the tests (all of them when empty)."""
 
     title: str
-    once: bool = True
+    marks: str = ""
     variables: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,14 +61,20 @@ class Outcome:
 
 
 def back_ends(environ: dict[str, str]) -> list[BackEnds]:
-    """Pure: the embedded back ends, and the real ones as far as they are named."""
-    found = [BackEnds("SQLite and the in-process store")]
+    """Pure: the embedded back ends, and the real ones as far as they are named.
+
+    Production's pair takes every test that a back end can change. The embedded pair then runs what does not depend on
+    back ends, and what goes through code of its own (tests/embedded.py). Without production's whole pair it runs all.
+    """
+    embedded = "SQLite and the in-process store"
     database, redis = environ.get("TEST_DATABASE_URL", ""), environ.get("TEST_REDIS_URL", "")
-    if database or redis:
-        names = f"{'PostgreSQL' if database else 'SQLite'} and {'Redis' if redis else 'the in-process store'}"
-        variables = {"DATABASE_URL": database, "REDIS_URL": redis}
-        found.append(BackEnds(names, once=False, variables={name: value for name, value in variables.items() if value}))
-    return found
+    if not database and not redis:
+        return [BackEnds(embedded)]
+    names = f"{'PostgreSQL' if database else 'SQLite'} and {'Redis' if redis else 'the in-process store'}"
+    variables = {"DATABASE_URL": database, "REDIS_URL": redis}
+    chosen = {name: value for name, value in variables.items() if value}
+    part = ONCE_OR_EMBEDDED if database and redis else ""
+    return [BackEnds(embedded, marks=part), BackEnds(names, marks=NOT_ONCE, variables=chosen)]
 
 
 def unreachable(address: str) -> str | None:
@@ -121,8 +126,8 @@ def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
     if extra:
         return run_pytest(extra, back_end.variables)
     alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
-    left_out = ["tests/browser"] if back_end.once else ["tests/browser", "tests/unit"]
-    chosen = [] if back_end.once else ["-m", "not one_back_end"]
+    left_out = ["tests/browser", "tests/unit"] if back_end.marks == NOT_ONCE else ["tests/browser"]
+    chosen = ["-m", back_end.marks] if back_end.marks else []
     ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
     passes = [run_pytest(["tests", *ignored, *chosen, "-n", "2"], back_end.variables)]
     if alone:

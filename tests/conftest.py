@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -13,9 +14,12 @@ from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from gateway.coordination import redis_store
+from gateway.lib.reserved_connections import close_reserved_connections
 from oauth_ext.jwt import keys
+from tests import embedded
 from tests.e2e.scheduling import SharedServerScheduling
 from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
@@ -24,8 +28,17 @@ _IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def pytest_configure() -> None:
-    """A loaded machine makes a test slow; it must not look like a Redis that is away, nor fail a property."""
-    hypothesis.settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    """Widen time limits that a loaded machine would break, and fix the seeds of property tests.
+
+    `--hypothesis-profile=search` (`make properties`) draws at random instead, and keeps each failure it finds.
+    """
+    patient = hypothesis.settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # The same examples in every run: a change is what makes a test fail, and never the draw.
+    hypothesis.settings.register_profile("suite", patient, derandomize=True, database=None)
+    failures = DirectoryBasedExampleDatabase(Path(__file__).resolve().parent.parent / ".hypothesis" / "examples")
+    hypothesis.settings.register_profile(
+        "search", patient, max_examples=1_000, derandomize=False, database=failures, print_blob=True
+    )
     hypothesis.settings.load_profile("suite")
     redis_store.THREAD_TIMEOUT_S = 20.0
     redis_store.OPERATION_TIMEOUT_S = 5.0
@@ -41,6 +54,11 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     if isinstance(val, str) and _IDENTIFIER.search(val):
         return _IDENTIFIER.sub("some-id", val)
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs on which back ends."""
+    embedded.mark(items)
 
 
 def pytest_collection_finish() -> None:
@@ -83,6 +101,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     if connection.vendor == "postgresql":
         connection.close()
         connection.close_pool()
+        close_reserved_connections()
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -48,6 +48,8 @@ else:
     # The pool bounds what 200 threads ask of a server with 100 connections, as it does in production. They queue for
     # longer here: a slow machine makes a test slow and never turns an answer into 503.
     _database["OPTIONS"]["pool"] |= {"min_size": 0, "max_size": 20, "timeout": 120}
+# Each client of a test has a handler of its own; without this, each handler reads all static files when it is made.
+WHITENOISE_AUTOREFRESH = True
 COORDINATION_PREFIX = f"gateway-test-{_name}-{_worker}:"
 _store = "Redis" if REDIS_URL else "the in-process store"
 TEST_BACKENDS = f"{_database['ENGINE'].rsplit('.', 1)[1]} and {_store}"

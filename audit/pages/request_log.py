@@ -19,9 +19,12 @@ FILTERS = ("user_id", "vendor", "tool", "source", "status", "start", "end", "req
 
 
 class RequestLogPage(OrgPage):
-    """GET /orgs/:orgId/audit. Filters live in the query string, so a view can be shared."""
+    """GET /orgs/:orgId/audit. Filters live in the query string, so a view can be shared.
 
-    gates = {"GET": Gate(Role.ADMIN)}
+    Without a plan it withholds what `/api/audit` withholds.   Spec: §4.10 · D147
+    """
+
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
     title = "Request log"
     nav_route = "audit_pages:request-log"
 

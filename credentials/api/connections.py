@@ -26,11 +26,11 @@ class ConnectedVendors(OrgView):
     """GET /api/orgs/:orgId/credentials. Spec: §4.6"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    shapes = {"GET": Shape("Slugs of the connected vendors", texts=True)}
+    shapes = {"GET": Shape("Slugs of the vendors with a credential of the organization itself", texts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Those with an organization-wide credential."""
-        return self.answer(selectors.connected_vendors(self.organization))
+        """The level that POST and DELETE act on. Spec: D141"""
+        return self.answer(selectors.organization_vendors(self.organization))
 
 
 class StoringView(OrgView):

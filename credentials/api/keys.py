@@ -28,7 +28,7 @@ from orgs.roles import Role
 from orgs.selectors import team
 from proxy.connect_vendor import connect_vendor
 
-_TAKEN = {409: "Another key has this name, or the team is bound to another key."}
+_TAKEN = {409: "Another key has this name, the team is bound to another key, or there are as many keys as may be."}
 
 
 class KeyOut(serializers.Serializer[Any]):

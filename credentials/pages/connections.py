@@ -12,6 +12,7 @@ from django.urls import reverse
 from credentials.pages.credential import CredentialPage, Place
 from credentials.rejections import JudgedConnection, judged_connections
 from credentials.scopes import CredentialScope
+from credentials.selectors import connected_vendors
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -28,9 +29,11 @@ class ConnectionsPage(OrgPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Cards of the connected, the searchable catalog of the rest."""
+        usable = connected_vendors(self.organization)
         by_vendor = {
             slug: list(rows)
             for slug, rows in groupby(judged_connections(self.organization), key=lambda row: row.vendor)
+            if slug in usable
         }
         catalog = registry.load().all()
         connected = [

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -22,6 +23,7 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
+from orgs.caps import require_room
 from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
 from orgs.roles import Role
@@ -73,8 +75,8 @@ def store_credential(
     `validated`: the vendor accepted these fields just now.
 
     Raises: Invalid with `fields`; NotFound for what belongs to another organization; Forbidden for somebody who is no
-    admin any more; KeyNameTaken, TeamHasKey; UnusableCredential when the organization's data key does not open.
-    Spec: §4.6 · D62-D66
+    admin any more; KeyNameTaken, TeamHasKey, LimitReached; UnusableCredential when the organization's data key does
+    not open.   Spec: §4.6 · D62-D66, D161
     """
     values = check_fields(vendor, fields)
     place = _place(organization, vendor, scope, team, service_client, name)
@@ -158,7 +160,7 @@ def _require_owned(organization: Organization, team: Team | None, service_client
 def _existing(place: _Place) -> Credential | None:
     """The credential that a new one at `place` replaces.
 
-    Raises: KeyNameTaken, TeamHasKey.
+    Raises: KeyNameTaken, TeamHasKey, LimitReached.
     """
     rows = Credential.objects.filter(organization_id=place.organization_id, vendor=place.vendor, scope=place.scope)
     if place.scope != CredentialScope.NAMED_KEY:
@@ -167,6 +169,7 @@ def _existing(place: _Place) -> Credential | None:
         raise KeyNameTaken
     if place.team_id is not None and rows.filter(team_id=place.team_id).exists():
         raise TeamHasKey
+    require_room(rows, settings.NAMED_KEYS_PER_VENDOR, "named keys for one vendor")
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from gateway.catalog.models import VendorRow
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 class Catalog:
     """All vendors at one moment; it never changes. Spec: D111"""
 
-    __slots__ = ("_by_name", "_by_prefix", "by_slug")
+    __slots__ = ("_by_name", "_by_prefix", "_longer", "by_slug")
 
     by_slug: Mapping[str, Vendor]
 
@@ -24,6 +24,7 @@ class Catalog:
         self._by_name = tuple(sorted(vendors, key=lambda vendor: (vendor.name.casefold(), vendor.slug)))
         self.by_slug = MappingProxyType({vendor.slug: vendor for vendor in self._by_name})
         self._by_prefix = {vendor.tool_prefix: vendor for vendor in self._by_name}
+        self._longer = _longer_prefixes(self._by_prefix)
 
     def all(self) -> tuple[Vendor, ...]:
         """Return every vendor, by name as a person sorts: case does not count."""
@@ -33,14 +34,31 @@ class Catalog:
         """Return the vendor with this slug, if there is one."""
         return self.by_slug.get(slug)
 
-    def prefixed(self, tool_name: str) -> Iterator[Vendor]:
-        """Yield the vendors whose prefix and an underscore begin `tool_name`, the longest prefix first. Spec: D111"""
+    def owner_of(self, tool_name: str) -> Vendor | None:
+        """Return the vendor that a tool's exposed name belongs to: the one with the longest prefix that begins it.
+
+        Whether that vendor can be asked now, or has such a tool, changes nothing. Spec: D111, D164
+        """
         end = tool_name.rfind("_", 0, SLUG_MAX_CHARACTERS + 1)
         while end > 0:
             vendor = self._by_prefix.get(tool_name[:end])
             if vendor is not None:
-                yield vendor
+                return vendor
             end = tool_name.rfind("_", 0, end)
+        return None
+
+    def longer_prefixes(self, vendor: Vendor) -> tuple[str, ...]:
+        """Return the beginnings of names that look like this vendor's and belong to others, sorted. Spec: D164"""
+        return self._longer.get(vendor.tool_prefix, ())
+
+    def overlaps(self) -> list[tuple[Vendor, Vendor]]:
+        """Return every pair of vendors where the prefix of the second begins with that of the first, in order."""
+        pairs = [
+            (self._by_prefix[prefix], self._by_prefix[longer.removesuffix("_")])
+            for prefix, found in self._longer.items()
+            for longer in found
+        ]
+        return sorted(pairs, key=lambda pair: (pair[0].tool_prefix, pair[1].tool_prefix))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Catalog) and self._by_name == other._by_name
@@ -56,6 +74,18 @@ class Catalog:
 
     def __contains__(self, slug: object) -> bool:
         return slug in self.by_slug
+
+
+def _longer_prefixes(prefixes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """For each prefix that others begin with, those others with their underscore."""
+    found: dict[str, tuple[str, ...]] = {}
+    for longer in sorted(prefixes):
+        end = longer.rfind("_")
+        while end > 0:
+            if longer[:end] in prefixes:
+                found[longer[:end]] = (*found.get(longer[:end], ()), f"{longer}_")
+            end = longer.rfind("_", 0, end)
+    return found
 
 
 def load() -> Catalog:

@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from gateway.lib.hidden_text import replace_hidden
+
 SLUG_MAX_CHARACTERS = 31  # of slugs and of tool prefixes
 TOOL_NAME_MAX_CHARACTERS = 128
 MAX_TTL_S = 3_600  # D103
 
 
 def is_tool_name(name: str) -> bool:
-    """Whether a vendor's tool could be called so."""
-    return 1 <= len(name) <= TOOL_NAME_MAX_CHARACTERS and name.isprintable()
+    """Whether this may be the name of a vendor's tool: every character of it is visible."""
+    if not 1 <= len(name) <= TOOL_NAME_MAX_CHARACTERS or not name.isprintable():
+        return False
+    return name.isascii() or replace_hidden(name, lambda _: "")[1] == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ import redis.asyncio
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
 from gateway.coordination import resp
-from gateway.coordination.attention import LATE_S, LONGEST_S, Attention
+from gateway.coordination.attention import LATE_S, Attention
+from gateway.coordination.redis_faults import ends_connection
 from gateway.coordination.resp import BadReply, ErrorReply
 
 MAX_REPLY_BYTES = 1024 * 1024
@@ -33,7 +34,13 @@ class _Wire(asyncio.Protocol):
         self._left_together = 0  # commands in the last packet
         self._rest = b""
         self._silent_since_s = 0.0
+        self._is_last_look = False
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is still to come: then its silence, or its failure, closes the connection."""
+        return bool(self._waiting)
 
     def ask(self, command: bytes) -> asyncio.Future[object]:
         """The reply to come; an ErrorReply is a value. Fails with TimeoutError or ConnectionError."""
@@ -58,6 +65,8 @@ class _Wire(asyncio.Protocol):
         """Every write is a system call, and wakes Redis: one for all who ask in this pass of the loop."""
         leaving, self._leaving = self._leaving, []
         self._left_together = len(leaving)
+        if len(self._waiting) == len(leaving):  # Redis could not answer before now, however late this pass is
+            self._silent_since_s = self._loop.time()
         if self._transport is not None and self.is_open:
             self._transport.write(leaving[0] if len(leaving) == 1 else b"".join(leaving))
 
@@ -84,6 +93,7 @@ class _Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         self._silent_since_s = self._loop.time()
+        self._is_last_look = False
         if self._rest:
             data = self._rest + data
         position, size = 0, len(data)
@@ -120,17 +130,19 @@ class _Wire(asyncio.Protocol):
     def _look(self, due: float) -> None:
         """One timer for all: Redis is away when it says nothing for so long although commands wait.
 
-        A timer that fires late says that this process was busy, not Redis: see `attention`.
+        A timer that fires late says that this process was busy, not Redis: the answer may lie in the socket. The loop
+        reads it before it comes here again.
         """
         self._timer = None
         if not self._waiting:
+            self._is_last_look = False
             return
         now = self._loop.time()
-        silent_s = now - self._silent_since_s
-        if silent_s < self._patience_s:
+        if now - self._silent_since_s < self._patience_s:
             self._arm(self._silent_since_s + self._patience_s)
-        elif now - due > LATE_S and silent_s < LONGEST_S:
-            self._arm(now + self._patience_s)
+        elif now - due > LATE_S and not self._is_last_look:
+            self._is_last_look = True
+            self._arm(now + LATE_S)
         else:
             self.close(TimeoutError("silent"))
 
@@ -142,7 +154,7 @@ class RedisLine:
         self._address = _address(url)
         self._patience_s = patience_s
         self._wire: _Wire | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[_Wire] | None = None
 
     async def ask(self, command: bytes) -> object:
         """The reply. A command whose connection ends under it is sent once more: a window may count it twice.
@@ -150,25 +162,44 @@ class RedisLine:
         Raises: ErrorReply, OSError (TimeoutError and ConnectionError are).
         """
         wire = self._wire
+        if wire is None or not wire.is_open:
+            wire = await self._open()
         try:
-            reply = await (wire if wire is not None and wire.is_open else await self._open()).ask(command)
+            reply = await wire.ask(command)
         except ConnectionError:
-            reply = await (await self._open()).ask(command)
+            wire = await self._open()
+            reply = await wire.ask(command)
         if isinstance(reply, ErrorReply):
+            if ends_connection(reply):
+                wire.close()
             raise reply
         return reply
 
     def close(self) -> None:
         """Close the connection."""
+        if self._opening is not None:
+            self._opening.cancel()
         if self._wire is not None:
             self._wire.close()
 
+    def leave(self) -> None:
+        """Close the connection unless commands wait on it; the next command opens another."""
+        if self._wire is not None and not self._wire.is_busy:
+            self._wire.close()
+
     async def _open(self) -> _Wire:
-        async with self._opening:  # however many ask at once
-            if self._wire is None or not self._wire.is_open:
-                async with Attention(self._patience_s):
-                    self._wire = await self._connect()
+        """The open connection. Callers that wait for it share one attempt, and its failure."""
+        if self._wire is not None and self._wire.is_open:
             return self._wire
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.ensure_future(self._attempt())
+            self._opening.add_done_callback(_retrieved)
+        return await asyncio.shield(self._opening)
+
+    async def _attempt(self) -> _Wire:
+        async with Attention(self._patience_s):
+            self._wire = await self._connect()
+        return self._wire
 
     async def _connect(self) -> _Wire:
         loop, address = asyncio.get_running_loop(), self._address
@@ -192,6 +223,12 @@ class RedisLine:
             wire.close()
             raise
         return wire
+
+
+def _retrieved(attempt: asyncio.Task[_Wire]) -> None:
+    """Take note of a failure without waiters, which is no error of the loop."""
+    if not attempt.cancelled():
+        attempt.exception()
 
 
 def _address(url: str) -> AbstractConnection:

@@ -16,6 +16,11 @@ def new_value() -> str:
     return uuid.uuid4().hex
 
 
+def uses_outbox() -> bool:
+    """Whether the store may be away while the database is not: the file of one host is there whenever the host is."""
+    return bool(settings.REDIS_URL)
+
+
 @cache
 def current() -> CoordinationStore:
     """The store that REDIS_URL asks for, or the host's own file without it. One per process.
@@ -23,10 +28,12 @@ def current() -> CoordinationStore:
     The library of the other one is not loaded: redis takes 6 MB, sqlite3 one.
     """
     if settings.REDIS_URL:
+        from gateway.coordination.outbox import DatabaseOutbox
         from gateway.coordination.redis_store import RedisStore
 
         prefix = getattr(settings, "COORDINATION_PREFIX", "gateway:")
-        return DegradingStore(RedisStore(settings.REDIS_URL, new_value, prefix), processes=settings.WEB_PROCESSES)
+        store = RedisStore(settings.REDIS_URL, new_value, prefix)
+        return DegradingStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
     from gateway.coordination.sqlite_store import SQLiteStore
 
     return SQLiteStore(settings.VAR / "coordination.sqlite3", new_value)

@@ -6,6 +6,7 @@ a stream reader, and each command a pool and a retry policy.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _SIMPLE, _ERROR, _INTEGER, _BULK, _ARRAY = b"+-:$*"
@@ -17,11 +18,22 @@ class BadReply(ValueError):
 
 
 class ErrorReply(Exception):
-    """Redis refused one command; `code` is the first word, such as NOSCRIPT. The text stays out: it may quote keys."""
+    """Redis refused one command; `code` is such as NOSCRIPT. The text stays out: it may quote keys."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
+
+
+# Redis before 7 wraps what a script's command met: "ERR Error running script ...: -READONLY You can't write ...".
+_INSIDE_SCRIPT = re.compile(r" -([A-Z]+) ")
+
+
+def code_in(text: str) -> str:
+    """The code of an error reply: its first word, or the one that a script's command met."""
+    code = text.partition(" ")[0]
+    inside = _INSIDE_SCRIPT.search(text) if code == "ERR" else None
+    return inside.group(1) if inside else code
 
 
 def command(*parts: str | int) -> bytes:
@@ -53,7 +65,7 @@ def read(data: bytes, start: int) -> tuple[object, int]:
     if kind == _SIMPLE:
         return data[start + 1 : end], after
     if kind == _ERROR:
-        return ErrorReply(data[start + 1 : end].partition(b" ")[0].decode("latin-1")), after
+        return ErrorReply(code_in(data[start + 1 : end].decode("latin-1"))), after
     raise BadReply("an unknown kind of reply")
 
 

@@ -76,6 +76,19 @@ class SQLiteStore:
         with self._statement() as connection:
             return self._epochs(connection, names)
 
+    async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """See CoordinationStore."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO epoch (name, value) VALUES (?, ?)", [(name, self._new_value()) for name in names]
+            )
+            return self._epochs(connection, names)
+
+    async def renew_epoch(self, name: str) -> None:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            connection.execute("UPDATE epoch SET value = ? WHERE name = ?", (self._new_value(), name))
+
     def bump_epochs(self, names: Sequence[str]) -> None:
         """See CoordinationStore."""
         with self._transaction() as connection:

@@ -62,11 +62,25 @@ class CoordinationStore(Protocol):
         ...
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """The epochs in the order asked, or None when nobody can say."""
+        """The epochs in the order asked, or None while they are unknown."""
+        ...
+
+    async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """The epochs in the order asked, after each name without a value was given one; None while they are unknown."""
+        ...
+
+    async def renew_epoch(self, name: str) -> None:
+        """Give the name a value it never had, if it has one: where there is none, nothing is kept under it anywhere.
+
+        Raises: CoordinationUnavailable when the store did not take it and nothing will make up for that.
+        """
         ...
 
     def bump_epochs(self, names: Sequence[str]) -> None:
-        """Give each name a value it never had. Every cache entry that remembers the old one is dead."""
+        """Give each name a value it never had. Every cache entry that remembers the old one is dead.
+
+        Raises: CoordinationUnavailable.
+        """
         ...
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
@@ -78,7 +92,7 @@ class CoordinationStore(Protocol):
         ...
 
     def ping(self) -> None:
-        """Return if the store answers. Raises: CoordinationUnavailable."""
+        """Return if the store answers and takes writes. Raises: CoordinationUnavailable."""
         ...
 
     async def aclose(self) -> None:

@@ -6,20 +6,28 @@ import ipaddress
 from collections.abc import Sequence
 from functools import lru_cache
 
+# The longest spelling of an address, with an interface's name behind it. Longer text of strangers is not remembered.
+MAX_ADDRESS_CHARACTERS = 64
+
 
 def client_address(peer: str, forwarded_for: str | None, trusted_proxies: Sequence[str]) -> str:
     """The rightmost hop that is no trusted proxy; the peer itself when it is not trusted. Spec: D21
 
     The leftmost entry is whatever the client chose to write, so nothing left of an untrusted hop is believed.
     """
-    if not forwarded_for or not _is_trusted(peer, tuple(trusted_proxies)):
+    if not forwarded_for or not is_trusted_proxy(peer, trusted_proxies):
         return peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",")]):
         if not _is_address(hop):
             return peer
-        if not _is_trusted(hop, tuple(trusted_proxies)):
+        if not is_trusted_proxy(hop, trusted_proxies):
             return hop
     return peer
+
+
+def is_trusted_proxy(peer: str, trusted_proxies: Sequence[str]) -> bool:
+    """Whether the headers that proxies add are believed from this peer. Spec: D21"""
+    return bool(trusted_proxies) and _is_address(peer) and _is_among(peer, tuple(trusted_proxies))
 
 
 def limit_key(address: str) -> str:
@@ -42,6 +50,8 @@ def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _is_address(text: str) -> bool:
+    if len(text) > MAX_ADDRESS_CHARACTERS:
+        return False
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -50,9 +60,7 @@ def _is_address(text: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _is_trusted(address: str, trusted: tuple[str, ...]) -> bool:
-    if not trusted or not _is_address(address):
-        return False
+def _is_among(address: str, trusted: tuple[str, ...]) -> bool:
     ip = _ip(address)
     networks = [ipaddress.ip_network(entry, strict=False) for entry in trusted]
     return any(ip.version == network.version and ip in network for network in networks)

@@ -85,8 +85,18 @@ class Keyring:
             raise ValueError("at least one id:base64 entry is needed")
         return cls(current_id=next(iter(keys)), keys=MappingProxyType(keys))
 
+    @classmethod
+    def without_keys(cls) -> Keyring:
+        """Of a process that has no business with credentials: it wraps and unwraps nothing."""
+        return cls(current_id="", keys=MappingProxyType({}))
+
     def wrap(self, data_key: bytes, aad: bytes) -> bytes:
-        """Encrypt a data key under the current key; the caller stores `current_id` beside it."""
+        """Encrypt a data key under the current key; the caller stores `current_id` beside it.
+
+        Raises: UnknownKey when there is none.
+        """
+        if not self.keys:
+            raise UnknownKey("no key-encryption key is configured")
         return seal(self.keys[self.current_id], data_key, b"wrap|" + self.current_id.encode() + b"|" + aad)
 
     def unwrap(self, key_id: str, wrapped: bytes, aad: bytes) -> bytes:

@@ -16,8 +16,12 @@ def new_id() -> uuid.UUID:
 
 def new_log_id() -> uuid.UUID:
     """A time-ordered identifier (RFC 9562 version 7), so that log rows land at the end of the index. Spec: D14"""
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds & ((1 << 48) - 1)) << 80 | int.from_bytes(os.urandom(10), "big")
+    return log_id_at(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+def log_id_at(milliseconds: int, tail: bytes) -> uuid.UUID:
+    """The identifier of a log row of that moment (Unix time); the same `tail`, 10 bytes, gives the same one."""
+    value = (milliseconds & ((1 << 48) - 1)) << 80 | int.from_bytes(tail, "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return uuid.UUID(int=value)

@@ -7,7 +7,7 @@ could say something else (DNS rebinding).
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 # Where clouds answer their machines with credentials: the usual link-local ones, Azure, Alibaba, Oracle, AWS, Google.
 _METADATA = tuple(
@@ -47,12 +47,15 @@ def may_connect(address: str, *, allow_private: bool) -> bool:
     return allow_private or ip.is_global
 
 
-def check_url(url: str, *, allow_private: bool) -> None:
+def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
     """Refuse what no resolver sees: other schemes, user info, and addresses written as numbers.
 
+    `own_url` is the service's own address, where calls would come back to it.
     Raises: AddressRefused.
     """
     parts = urlsplit(url)
+    if own_url and _place(parts) == _place(urlsplit(own_url)):
+        raise AddressRefused
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host or parts.username is not None or host.endswith("."):
         raise AddressRefused
@@ -65,6 +68,15 @@ def check_url(url: str, *, allow_private: bool) -> None:
             raise AddressRefused from None  # 0x7f.1, 2130706433 and other spellings that only inet_aton reads
         if not may_connect(host, allow_private=allow_private):
             raise AddressRefused
+
+
+def _place(parts: SplitResult) -> tuple[str | None, int | None]:
+    """The target of requests, for either spelling of the scheme. Raises: AddressRefused."""
+    try:
+        port = parts.port
+    except ValueError:
+        raise AddressRefused from None
+    return parts.hostname, None if port in (80, 443) else port
 
 
 def _looks_numeric(host: str) -> bool:

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+from django.conf import settings
+
+from gateway.lib import body_budgets
+from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Hold
+from gateway.lib.client_address import address_key, client_address
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send
 
 MOST_WAITING = 1_000
@@ -30,14 +35,18 @@ class PageRoom:
 
         Raises: Refusal (503, answered by the layer outside) when no room was found in time.
         """
-        body = await _whole_body(receive)
-        if body is None:
-            return  # the sender left
-        await self._enter()
+        hold = body_budgets.pages().hold(_sender(scope))
         try:
-            await self._application(scope, _replayed(body, receive), send)
+            body = await _whole_body(receive, hold)
+            if body is None:
+                return  # the sender left
+            await self._enter()
+            try:
+                await self._application(scope, _replayed(body, receive), send)
+            finally:
+                self._room.release()
         finally:
-            self._room.release()
+            hold.release()
 
     async def _enter(self) -> None:
         busy = Refusal(503, "overloaded", "Too many requests are waiting. Try again in a moment.", retry_after_s=2)
@@ -53,13 +62,32 @@ class PageRoom:
             self._waiting -= 1
 
 
-async def _whole_body(receive: Receive) -> bytes | None:
+def _sender(scope: Message) -> str:
+    """The owner of a page's body in the budget for large bodies: its address, before the sign-in is known."""
+    forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
+    peer = (scope.get("client") or ("",))[0]
+    return address_key(client_address(peer, forwarded, settings.TRUSTED_PROXIES))
+
+
+async def _whole_body(receive: Receive, hold: Hold) -> bytes | None:
+    """The body; `hold` keeps the bytes of a large one. None if the sender left.
+
+    Raises: Refusal (503) when there is no room for a large one in time.
+    """
     parts: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > FREE_BYTES:
+            try:
+                await hold.grow_to(settings.WEB_BODY_BYTES)
+            except BudgetExhausted:
+                text = "Too many large requests are under way. Try again in a moment."
+                raise Refusal(503, "overloaded", text, retry_after_s=2) from None
         if not message.get("more_body", False):
             return b"".join(parts)
 

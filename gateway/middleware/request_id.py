@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from gateway.lib.client_address import client_address
+from gateway.lib.client_address import client_address, is_trusted_proxy
 
 HEADER = "X-Request-Id"
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
@@ -22,16 +22,22 @@ def request_id_of(sent: str | None) -> str:
 
 
 class RequestIdMiddleware:
-    """Sets `request.request_id` and `request.ip_address`, and binds both to the log context."""
+    """Sets `request.request_id` and `request.ip_address`, and binds both to the log context.
+
+    X-Forwarded-Proto of a peer that is no trusted proxy is dropped: Django would believe every peer.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.request_id = request_id_of(request.headers.get(HEADER))  # type: ignore[attr-defined]
+        peer = request.META.get("REMOTE_ADDR", "")
         request.ip_address = client_address(  # type: ignore[attr-defined]
-            request.META.get("REMOTE_ADDR", ""), request.headers.get("X-Forwarded-For"), settings.TRUSTED_PROXIES
+            peer, request.headers.get("X-Forwarded-For"), settings.TRUSTED_PROXIES
         )
+        if not is_trusted_proxy(peer, settings.TRUSTED_PROXIES):
+            request.META.pop("HTTP_X_FORWARDED_PROTO", None)
         with structlog.contextvars.bound_contextvars(
             request_id=request.request_id,  # type: ignore[attr-defined]
             ip_address=request.ip_address,  # type: ignore[attr-defined]

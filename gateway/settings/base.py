@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from gateway.settings import env
+from gateway.settings.database import HOT_PATH_CONNECTIONS as HOT_PATH_CONNECTIONS
+from gateway.settings.database import HOT_PATH_TIMEOUTS as HOT_PATH_TIMEOUTS
+from gateway.settings.database import database_entry
 
 BASE_DIR = env.BASE_DIR
 EMBEDDED = env.EMBEDDED
@@ -27,6 +29,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "gateway.apps.GatewayConfig",
+    "gateway.coordination.apps.CoordinationConfig",
     "gateway.catalog.apps.CatalogConfig",
     "audit.apps.AuditConfig",
     "orgs.apps.OrgsConfig",
@@ -50,6 +53,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "gateway.web.sign_in_refresh.SignInRefresh",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "gateway.middleware.errors.DomainErrorMiddleware",
@@ -76,39 +80,7 @@ TEMPLATES = [
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 
-def _database() -> dict[str, Any]:
-    url = env.text("DATABASE_URL")
-    # A path goes in as it is: in an address, + and % would mean something else.
-    config: dict[str, Any] = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(VAR / "gateway.sqlite3")}
-    if url:
-        try:
-            config = env.reader.db_url_config(url)
-        except Exception:
-            env.refuse("DATABASE_URL", "is not a database address such as postgres://user@host:5432/name.")
-    if config["ENGINE"] == "django.db.backends.sqlite3":
-        if not EMBEDDED:
-            env.refuse("DATABASE_URL", "must name a PostgreSQL database in production.")
-        config["OPTIONS"] = {
-            "transaction_mode": "IMMEDIATE",  # a deferred transaction that upgrades fails at once under contention
-            "timeout": 5,  # seconds for a lock; a page that waits longer is better told to come back
-            # FULL: a row that was acknowledged survives a power cut, not only a killed process.
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
-        }
-    elif config["ENGINE"] == "django.db.backends.postgresql":
-        # Without the pool, ASGI opens one server process per request.
-        size = env.integer("DATABASE_POOL_SIZE", 10, low=2, high=200)
-        # The pool doubles its pauses while the server is away. An attempt that is given up early is begun anew by the
-        # next request, so that the pause after an outage of minutes is a second and not minutes.
-        pool = {"min_size": 1, "max_size": size, "timeout": 2, "reconnect_timeout": 1}
-        config["OPTIONS"] = {**config.get("OPTIONS", {}), "pool": pool}
-        config["CONN_MAX_AGE"] = 0
-        config["CONN_HEALTH_CHECKS"] = True
-    else:
-        env.refuse("DATABASE_URL", "must name a PostgreSQL or SQLite database.")
-    return config
-
-
-DATABASES = {"default": _database()}
+DATABASES = {"default": database_entry(VAR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL")
 # Cached values are conveniences; what must be exact goes through gateway.coordination.
@@ -140,5 +112,14 @@ STORAGES = {
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, low=1, high=256)
+
+
+def _processes() -> tuple[int, int]:
+    """(web processes of this host, web processes of all hosts together)."""
+    here = env.integer("WEB_PROCESSES", 1, low=1, high=256)
+    return here, env.integer("DEPLOYMENT_PROCESSES", here, low=here, high=10_000)
+
+
+# A limit is divided by the second number while Redis is away. D23
+WEB_PROCESSES, DEPLOYMENT_PROCESSES = _processes()
 VENDOR_CATALOG = env.text("VENDOR_CATALOG")

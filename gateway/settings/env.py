@@ -11,6 +11,8 @@ import environ
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 reader = environ.Env()
+# Every variable that a setting asked for, given or not: a start writes them down for later commands.
+asked: set[str] = set()
 
 
 def refuse(name: str, what: str) -> NoReturn:
@@ -21,6 +23,7 @@ def refuse(name: str, what: str) -> NoReturn:
 
 def text(name: str, default: str = "") -> str:
     """The variable, or the content of the file that NAME_FILE names, or the default."""
+    asked.add(name)
     if value := os.environ.get(name, ""):
         return value
     if path := os.environ.get(f"{name}_FILE", ""):
@@ -67,3 +70,8 @@ MODE = text("GATEWAY_MODE", "production")
 if MODE not in {"production", "embedded"}:
     refuse("GATEWAY_MODE", f"must be production or embedded, not {MODE!r}.")
 EMBEDDED = MODE == "embedded"
+# Beat, migrations and load_vendors serve no requests: a secret that they are not given cannot leak from them.
+ROLE = text("GATEWAY_ROLE", "service")
+if ROLE not in {"service", "helper"}:
+    refuse("GATEWAY_ROLE", f"must be service or helper, not {ROLE!r}.")
+HELPER = ROLE == "helper"

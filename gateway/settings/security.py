@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
 from gateway.lib.crypto import Keyring
 from gateway.settings import env
 
-SECRET_KEY = env.text("SECRET_KEY")
+SECRET_KEY = env.text("SECRET_KEY", token_urlsafe(48) if env.HELPER else "")
 if len(SECRET_KEY) < 32 or len(set(SECRET_KEY)) < 10 or SECRET_KEY.startswith("django-insecure"):
     env.refuse("SECRET_KEY", "must be set to at least 32 random characters.")
 
@@ -32,7 +33,8 @@ TRUSTED_PROXIES = tuple(env.names("TRUSTED_PROXIES"))
 ALLOW_PRIVATE_ENDPOINTS = env.flag("ALLOW_PRIVATE_ENDPOINTS", default=env.EMBEDDED)
 
 try:
-    CREDENTIAL_KEYRING = Keyring.parse(env.text("CREDENTIAL_KEYS"))
+    _keys = env.text("CREDENTIAL_KEYS")
+    CREDENTIAL_KEYRING = Keyring.without_keys() if env.HELPER and not _keys else Keyring.parse(_keys)
 except ValueError as _fault:
     env.refuse("CREDENTIAL_KEYS", f"is missing or weak: {_fault}.")
 

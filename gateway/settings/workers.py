@@ -43,3 +43,10 @@ CELERY_BEAT_SCHEDULE = {
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
+if REDIS_URL:  # without it there is no outbox; web processes relay every second, so this is for when none of them can
+    _every_s = 5.0
+    CELERY_BEAT_SCHEDULE["coordination.relay_outbox"] = {
+        "task": "coordination.relay_outbox",
+        "schedule": _every_s,
+        "options": {"expires": _every_s},  # while no worker runs, none of them is worth keeping
+    }

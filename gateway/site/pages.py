@@ -13,6 +13,8 @@ from orgs.selectors import memberships
 
 _FAILURES = {
     "unreachable": "The identity provider cannot be reached right now. Try again in a moment.",
+    "deactivated": "Your account here is deactivated. The person who runs this service can let you in again.",
+    "again": "Your sign-in has ended. Sign in again to go on.",
     "denied": "You chose not to sign in.",
     "1": "Signing in did not work. Try again; if it stays, tell the person who runs this service.",
 }

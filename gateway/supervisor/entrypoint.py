@@ -1,8 +1,9 @@
-"""`web | worker | beat | manage | health`: what a container does. Nothing is supervised there: the engine does that."""
+"""`web | worker | beat | manage | health [worker]`: the program of a container, which only the engine supervises."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,25 @@ from gateway.supervisor.services import web_command
 # What it remembers is only when each entry ran last; a new container may start from nothing.
 BEAT_SCHEDULE = "/tmp/beat-schedule"  # noqa: S108
 ROLES = ("web", "worker", "beat", "manage", "health")
+# The variables that are read here and not by the settings. Each may come from a file, as those of the settings may.
+VARIABLES = ("BASE_URL", "HOST", "PORT", "REDIS_URL", "WEB_PROCESSES", "WORKER_PROCESSES")
+PING_S = 5
+
+
+def with_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the content of the file that NAME_FILE names, where NAME of VARIABLES is not given.
+
+    Raises: StartRefused naming the variable.
+    """
+    found = dict(environ)
+    for name in VARIABLES:
+        path = environ.get(f"{name}_FILE")
+        if path and not environ.get(name):
+            try:
+                found[name] = Path(path).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as fault:
+                raise StartRefused(f"{name}_FILE names a file that cannot be read: {fault}.") from fault
+    return found
 
 
 def container_options(environ: Mapping[str, str]) -> Options:
@@ -28,6 +48,8 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
 
     Raises: StartRefused for an unknown role or a wrong variable.
     """
+    if role in {"web", "worker"} and environ.get("GATEWAY_ROLE") == "helper":
+        raise StartRefused(f"{role} needs its keys: GATEWAY_ROLE=helper is for beat, migrations and load_vendors.")
     celery = (sys.executable, "-m", "celery", "--app", "gateway.celery")
     log = ("--loglevel", "INFO")
     if role == "web":
@@ -41,6 +63,12 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
     raise StartRefused(f"{role} is none of {', '.join(ROLES)}.")
 
 
+def ping_command(host: str) -> tuple[str, ...]:
+    """Pure: asks the worker of this container. Without the destination any worker of the deployment answers."""
+    celery = (sys.executable, "-m", "celery", "--app", "gateway.celery", "inspect", "ping")
+    return (*celery, "--destination", f"celery@{host}", "--timeout", str(PING_S))
+
+
 def is_alive(environ: Mapping[str, str]) -> bool:
     """Whether the web server in this container answers."""
     options = container_options(environ)
@@ -52,9 +80,10 @@ def main() -> int:
     """Become the role's program, under the same process id, so that the engine's signals reach it."""
     role, *arguments = sys.argv[1:] or ["web"]
     try:
-        if role == "health":
-            return 0 if is_alive(os.environ) else 1
-        command = role_command(role, arguments, os.environ)
+        environ = with_files(os.environ)
+        if role == "health" and arguments != ["worker"]:
+            return 0 if is_alive(environ) else 1
+        command = ping_command(socket.gethostname()) if role == "health" else role_command(role, arguments, environ)
     except StartRefused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import sys
 import time
 import traceback
@@ -54,6 +55,18 @@ def load_settings() -> None:
     except SystemExit:
         raise PreparationFailed(one_line(said.getvalue()) or "Cannot start: a setting was refused.") from None
     sys.stderr.write(said.getvalue())
+
+
+def note_variables() -> None:
+    """VAR says which variables this start was given, for `make manage`. Raises: PreparationFailed."""
+    from gateway.settings import env
+    from gateway.supervisor.installation import note_start
+    from gateway.supervisor.options import StartRefused
+
+    try:
+        note_start(Path(os.environ["VAR"]), os.environ, env.asked)
+    except (OSError, StartRefused) as error:
+        raise PreparationFailed(f"VAR cannot be written: {one_line(str(error))}") from None
 
 
 def migrate_database() -> str:
@@ -119,6 +132,7 @@ def prepare(arguments: argparse.Namespace, progress: Progress) -> None:
     from django.core.management.base import CommandError, SystemCheckError
 
     load_settings()
+    note_variables()
     make_queue_folders()
     try:
         progress.run("Database", migrate_database)

@@ -44,7 +44,7 @@ def load_secrets(folder: Path, environ: Mapping[str, str], *, has_database: bool
     Raises: StartRefused.
     """
     path = folder / FILE_NAME
-    stored = _read(path)
+    stored = read_secrets(path)
     missing = [name for name in MAKERS if name not in stored and not is_given(environ, name)]
     if "CREDENTIAL_KEYS" in missing and has_database:
         raise StartRefused(
@@ -57,7 +57,11 @@ def load_secrets(folder: Path, environ: Mapping[str, str], *, has_database: bool
     return {name: value for name, value in stored.items() if not is_given(environ, name)}
 
 
-def _read(path: Path) -> dict[str, str]:
+def read_secrets(path: Path) -> dict[str, str]:
+    """The content of a secrets file; empty where there is none.
+
+    Raises: StartRefused.
+    """
     try:
         if path.exists() and path.stat().st_mode & 0o077:
             path.chmod(0o600)

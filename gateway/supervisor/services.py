@@ -19,12 +19,15 @@ from gateway.supervisor.processes import Service
 
 GRACEFUL_STOP_S = 10
 WORKER_STOP_S = 2
+# Proxies keep idle connections for 60 to 75 s. The proxy must close first: a request that meets a closed
+# connection is a 502 there. How many are open is bounded by CONNECTIONS_PER_PROCESS.
+KEEP_ALIVE_S = 80
 # The web server's flags beside those that name application, host, port and number of processes.
 SERVER_FLAGS = (
     *("--loop", "uvloop", "--http", "gateway.http_protocol:BoundedHttpProtocol"),
     *("--ws", "none", "--lifespan", "on"),
     *("--no-access-log", "--no-proxy-headers", "--no-server-header"),
-    *("--timeout-graceful-shutdown", str(GRACEFUL_STOP_S)),
+    *("--timeout-graceful-shutdown", str(GRACEFUL_STOP_S), "--timeout-keep-alive", str(KEEP_ALIVE_S)),
 )
 
 

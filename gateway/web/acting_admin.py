@@ -54,4 +54,4 @@ def staff_actor(request: HttpRequest) -> Actor:
     """
     if not isinstance(request.user, User) or not request.user.is_staff:
         raise PermissionDenied
-    return Actor(id=str(request.user.pk), label=f"{request.user.name} (support staff)")
+    return Actor(id=str(request.user.pk), label=f"{request.user.label} (support staff)")

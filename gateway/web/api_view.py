@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, UnreadablePostError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +22,7 @@ from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
 from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge, InvalidJSON, UnsupportedBody
+from gateway.web.api_paging import part_of
 from gateway.web.gate import Gate
 from gateway.web.session import Unauthenticated
 from gateway.web.shape import Shape
@@ -55,18 +57,23 @@ class ApiView(APIView):
             raise Unauthenticated
         gate = self.gates.get("GET" if http.method == "HEAD" else http.method or "")
         if gate is None:
+            rate.count(http, settings.BACKSTOP)
             raise MethodNotAllowed
-        org_id = str(kwargs.get(self.org_argument, "")) if self.org_argument else None
-        passed = pass_gate(http, request.user, gate, org_id)
+        passed = pass_gate(http, request.user, gate, self.organization_id(http, request.user, kwargs))
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)
         if http.method == "POST" and self.shapes["POST"].creates and idempotency.HEADER in http.headers:
             # The library looks the handler up by its name after this.
             self.__dict__["post"] = partial(self._once, self.post)  # type: ignore[attr-defined]
 
+    def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str | None:
+        """The id whose membership the gate asks for, as it was sent; None for routes of no organization."""
+        return str(path.get(self.org_argument, "")) if self.org_argument else None
+
     def _once(self, handler: Callable[..., Response], request: Request, *args: Any, **kwargs: Any) -> Response:
         run = partial(handler, request, *args, **kwargs)
-        return idempotency.answer_once(request._request, self.actor, self.shapes["POST"], run)
+        organization = "" if self._membership is None else str(self._membership.organization_id)
+        return idempotency.answer_once(request._request, self.actor, self.shapes["POST"], run, organization)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """Say on every counted answer what is left."""
@@ -106,11 +113,22 @@ class ApiView(APIView):
             return Response(status=shape.status)
         return Response(shape.answer(result, many=shape.many).data, status=shape.status)
 
+    def answer_part(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:
+        """The part of the lists that the caller asks for, each row as `as_body` has it; all of them by default.
+
+        Raises: Invalid.
+        """
+        part = part_of(self.request._request, *lists)
+        answer = self.answer([as_body(row) for row in part.rows] if as_body else part.rows)
+        for name, value in part.headers.items():
+            answer[name] = value
+        return answer
+
 
 class OrgView(ApiView):
     """A view below /api/orgs/:orgId. Every gate names a role."""
 
-    org_argument = "org_id"
+    org_argument: ClassVar[str | None] = "org_id"
 
     @property
     def membership(self) -> Membership:

@@ -6,7 +6,6 @@ without an answer: whoever comes again is told so, and nothing is ever done twic
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from rest_framework.response import Response
 
 from gateway.lib import clock, secrets
@@ -27,6 +27,7 @@ from orgs.models import RememberedAnswer, User
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
+_SALT = "gateway.web.idempotency"
 KEY_PATTERN = r"[\x21-\x7e]{1,255}"
 
 
@@ -56,13 +57,15 @@ class AnswerNotKept(Conflict):
     message = "This request was already done. Its answer held a secret, which is shown once."
 
 
-def answer_once(request: HttpRequest, user: User, shape: Shape, run: Callable[[], Response]) -> Response:
-    """The answer of `run`, or the one it gave when this person sent the same before.
+def answer_once(
+    request: HttpRequest, user: User, shape: Shape, run: Callable[[], Response], organization: str = ""
+) -> Response:
+    """The answer of `run`, or the one it gave when this person sent the same before for the same `organization`.
 
     A refusal is not kept: nothing was done, and the same request may be tried again.
     Raises: the errors above; what `run` raises.
     """
-    row, is_first = _claim(request, user)
+    row, is_first = _claim(request, user, organization)
     if not is_first:
         return _again(row)
     try:
@@ -85,21 +88,24 @@ def forget_old() -> None:
     RememberedAnswer.objects.filter(created_at__lte=clock.now() - KEPT).delete()
 
 
-def _claim(request: HttpRequest, user: User) -> tuple[RememberedAnswer, bool]:
+def _claim(request: HttpRequest, user: User, organization: str) -> tuple[RememberedAnswer, bool]:
     key = request.headers[HEADER]
     if not re.fullmatch(KEY_PATTERN, key):
         raise InvalidIdempotencyKey
     forget_old()
-    key_sha256 = secrets.sha256(f"{request.path_info}\0{key}")
-    body_sha256 = hashlib.sha256(request.body).digest()
+    # An organization that is not in the path may be another one by the second request: its answer is not this one's.
+    named = "" if organization in request.path_info else f"{organization}\0"
+    key_sha256 = secrets.sha256(f"{request.path_info}\0{named}{key}")
+    # Keyed: bodies hold vendors' passwords, and a plain digest would let a stolen table be tried against guesses.
+    body_digest = bytes(salted_hmac(_SALT, request.body, algorithm="sha256").digest())
     try:
         with transaction.atomic():
-            row = RememberedAnswer.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_sha256)
+            row = RememberedAnswer.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_digest)
     except IntegrityError:
         known = RememberedAnswer.objects.filter(user=user, key_sha256=key_sha256).first()
         if known is None:  # refused and given back just now
             raise FirstRequestUnfinished from None
-        if not secrets.equal(bytes(known.body_sha256), body_sha256):
+        if not secrets.equal(bytes(known.body_sha256), body_digest):
             raise IdempotencyKeyReused from None
         return known, False
     return row, True

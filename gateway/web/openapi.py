@@ -10,7 +10,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from gateway.web import idempotency
+from gateway.web import api_paging, idempotency
+from gateway.web.chosen_org import MEMBER, ChosenOrgView
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 
@@ -78,7 +79,29 @@ class GateSchema(AutoSchema):
         return " ".join(demands)
 
     def get_override_parameters(self) -> list[Any]:
-        """The key with which a creation may be repeated."""
+        """The organization outside the path, and the key with which a creation may be repeated."""
+        return [*self._chosen_organization(), *self._idempotency_key(), *self._parts()]
+
+    def _chosen_organization(self) -> list[Any]:
+        if not isinstance(self.view, ChosenOrgView) or self.view.takes_body(self.method):
+            return []
+        text = "The organization; without it the caller's earliest membership decides."
+        return [OpenApiParameter(MEMBER, str, OpenApiParameter.QUERY, description=text)]
+
+    def _parts(self) -> list[Any]:
+        if not self._data()[1].parts:
+            return []
+        limit = {"type": "integer", "minimum": 1, "maximum": api_paging.MAX_LIMIT}
+        texts = {
+            "limit": "At most so many, and `Link` then names the address of the next ones. Without it all of them.",
+            "cursor": "Where the part begins, as an answer's `Link` has it.",
+        }
+        return [
+            OpenApiParameter("limit", limit, OpenApiParameter.QUERY, description=texts["limit"]),
+            OpenApiParameter("cursor", str, OpenApiParameter.QUERY, description=texts["cursor"]),
+        ]
+
+    def _idempotency_key(self) -> list[Any]:
         if self.method != "POST" or not self._data()[1].creates:
             return []
         schema = {"type": "string", "pattern": f"^{idempotency.KEY_PATTERN}$"}
@@ -109,7 +132,7 @@ class GateSchema(AutoSchema):
         if shape.status is not None:
             found[shape.status] = OpenApiResponse(answer, "Done.")
         statuses = {401, 413, 415, 429, 503}
-        if shape.body:
+        if shape.body or shape.parts:
             statuses |= {400}
         if shape.creates:
             statuses |= {400, 409, 422}

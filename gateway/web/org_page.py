@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
@@ -14,12 +15,14 @@ from django.shortcuts import render
 from django.views import View
 
 from billing.errors import SubscriptionRequired
+from gateway.web import rate
 from gateway.web.admission import pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
 from gateway.web.navigation import navigation
 from gateway.web.rate import RateLimited
 from orgs import selectors
 from orgs.models import Membership, Organization, User
+from orgs.roles import Role
 
 
 class OrgPage(LoginRequiredMixin, View):
@@ -39,9 +42,11 @@ class OrgPage(LoginRequiredMixin, View):
     def dispatch(self, request: HttpRequest, *args: Any, org_id: uuid.UUID, **kwargs: Any) -> HttpResponseBase:
         """Sign-in, then method, then the gate: membership and role, rate limit, subscription."""
         if not isinstance(request.user, User):
+            rate.count(request, settings.BACKSTOP)
             return self.handle_no_permission()
         gate = self._gate(request)
         if gate is None:
+            rate.count(request, settings.BACKSTOP)
             return self.http_method_not_allowed(request)
         membership = pass_role(request, request.user, gate, str(org_id))
         if membership is None:
@@ -59,10 +64,18 @@ class OrgPage(LoginRequiredMixin, View):
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
         """The answer to somebody who came too often or without a plan: the error page.
 
-        A page with a form may show the refusal above it instead, so that nothing typed is lost.
-        Raises: the refusal.
+        A page that is withheld without a plan says so inside the organization's frame. One with a form may show the
+        refusal above it instead, so that nothing typed is lost.
+        Raises: the refusal.   Spec: D147
         """
+        if isinstance(refusal, SubscriptionRequired) and self.request.method in ("GET", "HEAD"):
+            return self.page("site/plan_ended.html", self.renewal(), status=refusal.status)
         raise refusal
+
+    def renewal(self) -> dict[str, Any]:
+        """For `_plan_ended.html`: the people who can renew the plan, and the address."""
+        owners = selectors.people_who_may(self.organization, Role.OWNER)
+        return {"owners": owners, "portal_url": settings.BILLING_PORTAL_URL}
 
     def _gate(self, request: HttpRequest) -> Gate | None:
         if request.method == "POST":

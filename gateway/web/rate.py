@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import URLPattern, URLResolver
 
 from gateway.coordination import registry
 from gateway.coordination.rules import Rule
@@ -50,7 +51,7 @@ def count_under(rule: Rule, key: str) -> Admission:
 
 
 def backstopped(view: View) -> View:
-    """The view, with every request counted first: sign-in is open to everybody and talks to the identity provider.
+    """The view, with every request counted first: for views that no gate counts.
 
     Raises: RateLimited; CoordinationUnavailable.   Spec: D22
     """
@@ -60,7 +61,33 @@ def backstopped(view: View) -> View:
         count(request, settings.BACKSTOP)
         return view(request, *args, **kwargs)
 
+    counted.is_backstopped = True  # type: ignore[attr-defined]
     return counted
+
+
+def starting_sign_in(view: View) -> View:
+    """The view, with strangers counted for their address first: each leaves a session row behind.
+
+    Raises: RateLimited; CoordinationUnavailable.
+    """
+
+    @wraps(view)
+    def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            count(request, settings.SIGN_IN_STARTS)
+        return view(request, *args, **kwargs)
+
+    return counted
+
+
+def all_backstopped(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:
+    """Addresses of a library, each with its view `backstopped`."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            all_backstopped(each.url_patterns)
+        else:
+            each.callback = backstopped(each.callback)
+    return patterns
 
 
 def key_of(request: HttpRequest) -> str:

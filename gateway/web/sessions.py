@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from gateway.lib import clock, secrets
 
 KEY_CHARACTERS = 40  # the width of the table's column, 160 bits
+CLEARED_AT_ONCE = 5_000  # rows in one transaction
 
 
 def stored_key(session_key: str) -> str:
@@ -48,6 +49,15 @@ class SessionStore(db.SessionStore):
         key = session_key or self.session_key
         if key is not None:
             await super().adelete(stored_key(key))
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        """Remove expired sessions, in transactions of CLEARED_AT_ONCE rows."""
+        rows = cls.get_model_class()._default_manager
+        expired = rows.filter(expire_date__lt=clock.now()).order_by("expire_date").values("pk")
+        removed = CLEARED_AT_ONCE
+        while removed == CLEARED_AT_ONCE:
+            removed, _ = rows.filter(pk__in=expired[:CLEARED_AT_ONCE]).delete()
 
     def _get_session_from_db(self) -> AbstractBaseSession | None:
         return self._known(self._own_row().first())

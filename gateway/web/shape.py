@@ -13,7 +13,8 @@ from rest_framework.serializers import BaseSerializer
 class Shape:
     """`body` validates the request, `answer` renders the result; None for neither.
 
-    `texts`: a bare array of strings; `many`: a bare array of answers. `refusals` are statuses beyond those
+    `texts`: a bare array of strings; `many`: a bare array of answers;
+    `parts`: `limit` and `cursor` ask for some of them. `refusals` are statuses beyond those
     that the gate and the body imply, with a sentence each. `status` None: no request succeeds.
     `shows_secret`: the answer holds what nobody can be shown again, and is kept nowhere.
     """
@@ -22,6 +23,7 @@ class Shape:
     body: type[BaseSerializer[Any]] | None = None
     answer: type[BaseSerializer[Any]] | None = None
     texts: bool = False
+    parts: bool = False
     many: bool = False
     status: int | None = 200
     shows_secret: bool = False

@@ -39,6 +39,7 @@ class ServiceClientOut(serializers.Serializer[Any]):
     created_at = Timestamp(source="created")
     last_used_at = Timestamp(allow_null=True)
     agent_key_prefix = serializers.CharField(allow_null=True)
+    restricted = serializers.BooleanField(help_text="Whether it may use the vendors on its list only.")
 
 
 class ServiceClientIn(serializers.Serializer[Any]):
@@ -61,15 +62,20 @@ class ServiceClientList(OrgView):
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     shapes = {
-        "GET": Shape("Its service clients, newest first", answer=ServiceClientOut, many=True),
+        "GET": Shape("Its service clients, newest first", answer=ServiceClientOut, many=True, parts=True),
         "POST": Shape(
-            "Create a service client", body=ServiceClientIn, answer=CreatedOut, status=201, shows_secret=True
+            "Create a service client",
+            body=ServiceClientIn,
+            answer=CreatedOut,
+            status=201,
+            shows_secret=True,
+            refusals={409: "The organization has as many service clients as it may have."},
         ),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
         """Without secrets."""
-        return self.answer(selectors.service_clients(self.organization))
+        return self.answer_part(selectors.service_clients(self.organization))
 
     def post(self, request: Request, org_id: str) -> Response:
         """Create one; its secret is in this answer only."""

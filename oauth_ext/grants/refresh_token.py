@@ -2,7 +2,8 @@
 
 Each token is used once. Clients with several processes, and answers that got lost, make them come twice: within the
 grace period a used token gives another child, a few at most, as long as none of its children was used. Any other second
-use means that two parties hold the family, and ends it.
+use means that two parties hold the family, and ends it. A branch that goes on for two generations ends its siblings of
+the grace period.
 """
 
 from __future__ import annotations
@@ -25,11 +26,22 @@ from oauth_ext.grants.token_request import (
     targeted,
 )
 from oauth_ext.models import RefreshToken, TokenFamily
-from oauth_ext.services.token_families import end_family, end_misused_family, locked_family
+from oauth_ext.services.refresh_branches import end_overtaken_branches, record_grace_use
+from oauth_ext.services.token_families import end_family, end_misused_family, end_refused_family, locked_family
+from orgs.signin.confirmation import PersonRefused, ProviderSilent, require_person
 
 
 class Refresh(ConsumingGrant):
     """Rotation with a grace period. The lock on the family puts everything that happens to it in one order."""
+
+    def create_token_response(self, request: Any, token_handler: Any) -> tuple[dict[str, str], str, int]:
+        """Ask the identity provider about the person first, outside the transaction: it may take seconds."""
+        try:
+            request.person_is_refused = _is_refused_by_provider(request)
+        except ProviderSilent:
+            fault = ProviderAwayError()
+            return self._get_default_headers(), fault.json, fault.status_code
+        return super().create_token_response(request, token_handler)
 
     def validate_token_request(self, request: Any) -> None:
         """Client, token, reuse, age, the person, what is asked for; then the token is used up."""
@@ -45,11 +57,40 @@ class Refresh(ConsumingGrant):
         if not is_entitled(family.user_id, family.organization_id):
             end_family(family)
             raise errors.InvalidGrantError(description="The person is no longer a member of the organization.")
+        if request.person_is_refused:
+            end_refused_family(family)
+            raise errors.InvalidGrantError(description="The identity provider does not vouch for the person any more.")
         request.scopes = narrowed_scopes(family.scope.split(), request.scope or "")
         request.resource = targeted(lambda: audiences.narrowed(family.resource, asked_resources(request)))
+        if in_grace:
+            record_grace_use(token, family)
         _use(token, family, now)
+        end_overtaken_branches(token)
         request.user, request.organization_id = family.user, family.organization_id
         request.family, request.refresh_parent, request.refresh_in_grace = family, token, in_grace
+
+
+class ProviderAwayError(errors.OAuth2Error):
+    """The identity provider does not answer; the refresh token is not used up, and may be brought again."""
+
+    error = "temporarily_unavailable"
+    status_code = 503
+    description = "The identity provider does not answer. Try again in a moment."
+
+
+def _is_refused_by_provider(request: Any) -> bool:
+    """Whether the person behind the refresh token is refused; an unknown token is judged later.
+
+    Raises: ProviderSilent.
+    """
+    checksum = secrets.sha256(getattr(request, "refresh_token", None) or "").hex()
+    user_id = RefreshToken.objects.filter(token_checksum=checksum).values_list("user_id", flat=True).first()
+    try:
+        if user_id is not None:
+            require_person(user_id)
+    except PersonRefused:
+        return True
+    return False
 
 
 def _locked(client: Any, sent: str) -> tuple[RefreshToken, TokenFamily]:

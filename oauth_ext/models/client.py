@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from oauth2_provider.models import AbstractApplication
 
-from audit.actor import Actor, Target
+from audit.actor import Actor, Target, label_of
 from gateway.lib import clock, ids
 
 SERVICE_CLIENT_ID_PREFIX = "svc_"
@@ -30,6 +30,8 @@ class Client(AbstractApplication):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    # A service client uses the vendors on its list only, none if it is empty; otherwise all of the organization. D173
+    restricted = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[models.Manager[Client]] = models.Manager()
 
@@ -40,7 +42,8 @@ class Client(AbstractApplication):
                 condition=Q(organization__isnull=True)
                 | Q(expires_at__isnull=False, client_type=AbstractApplication.CLIENT_CONFIDENTIAL),
                 name="service_client_is_confidential_and_expires",
-            )
+            ),
+            models.UniqueConstraint(fields=["organization", "id"], name="client_of_organization"),
         ]
         indexes = [models.Index(fields=["registration_source", "created"], name="client_by_source")]
 
@@ -77,7 +80,7 @@ class Client(AbstractApplication):
 
     def as_actor(self) -> Actor:
         """The service account as audit rows name it."""
-        return Actor(id=self.subject, label=self.name)
+        return Actor(id=self.subject, label=label_of(self.subject, self.name))
 
     def as_target(self) -> Target:
         """The client as the target of an administrative change."""

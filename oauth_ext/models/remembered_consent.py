@@ -9,20 +9,25 @@ from gateway.lib import clock
 
 
 class RememberedConsent(models.Model):
-    """A person allowed a client these scopes at this redirect host, for one organization. Spec: D119"""
+    """A person allowed a client these scopes at this redirect address, for one organization. Spec: D119
+
+    The address counts and not its host, where others may have pages too; the host is for people to read.
+    `redirect_sha256` is of the address and null in rows of earlier releases, which match nothing.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="+")
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
     scope = models.TextField()
     redirect_host = models.CharField(max_length=255)
+    redirect_sha256 = models.BinaryField(max_length=32, null=True)
     granted_at = models.DateTimeField(default=clock.now)
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["user", "client", "scope", "redirect_host"], name="consent_once_per_client_scope_and_host"
+                fields=["user", "client", "scope", "redirect_sha256"], name="consent_once_per_client_scope_and_address"
             )
         ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -9,15 +11,15 @@ from django.shortcuts import redirect
 from gateway.lib import ids
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
 from oauth_ext import scopes
 from oauth_ext.models import TokenFamily
-from oauth_ext.scopes_backend import vendor_names
+from oauth_ext.scopes_backend import names_by_scope
 from oauth_ext.selectors import connected_apps
+from oauth_ext.services.refresh_branches import live_branches
 from oauth_ext.services.token_families import revoke_app
 from orgs.models import User
 from orgs.roles import Role
-
-SHOWN = 200
 
 
 class AppsPage(OrgPage):
@@ -28,11 +30,13 @@ class AppsPage(OrgPage):
     nav_route = "oauth_pages:apps"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The rows, last used first."""
-        rows = connected_apps(self.organization, of=self._only_of())
+        """One page of the rows, last used first."""
+        page = page_of(request, connected_apps(self.organization, of=self._only_of()))
+        branches = live_branches(list(page))
+        names = names_by_scope({scope for family in page for scope in family.scope.split()})
         context = {
-            "apps": [_row(each) for each in rows[:SHOWN]],
-            "total": rows.count(),
+            "page": page,
+            "apps": [_row(each, names, branches.get(each.pk, 0)) for each in page],
             "shows_everybody": self._only_of() is None,
         }
         return self.page("oauth_ext/apps.html", context)
@@ -48,12 +52,13 @@ class AppsPage(OrgPage):
         return None if self.membership.has_role(Role.ADMIN) else self.actor
 
 
-def _row(family: TokenFamily) -> dict[str, object]:
+def _row(family: TokenFamily, names: Mapping[str, str], branches: int) -> dict[str, object]:
     asked = family.scope.split()
     return {
         "family": family,
+        "branches": branches,
         "name": family.client.name or "An app without a name",
         "unverified": family.client.registered_itself,
         "everything": not scopes.EVERYTHING.isdisjoint(asked),
-        "vendors": vendor_names(asked),
+        "vendors": sorted(names[scope] for scope in asked if scope in names),
     }

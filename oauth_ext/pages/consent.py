@@ -20,7 +20,7 @@ from gateway.web.gate import Gate
 from gateway.web.signed_in import signed_in
 from oauth_ext import client_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
-from oauth_ext.pages.vendor_states import VendorState, message_for_admins, vendor_states, who_can_help
+from oauth_ext.pages.vendor_states import VendorState, message_for_admins, missing, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
 from orgs import access
 from orgs.models import Membership
@@ -32,9 +32,10 @@ _CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
 
 
 class ConsentPage(LoginRequiredMixin, View):
-    """GET, POST /oauth/authorize/consent?request=…: one screen for organization, access and consent. Spec: D119
+    """GET, POST /oauth/authorize/consent?request=…: one screen for organization, access and consent. Spec: D119, D142
 
-    The request comes from the database; of the browser only the choice, the organization and credentials are read.
+    An app is also allowed while nothing works for the person yet; the page then names the missing steps. The request
+    comes from the database; of the browser only the choice, the organization and credentials are read.
     """
 
     http_method_names = ["get", "post"]
@@ -72,14 +73,7 @@ class ConsentPage(LoginRequiredMixin, View):
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
-        return self._allow(access.membership(signed_in(request), organization_id))
-
-    def _allow(self, membership: Membership) -> HttpResponse:
-        """A code for the app, or the page again when it could call nothing: the button was disabled, or a moment ago
-        something still worked. Spec: D119
-        """
-        if not any(each.works for each in vendor_states(membership, self.waiting.scope.split())):
-            return self._page(membership, status=409, nothing_works=True)
+        membership = access.membership(signed_in(request), organization_id)
         location = allow_request(actor=membership.user, request=self.waiting, org_id=membership.organization_id)
         return person_pages.back_to_client(location)
 
@@ -104,12 +98,7 @@ class ConsentPage(LoginRequiredMixin, View):
         return self._page(membership)
 
     def _page(
-        self,
-        membership: Membership | None,
-        *,
-        status: int = 200,
-        faulty: VendorState | None = None,
-        nothing_works: bool = False,
+        self, membership: Membership | None, *, status: int = 200, faulty: VendorState | None = None
     ) -> HttpResponse:
         asked = self.waiting.scope.split()
         vendors = [] if membership is None else vendor_states(membership, asked)
@@ -123,8 +112,8 @@ class ConsentPage(LoginRequiredMixin, View):
             "memberships": memberships(signed_in(self.request)),
             "chosen": membership,
             "vendors": vendors,
-            "nothing_works": nothing_works,
             "working": [each.vendor.name for each in vendors if each.works],
+            "missing": missing(vendors),
             "admins": [] if membership is None else who_can_help(membership),
             "message": "" if membership is None else message_for_admins(membership, vendors),
         }

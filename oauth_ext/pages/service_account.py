@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from credentials.rejections import judged_connections
-from credentials.selectors import connected_vendors
+from credentials.selectors import organization_vendors
 from gateway.catalog import registry
 from gateway.catalog.registry import Catalog
 from gateway.web.gate import Gate
@@ -46,7 +46,7 @@ class ServiceAccountPage(OrgPage):
     def _reach(self, account: Client, catalog: Catalog) -> dict[str, Any]:
         """The vendors of the organization that it may use, and whether a list says so. Spec: D34"""
         listed = vendor_grants(account.id)
-        shared = [slug for slug in connected_vendors(self.organization) if listed is None or slug in listed]
+        shared = [slug for slug in organization_vendors(self.organization) if listed is None or slug in listed]
         return {"shared": [vendor_name(slug, catalog) for slug in shared], "is_restricted": listed is not None}
 
 

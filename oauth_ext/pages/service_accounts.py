@@ -20,6 +20,7 @@ from gateway.web import once
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from gateway.web.paging import page_of
 from gateway.web.typed_name import name_refusal
 from oauth_ext.models import Client
 from oauth_ext.pages.service_account import vendor_name
@@ -168,8 +169,9 @@ class DeleteServiceAccountPage(OrgPage):
 def accounts_page(
     page: OrgPage, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """The list, with the copy-once dialog open when there is a secret to show."""
+    """One page of the list, with the copy-once dialog open when there is a secret to show."""
     now = clock.now()
+    shown = page_of(page.request, service_clients(page.organization))
     vendors, catalog = vendors_by_service_client(page.organization), registry.load()
     accounts = [
         {
@@ -177,10 +179,11 @@ def accounts_page(
             "vendors": [vendor_name(slug, catalog) for slug in vendors.get(client.id, [])],
             "state": "expired" if client.is_expired() else ("soon" if client.expires_at - now < SOON else "active"),
         }
-        for client in service_clients(page.organization)
+        for client in shown
         if client.expires_at is not None
     ]
     context = {
+        "page": shown,
         "accounts": accounts,
         "form": form,
         "secret": secret,

@@ -69,6 +69,15 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
     return found
 
 
+def missing(states: Sequence[VendorState]) -> list[str]:
+    """Phrases for what keeps vendors from working, such as "credentials for Acme"; empty where all of them work."""
+    if not states:
+        return ["a connected vendor"]
+    phrases = {"credentials for": State.NEEDS_CREDENTIALS, "access to": State.NO_ACCESS}
+    names = {phrase: [each.vendor.name for each in states if each.state is state] for phrase, state in phrases.items()}
+    return [f"{phrase} {', '.join(found)}" for phrase, found in names.items() if found]
+
+
 def who_can_help(membership: Membership) -> Sequence[str]:
     """Names of admins to ask for access or credentials; none for somebody who is one."""
     return [] if membership.has_role(Role.ADMIN) else people_who_may(membership.organization, Role.ADMIN)

@@ -112,7 +112,7 @@ def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
         client=asked.client,
         organization=membership.organization,
         scope=_scope_key(" ".join(asked.scopes)),
-        redirect_host=redirect_uris.shown_host(asked.redirect_uri),
+        redirect_sha256=secrets.sha256(asked.redirect_uri),
         granted_at__gte=membership.joined_at,  # what an earlier membership allowed ended with it
         expires_at__gt=clock.now(),
     )
@@ -150,8 +150,9 @@ def _remember(request: AuthorizationRequest, membership: Membership) -> None:
         user=membership.user,
         client=request.client,
         scope=_scope_key(request.scope),
-        redirect_host=redirect_uris.shown_host(request.redirect_uri),
+        redirect_sha256=secrets.sha256(request.redirect_uri),
         defaults={
+            "redirect_host": redirect_uris.shown_host(request.redirect_uri),
             "organization": membership.organization,
             "granted_at": now,
             "expires_at": now + timedelta(days=settings.CONSENT_REMEMBERED_DAYS),

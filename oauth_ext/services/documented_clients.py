@@ -18,6 +18,7 @@ from oauth_ext.document_fetch import FetchFailed, fetch_document
 from oauth_ext.document_threads import NoThreadFree
 from oauth_ext.models import Client
 from oauth_ext.registration import BadMetadata, Registration
+from oauth_ext.registration_budget import count_for_all
 from oauth_ext.scopes_backend import existing
 from oauth_ext.services.client_reaping import is_room_for_another
 
@@ -74,13 +75,9 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
 
 def _admit(client_id: str, address: str) -> None:
     # The address first: one that asks too often uses up nobody else's window.
-    counts = (
-        (settings.CLIENT_REGISTRATIONS, address),
-        (FETCHES_OF_ONE, secrets.sha256(client_id).hex()),
-        (settings.CLIENT_REGISTRATIONS_OF_ALL, ""),
-    )
+    counts = ((settings.CLIENT_REGISTRATIONS, address), (FETCHES_OF_ONE, secrets.sha256(client_id).hex()))
     store = registry.current()
-    if not all(store.hit(rule, key).allowed for rule, key in counts):
+    if not all(store.hit(rule, key).allowed for rule, key in counts) or not count_for_all(address).allowed:
         raise DocumentUnusable("This client was looked up too often. Try again in a minute.")
 
 

@@ -16,9 +16,10 @@ from gateway.coordination import epochs
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
-from oauth_ext.models import Client
+from oauth_ext.models import AccessToken, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
 from oauth_ext.services.token_families import lock_families_of
+from orgs.caps import require_room
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -40,12 +41,14 @@ def create_service_client(
 ) -> CreatedServiceClient:
     """The organization has one more machine identity, for 90 days unless told otherwise.
 
-    Raises: Invalid with `fields`; NotFound, Forbidden.   Spec: §4.8 · D70, D72
+    Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.   Spec: §4.8 · D70, D72, D161
     """
     cleaned, days = _validated(name, expires_in_days)
     client_secret = secrets.random_url_safe()
     now = clock.now()
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    own = Client.objects.filter(organization=organization)
+    require_room(own, settings.SERVICE_CLIENTS_PER_ORGANIZATION, "service accounts")
     client = Client.objects.create(
         client_id=SERVICE_CLIENT_ID_PREFIX + secrets.random_base62(CLIENT_ID_CHARACTERS),
         client_secret=client_secret,  # the field stores its hash
@@ -62,15 +65,18 @@ def create_service_client(
 
 @transaction.atomic
 def rotate_client_secret(*, actor: User, client: Client) -> str:
-    """The client has this secret, which nobody can be shown again, and no other; its tokens stay.
+    """The client has this secret, which cannot be shown again, and no other.
 
-    Raises: NotFound when the client is gone; Forbidden.   Spec: D72
+    Access tokens of the old secret are refused on their next use. A refresh token of a device goes on with the new one.
+    Raises: NotFound when the client is gone; Forbidden.   Spec: D72, D171
     """
-    found, org_id = locked_service_client(actor=actor, client=client)
+    found, org_id = locked_service_client(actor=actor, client=client, strong=True)
     client_secret = secrets.random_url_safe()
     found.client_secret = client_secret  # the field stores its hash
     found.save(update_fields=["client_secret"])
-    _record(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found)
+    lock_families_of(found)
+    ended, _ = AccessToken.objects.filter(application=found).delete()
+    _record(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, tokens_ended=ended)
     return client_secret
 
 
@@ -80,23 +86,24 @@ def delete_service_client(*, actor: User | Actor, client: Client) -> None:
 
     Raises: NotFound when somebody deleted it first; Forbidden.   Spec: §4.8 · D9, D74
     """
-    found, org_id = locked_service_client(actor=actor, client=client, to_delete=True)
+    found, org_id = locked_service_client(actor=actor, client=client, strong=True)
     lock_families_of(found)
     _record(EventType.SERVICE_CLIENT_DELETED, org_id, actor, found)
     found.delete()
 
 
-def locked_service_client(*, actor: User | Actor, client: Client, to_delete: bool = False) -> tuple[Client, uuid.UUID]:
+def locked_service_client(*, actor: User | Actor, client: Client, strong: bool = False) -> tuple[Client, uuid.UUID]:
     """The client and its organization's id, both rows locked, the organization's first.
 
-    A person must be an admin of the organization at this moment; operators and support staff need not.
+    With the `strong` lock no tokens of the client are made meanwhile. A person must be an admin of the organization at
+    this moment; operators and support staff need not.
     Raises: NotFound for a public client as for one that is gone; Forbidden.
     """
     org_id = client.organization_id
     if org_id is None:
         raise NotFound
     lock_for_change(org_id, actor=actor, role=Role.ADMIN)
-    rows = Client.objects.select_for_update(no_key=not to_delete)
+    rows = Client.objects.select_for_update(no_key=not strong)
     found = rows.filter(pk=client.pk, organization_id=org_id).first()
     if found is None:
         raise NotFound

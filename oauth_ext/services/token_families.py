@@ -81,7 +81,19 @@ def end_misused_family(family: TokenFamily, event: EventType, **facts: object) -
         org_id=family.organization_id,
         actor=TOKEN_SERVER,
         target=family.client.as_target(),
-        metadata={**_facts_of(family), **facts},
+        metadata={**facts_of(family), **facts},
+    )
+    end_family(family)
+
+
+def end_refused_family(family: TokenFamily) -> None:
+    """End it because the identity provider does not vouch for the person any more. The caller holds the lock."""
+    record_admin(
+        EventType.OAUTH_PERSON_REFUSED,
+        org_id=family.organization_id,
+        actor=TOKEN_SERVER,
+        target=family.client.as_target(),
+        metadata=facts_of(family),
     )
     end_family(family)
 
@@ -120,15 +132,16 @@ def _revoke(family: TokenFamily, *, actor: Actor, facts: Mapping[str, object]) -
         org_id=family.organization_id,
         actor=actor,
         target=family.client.as_target(),
-        metadata={**_facts_of(family), **facts},
+        metadata={**facts_of(family), **facts},
     )
     if family.user_id is not None:
         RememberedConsent.objects.filter(user_id=family.user_id, client_id=family.client_id).delete()
     end_family(family)
 
 
-def _facts_of(family: TokenFamily) -> dict[str, object]:
+def facts_of(family: TokenFamily) -> dict[str, object]:
+    """The details of a family in audit rows."""
     facts: dict[str, object] = {"client_id": family.client.client_id, "scope": family.scope}
     if family.user is not None:
-        facts |= {"user_id": str(family.user.pk), "user": family.user.name}
+        facts |= {"user_id": str(family.user.pk), "user": family.user.label}
     return facts

@@ -1,4 +1,7 @@
-"""The explicit vendor list of a service client. Without a list it may use every vendor the organization connected."""
+"""The vendor list of a service client. An unrestricted one may use every vendor the organization connected.
+
+Spec: D34, D173
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from gateway.catalog.registry import known_vendor
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
 from oauth_ext.models import Client, ServiceClientGrant
-from orgs.errors import LastClientGrant
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -21,62 +23,77 @@ from orgs.services.server_access import require_vendors
 
 @transaction.atomic
 def grant_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> ServiceClientGrant:
-    """The vendor is on the client's list. The first one restricts the client to it.
+    """The vendor is on the client's list, and the client is restricted to the list.
 
-    Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D34, D59
+    Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D59, D173
     """
-    _begin(organization, actor, client)
+    found = _begin(organization, actor, client)
     known_vendor(vendor)
     grant, created = ServiceClientGrant.objects.get_or_create(
         client=client, vendor=vendor, defaults={"granted_by": actor}
     )
-    if created:
-        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, client, vendor=vendor)
+    restricts = _set_restricted(found, True)
+    if created or restricts:
+        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, client, vendor=vendor, restricts=restricts)
     return grant
 
 
 @transaction.atomic
 def revoke_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> None:
-    """The vendor is not on the client's list, whether or not it was.
+    """The vendor is not on the client's list, whether or not it was. Without the last one the list allows none.
 
-    Raises: LastClientGrant, because without a list the client could use everything; NotFound, Forbidden.   Spec: D34
+    Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D9, D173
     """
-    _begin(organization, actor, client)
-    grants = ServiceClientGrant.objects.filter(client=client)
-    if not grants.filter(vendor=vendor).exists():
+    found = _begin(organization, actor, client)
+    deleted, _ = ServiceClientGrant.objects.filter(client=client, vendor=vendor).delete()
+    if not deleted:
         known_vendor(vendor)
         return
-    if grants.count() == 1:
-        raise LastClientGrant
-    grants.filter(vendor=vendor).delete()
+    _set_restricted(found, True)
     _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, client, vendor=vendor)
 
 
 @transaction.atomic
 def replace_client_grants(
-    *, actor: User, organization: Organization, client: Client, vendors: Sequence[str]
-) -> list[str]:
-    """The client's list is exactly `vendors`, sorted; an empty one lifts the restriction.
+    *, actor: User, organization: Organization, client: Client, vendors: Sequence[str] | None
+) -> list[str] | None:
+    """The client is restricted to exactly `vendors`, sorted; None lifts the restriction, [] allows none.
 
-    Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: D34, D59
+    Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: D59, D173
     """
-    _begin(organization, actor, client)
-    wanted = require_vendors(vendors)
+    found = _begin(organization, actor, client)
+    wanted = None if vendors is None else require_vendors(vendors)
     grants = ServiceClientGrant.objects.filter(client=client)
-    had = set(grants.values_list("vendor", flat=True))
-    grants.exclude(vendor__in=wanted).delete()
+    listed = sorted(grants.values_list("vendor", flat=True))
+    were = listed if found.restricted else None
+    grants.exclude(vendor__in=wanted or []).delete()
     ServiceClientGrant.objects.bulk_create(
-        ServiceClientGrant(client=client, vendor=vendor, granted_by=actor) for vendor in wanted if vendor not in had
+        ServiceClientGrant(client=client, vendor=vendor, granted_by=actor)
+        for vendor in wanted or []
+        if vendor not in listed
     )
-    if had != set(wanted):
-        _record(EventType.SERVER_ACCESS_REPLACED, actor, organization, client, vendors=wanted, were=sorted(had))
+    _set_restricted(found, wanted is not None)
+    if were != wanted:
+        _record(EventType.SERVER_ACCESS_REPLACED, actor, organization, client, vendors=wanted, were=were)
     return wanted
 
 
-def _begin(organization: Organization, actor: User, client: Client) -> None:
+def _set_restricted(client: Client, restricted: bool) -> bool:
+    """Whether that changed anything."""
+    if client.restricted is restricted:
+        return False
+    client.restricted = restricted
+    client.save(update_fields=["restricted"])
+    return True
+
+
+def _begin(organization: Organization, actor: User, client: Client) -> Client:
+    """The client as it is under the organization's lock, which every change of a list takes."""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    if not Client.objects.filter(pk=client.pk, organization=organization).exists():
+    found = Client.objects.filter(pk=client.pk, organization=organization).first()
+    if found is None:
         raise NotFound
+    return found
 
 
 def _record(event: EventType, actor: User, organization: Organization, client: Client, **facts: object) -> None:

@@ -1,4 +1,4 @@
-"""GET /oauth/authorize. Spec: §4.2 · D118, D119 · protocol.md B.4"""
+"""GET /oauth/authorize. Spec: §4.2 · D118, D119, D143, D163 · protocol.md B.4"""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gateway.lib.client_address import address_key
 from gateway.site.errors import error_response
 from gateway.web import rate
 from gateway.web.signed_in import signed_in
-from oauth_ext import client_documents, person_pages
-from oauth_ext.authorization import Asked, NotForUs, TellClient, error_location, read_request
+from oauth_ext import client_documents, person_pages, redirect_uris
+from oauth_ext.authorization import Asked, NotForUs, TellClient, read_request
 from oauth_ext.models import Client
 from oauth_ext.selectors import public_client
 from oauth_ext.services.consent import RequestGone, allow_as_remembered, open_request
@@ -25,8 +25,8 @@ AFTER_SIGN_IN = "after_sign_in"
 
 
 def authorize(request: HttpRequest) -> HttpResponse:
-    """Check the request; then sign-in, then consent. Nothing is stored before somebody is signed in: some clients ask
-    this address themselves before they open a browser.
+    """Check the request; then sign-in at the identity provider, then consent. Storing begins at sign-in,
+    because some clients ask this address themselves before they open a browser.
 
     Raises: RateLimited, for the person or else for the address.   Spec: D22
     """
@@ -39,21 +39,32 @@ def authorize(request: HttpRequest) -> HttpResponse:
         asked = read_request(request.META.get("QUERY_STRING", ""), lambda client_id: _client(request, client_id))
     except (NotForUs, DocumentUnusable) as fault:
         return person_pages.error_page(request, 400, fault.reason if isinstance(fault, NotForUs) else fault.message)
-    except TellClient as answer:
-        return person_pages.back_to_client(answer.location)
+    except TellClient as fault:
+        return _error_for_client(request, fault)
     if request.method == "HEAD" or not request.user.is_authenticated:
         if asked.never_ask:
-            return _not_without_asking(asked)
-        return redirect(f"{settings.LOGIN_URL}?{urlencode({'next': _after_sign_in(request)})}")
+            return _not_without_asking(request, asked)
+        return redirect(f"{reverse('oidc_authentication_init')}?{urlencode({'next': _after_sign_in(request)})}")
     return _ask(request, signed_in(request), asked)
 
 
-def _not_without_asking(asked: Asked) -> HttpResponse:
-    """One error whatever is missing: any site may register a client, and must not learn who is signed in here."""
+def _error_for_client(request: HttpRequest, fault: TellClient) -> HttpResponse:
+    """The error at the client's address. A client that registered itself gets it only from a signed-in browser: a
+    stranger can choose such an address, and a link with our name in it would lead every passer-by there.
+
+    Spec: D163 · RFC 9700 4.11.2
+    """
+    if fault.client.registered_itself and not request.user.is_authenticated:
+        host = redirect_uris.shown_host(fault.redirect_uri)
+        return person_pages.error_page(request, 400, f"The app at {host} made a faulty request. {fault.description}")
+    return person_pages.back_to_client(fault.location)
+
+
+def _not_without_asking(request: HttpRequest, asked: Asked) -> HttpResponse:
+    """One error for all missing steps: consent, a choice among organizations, or the sign-in."""
     described = "The person has to answer on a page, and prompt=none forbids one."
-    return person_pages.back_to_client(
-        error_location(asked.redirect_uri, asked.state, "interaction_required", described)
-    )
+    error = TellClient(asked.client, asked.redirect_uri, asked.state, "interaction_required", described)
+    return _error_for_client(request, error)
 
 
 def _after_sign_in(request: HttpRequest) -> str:
@@ -80,7 +91,7 @@ def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
         if location is not None:
             return person_pages.back_to_client(location)
     if asked.never_ask:
-        return _not_without_asking(asked)
+        return _not_without_asking(request, asked)
     try:
         waiting = open_request(actor=user, session_key=request.session.session_key or "", asked=asked)
     except RequestGone as gone:

@@ -123,7 +123,7 @@ def count(rule: Rule, key: str = "") -> Admission:
 
     Raises: Refused with 429 and when to come again.   Spec: D19, D20
     """
-    return _require_room(registry.current().hit(rule, key))
+    return admitted(registry.current().hit(rule, key))
 
 
 def require_room(rule: Rule, key: str) -> Admission:
@@ -131,10 +131,14 @@ def require_room(rule: Rule, key: str) -> Admission:
 
     Raises: Refused as `count`.
     """
-    return _require_room(registry.current().peek(rule, key))
+    return admitted(registry.current().peek(rule, key))
 
 
-def _require_room(admission: Admission) -> Admission:
+def admitted(admission: Admission) -> Admission:
+    """The admission, if it is one.
+
+    Raises: Refused as `count`.
+    """
     if not admission.allowed:
         refusal = Refused("rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429)
         for name, value in rate.headers(admission).items():

@@ -6,18 +6,21 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from gateway.lib import strict_json
+from gateway.lib.client_address import address_key
+from gateway.web import rate
 from oauth_ext import registration
+from oauth_ext.registration_budget import count_for_all
 from oauth_ext.scopes_backend import existing
 from oauth_ext.services.registration import TooManyClients, register_client
 from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.intake import Refused, count, limited, posted, read_body
+from oauth_ext.views.intake import Refused, admitted, limited, posted, read_body
 
 
 @posted
 @limited("CLIENT_REGISTRATIONS")
 def register(request: HttpRequest) -> HttpResponse:
     """Register a public client. The media type is not asked for: whatever says it is JSON has to be JSON."""
-    count(settings.CLIENT_REGISTRATIONS_OF_ALL)
+    admitted(count_for_all(address_key(rate.address_of(request))))
     try:
         document = strict_json.loads(read_body(request), max_depth=settings.JSON_DEPTH)
         wanted = registration.read(document, existing)

@@ -13,14 +13,14 @@ from django.http import HttpRequest, HttpResponse
 from oauthlib.oauth2 import OAuth2Error
 
 from gateway.coordination import registry
-from gateway.coordination.store import CoordinationUnavailable
+from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import secrets
 from gateway.lib.client_address import address_key
 from gateway.web import rate
 from oauth_ext import client_authentication, features, server, token_form
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.intake import Refused, posted, read_form, require_room
+from oauth_ext.views.intake import Refused, admitted, posted, read_form, require_room
 
 log = structlog.get_logger(__name__)
 
@@ -39,34 +39,64 @@ _NOT_COUNTED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVA
 def token(request: HttpRequest) -> HttpResponse:
     """Exchange a grant for tokens. Reads no session and no query string.
 
-    Only what was refused is counted for the address, so that whoever shares one with many is not held up by them; what
-    was granted is counted for the client there. Every answer says what is left.   Spec: §8 · D19-D22
+    Refusals are counted for the client at its address, then for the address; granted tokens are counted for the
+    client there. So neither the many who share an address nor strangers among them hold up a client that works.
+    Every answer says how much is left.   Spec: §8 · D19-D22
     """
     address = address_key(rate.address_of(request))
-    admission = require_room(settings.REFUSED_TOKEN_REQUESTS, address)
+    store = registry.current()
+    admission = store.peek(settings.REFUSED_TOKEN_REQUESTS, address)
+    client = ""
     try:
-        response = _granted(request, address)
+        fields = _fields(request, admission)
+        client = f"{address} {secrets.sha256(_claimed_client(request, fields)).hex()}"
+        _require_room(admission, client)
+        response = _granted(request, fields, client)
     except Refused as refusal:
         response = refusal.response
         if response.status_code not in _NOT_COUNTED:
-            admission = registry.current().hit(settings.REFUSED_TOKEN_REQUESTS, address)
+            if client:
+                store.hit(settings.REFUSED_TOKENS_OF_CLIENT, client)
+            admission = store.hit(settings.REFUSED_TOKEN_REQUESTS, address)
     for name, value in rate.headers(admission).items():
         response.headers.setdefault(name, value)
     return response
 
 
-def _granted(request: HttpRequest, address: str) -> HttpResponse:
+def _fields(request: HttpRequest, of_address: Admission) -> Fields:
+    """The form; where it cannot be read, a full window of the address is said first.
+
+    Raises: Refused.
+    """
+    try:
+        return read_form(request, token_form.TOKEN_FIELDS)
+    except Refused:
+        admitted(of_address)
+        raise
+
+
+def _require_room(of_address: Admission, client: str) -> None:
+    """In the client's own window, and in the address's unless the client got tokens there lately.
+
+    Raises: Refused with 429.
+    """
+    require_room(settings.REFUSED_TOKENS_OF_CLIENT, client)
+    if not of_address.allowed:
+        lately = registry.current().peek(settings.TOKENS_LATELY, client)
+        if lately.remaining == lately.rule.limit:
+            admitted(of_address)
+
+
+def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
     """Tokens, or that a device still waits for its person: that is no refusal, and impatience is told apart from it.
 
     Raises: Refused.
     """
-    fields = read_form(request, token_form.TOKEN_FIELDS)
     grant_type = token_form.first(fields, "grant_type")
     if not grant_type:
         raise Refused("invalid_request", "grant_type is missing.")
     if grant_type not in features.GRANTS_ON:
         raise Refused("unsupported_grant_type", _DESCRIPTIONS["unsupported_grant_type"])
-    client = f"{address} {secrets.sha256(_claimed_client(request, fields)).hex()}"
     require_room(settings.TOKENS_OF_CLIENT, client)
     response = _exchange(request, fields)
     if response.status_code == HTTPStatus.OK:
@@ -78,6 +108,7 @@ def _count_granted(response: HttpResponse, client: str) -> None:
     """Count what was granted and say what is left. The tokens are made: they go out even if nobody can count them."""
     try:
         admission = registry.current().hit(settings.TOKENS_OF_CLIENT, client)
+        registry.current().hit(settings.TOKENS_LATELY, client)
     except CoordinationUnavailable as fault:
         log.warning("a granted token request was not counted", fault=str(fault))
         return

@@ -69,13 +69,19 @@ class InvitationList(OrgView):
         "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
     }
     shapes = {
-        "GET": Shape("Pending invitations, newest first", answer=InvitationOut, many=True),
-        "POST": Shape("Create an invitation", body=InvitationIn, answer=InvitationOut, status=201),
+        "GET": Shape("Pending invitations, newest first", answer=InvitationOut, many=True, parts=True),
+        "POST": Shape(
+            "Create an invitation",
+            body=InvitationIn,
+            answer=InvitationOut,
+            status=201,
+            refusals={409: "The organization has as many open invitations as it may have."},
+        ),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
         """Those that can still be accepted."""
-        return self.answer([invitation_body(row) for row in selectors.pending_invitations(self.organization)])
+        return self.answer_part(selectors.pending_invitations(self.organization), as_body=invitation_body)
 
     def post(self, request: Request, org_id: str) -> Response:
         """Create one."""

@@ -16,7 +16,7 @@ from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role
-from orgs.services import members
+from orgs.services import members, ownership
 
 _LAST_OWNER = {409: "The only owner stays, until there is another or the organization is deleted."}
 
@@ -38,15 +38,21 @@ class RoleIn(serializers.Serializer[Any]):
     role = Text()
 
 
+class TransferIn(serializers.Serializer[Any]):
+    """The later role of the owner who asks."""
+
+    stepDownTo = Text(required=False, default=Role.ADMIN.value, help_text="admin or member; admin unless given.")
+
+
 class MemberList(OrgView):
     """GET /api/orgs/:orgId/members. Spec: §4.4 · D43"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    shapes = {"GET": Shape("Its members, earliest first", answer=MemberOut, many=True)}
+    shapes = {"GET": Shape("Its members, earliest first", answer=MemberOut, many=True, parts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         """Everybody."""
-        return self.answer(selectors.members(self.organization))
+        return self.answer_part(selectors.members(self.organization))
 
 
 class MemberDetail(OrgView):
@@ -88,5 +94,34 @@ class MemberRole(OrgView):
         return self.answer(
             members.change_role(
                 actor=self.actor, organization=self.organization, user_id=key, role=Role(self.fields["role"])
+            )
+        )
+
+
+class Ownership(OrgView):
+    """PUT /api/orgs/:orgId/members/:userId/ownership: the member becomes owner and the caller steps down. Spec: D154"""
+
+    gates = {"PUT": Gate(Role.OWNER)}
+    shapes = {
+        "PUT": Shape(
+            "Make another member owner and step down",
+            body=TransferIn,
+            answer=MemberOut,
+            refusals={409: "The person is deactivated."},
+        )
+    }
+
+    def put(self, request: Request, org_id: str, user_id: str) -> Response:
+        """The new owner."""
+        key = ids.known_id(user_id)
+        step_down_to = self.fields["stepDownTo"]
+        if step_down_to not in {Role.ADMIN.value, Role.MEMBER.value}:
+            raise Invalid(fields={"stepDownTo": ["Must be admin or member."]})
+        return self.answer(
+            ownership.transfer_ownership(
+                actor=self.actor,
+                organization=self.organization,
+                user_id=key,
+                step_down_to=Role(step_down_to),
             )
         )

@@ -8,19 +8,19 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from credentials.selectors import people_vendors
+from credentials.selectors import organization_vendors, people_vendors
 from gateway.lib import ids
-from gateway.lib.errors import Forbidden
+from gateway.lib.errors import Forbidden, Invalid
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from oauth_ext import selectors as clients
-from oauth_ext.models import Client
+from oauth_ext.models import Client, ServiceClientGrant
 from oauth_ext.services import vendor_grants
 from orgs import selectors
 from orgs.effective_access import Access, effective_access
-from orgs.models import Membership, Organization
+from orgs.models import Membership, Organization, ServerAccessGrant
 from orgs.roles import Role
 from orgs.services import server_access
 
@@ -28,7 +28,7 @@ MAX_VENDORS = 1_000
 
 
 class GrantOut(serializers.Serializer[Any]):
-    """One grant. Spec: D57"""
+    """One grant; `service` is a service client's. Spec: D57"""
 
     principalType = serializers.ChoiceField(["user", "team", "service"])
     userId = serializers.UUIDField(allow_null=True, help_text="A person's id, or a service client's.")
@@ -64,49 +64,47 @@ class TeamGrantOut(serializers.Serializer[Any]):
 
 
 class VendorsIn(serializers.Serializer[Any]):
-    """All vendors that are to be granted."""
+    """All vendors that are to be granted. Spec: D173"""
 
-    vendors = Texts(max_length=MAX_VENDORS)
+    vendors = Texts(
+        max_length=MAX_VENDORS,
+        allow_null=True,
+        help_text="null, for a service client only: it may use every vendor of the organization. [] means none.",
+    )
 
 
 class MemberVendorsOut(serializers.Serializer[Any]):
     """A member's grants, all of them. Spec: D59"""
 
     userId = serializers.UUIDField()
-    vendors = serializers.ListField(child=serializers.CharField())
+    vendors = serializers.ListField(
+        child=serializers.CharField(), allow_null=True, help_text="null for a service client that is not restricted."
+    )
+
+
+def grant_body(grant: ServerAccessGrant | ServiceClientGrant) -> dict[str, Any]:
+    """The input of GrantOut."""
+    own = {"vendor": grant.vendor, "grantedBy": grant.granted_by_id, "grantedAt": grant.granted_at}
+    if isinstance(grant, ServiceClientGrant):
+        return {"principalType": "service", "userId": grant.client_id, "teamId": None, **own}
+    return {
+        "principalType": "team" if grant.team_id else "user",
+        "userId": grant.membership.user_id if grant.membership else None,
+        "teamId": grant.team_id,
+        **own,
+    }
 
 
 class ServerAccess(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    shapes = {"GET": Shape("Every grant, oldest first", answer=GrantOut, many=True)}
+    shapes = {"GET": Shape("Every grant, oldest first", answer=GrantOut, many=True, parts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Of people, teams and service clients."""
-        found = [
-            {
-                "principalType": "team" if grant.team_id else "user",
-                "userId": grant.membership.user_id if grant.membership else None,
-                "teamId": grant.team_id,
-                "vendor": grant.vendor,
-                "grantedBy": grant.granted_by_id,
-                "grantedAt": grant.granted_at,
-            }
-            for grant in selectors.grants(self.organization)
-        ]
-        found += [
-            {
-                "principalType": "service",
-                "userId": grant.client.id,
-                "teamId": None,
-                "vendor": grant.vendor,
-                "grantedBy": grant.granted_by_id,
-                "grantedAt": grant.granted_at,
-            }
-            for grant in clients.vendor_grant_rows(self.organization)
-        ]
-        return self.answer(found)
+        """Of people and teams, then of service clients."""
+        clients_own = clients.vendor_grant_rows(self.organization)
+        return self.answer_part(selectors.grants(self.organization), clients_own, as_body=grant_body)
 
 
 class MemberServerAccess(OrgView):
@@ -115,7 +113,11 @@ class MemberServerAccess(OrgView):
     gates = {"GET": Gate(Role.MEMBER), "PUT": Gate(Role.ADMIN)}
     shapes = {
         "GET": Shape("What a member may use, and why", answer=AccessOut, many=True),
-        "PUT": Shape("Replace all of a member's grants", body=VendorsIn, answer=MemberVendorsOut),
+        "PUT": Shape(
+            "Replace all grants of a member, or restrict a service client to these",
+            body=VendorsIn,
+            answer=MemberVendorsOut,
+        ),
     }
 
     def get(self, request: Request, org_id: str, user_id: str) -> Response:
@@ -124,8 +126,7 @@ class MemberServerAccess(OrgView):
             raise Forbidden("You may look at your own access only.")
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
-            rows = clients.vendor_grant_rows(self.organization).filter(client=principal).order_by("vendor")
-            return self.answer([Access(row.vendor, "direct", granted_at=row.granted_at) for row in rows])
+            return self.answer(_access_of_client(principal, self.organization))
         return self.answer(effective_access(principal, people_vendors(self.organization)))
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
@@ -137,6 +138,8 @@ class MemberServerAccess(OrgView):
                 actor=self.actor, organization=self.organization, client=principal, vendors=wanted
             )
             return self.answer({"userId": principal.id, "vendors": vendors})
+        if wanted is None:
+            raise Invalid(fields={"vendors": ["Only the restriction of a service client can be lifted."]})
         vendors = server_access.replace_member_grants(
             actor=self.actor, organization=self.organization, user_id=principal.user_id, vendors=wanted
         )
@@ -149,9 +152,7 @@ class MemberVendor(OrgView):
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     shapes = {
         "PUT": Shape("Grant a vendor to a member", answer=MemberGrantOut),
-        "DELETE": Shape(
-            "Take a member's grant back", status=204, refusals={409: "The last vendor on a service client's list."}
-        ),
+        "DELETE": Shape("Take a member's grant back; a service client without any may use none", status=204),
     }
 
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
@@ -212,3 +213,11 @@ def _principal(organization: Organization, id_in_path: str) -> Membership | Clie
     key = ids.parse_id(id_in_path)
     member = selectors.members(organization).filter(user_id=key).first() if key else None
     return member or clients.service_client(organization, id_in_path)
+
+
+def _access_of_client(client: Client, organization: Organization) -> list[Access]:
+    """The vendors on its list; without a restriction those of the organization. Spec: D58, D173"""
+    if clients.vendor_grants(client.id) is None:
+        return [Access(vendor, "default") for vendor in organization_vendors(organization)]
+    rows = clients.vendor_grant_rows(organization).filter(client=client).order_by("vendor")
+    return [Access(row.vendor, "direct", granted_at=row.granted_at) for row in rows]

@@ -68,15 +68,23 @@ class TeamList(OrgView):
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
     shapes = {
-        "GET": Shape("Its teams by name", answer=TeamOut, many=True),
-        "POST": Shape("Create a team", body=TeamIn, answer=TeamOut, status=201, refusals=_TAKEN),
+        "GET": Shape("Its teams by name", answer=TeamOut, many=True, parts=True),
+        "POST": Shape(
+            "Create a team",
+            body=TeamIn,
+            answer=TeamOut,
+            status=201,
+            refusals={409: "Another team has this name, or the organization has as many teams as it may have."},
+        ),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
         """All of them."""
         vendors = vendors_by_team(self.organization)
-        rows: Any = selectors.teams(self.organization)
-        return self.answer([team_body(team, team.member_count, vendors) for team in rows])
+        return self.answer_part(
+            selectors.teams(self.organization),
+            as_body=lambda team: team_body(team, team.member_count, vendors),
+        )
 
     def post(self, request: Request, org_id: str) -> Response:
         """Create one."""

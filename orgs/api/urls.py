@@ -16,6 +16,7 @@ urlpatterns = [
     path(f"{_ORG}/members", members.MemberList.as_view(), name="members"),
     path(f"{_ORG}/members/<str:user_id>", members.MemberDetail.as_view(), name="member"),
     path(f"{_ORG}/members/<str:user_id>/role", members.MemberRole.as_view(), name="member-role"),
+    path(f"{_ORG}/members/<str:user_id>/ownership", members.Ownership.as_view(), name="ownership"),
     path(f"{_ORG}/membership", members.OwnMembership.as_view(), name="membership"),
     path(f"{_ORG}/invitations", invitations.InvitationList.as_view(), name="invitations"),
     path(f"{_ORG}/invitations/<str:invitation_id>", invitations.InvitationDetail.as_view(), name="invitation"),

@@ -5,10 +5,11 @@ from orgs.models.known_tool import KnownTool, ToolLook
 from orgs.models.membership import Membership
 from orgs.models.organization import Organization
 from orgs.models.remembered_answer import RememberedAnswer
+from orgs.models.removal import Removal
 from orgs.models.server_access import ServerAccessGrant
 from orgs.models.team import Team, TeamMembership
 from orgs.models.tool_allowlist import ToolAllowlist
-from orgs.models.user import Identity, User
+from orgs.models.user import Identity, UsedLogoutToken, User
 
 __all__ = [
     "Identity",
@@ -18,10 +19,12 @@ __all__ = [
     "Membership",
     "Organization",
     "RememberedAnswer",
+    "Removal",
     "ServerAccessGrant",
     "Team",
     "TeamMembership",
     "ToolAllowlist",
     "ToolLook",
+    "UsedLogoutToken",
     "User",
 ]

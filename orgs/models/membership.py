@@ -20,6 +20,7 @@ class Membership(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "user"], name="member_once_per_organization"),
+            models.UniqueConstraint(fields=["organization", "id"], name="membership_of_organization"),
             models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="membership_role"),
         ]
 

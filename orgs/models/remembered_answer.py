@@ -17,7 +17,7 @@ class RememberedAnswer(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     key_sha256 = models.BinaryField(max_length=32)  # of route and key
-    body_sha256 = models.BinaryField(max_length=32)
+    body_sha256 = models.BinaryField(max_length=32)  # keyed: an HMAC, because bodies hold passwords
     status = models.PositiveSmallIntegerField(null=True)
     sealed = models.BinaryField(default=b"")
     sealing_key_id = models.CharField(max_length=64, blank=True)

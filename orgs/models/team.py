@@ -17,14 +17,20 @@ class Team(models.Model):
     created_at = models.DateTimeField(default=clock.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["organization", "name"], name="team_name_once_per_organization")]
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "name"], name="team_name_once_per_organization"),
+            models.UniqueConstraint(fields=["organization", "id"], name="team_of_organization"),
+        ]
 
     def __str__(self) -> str:
         return self.name
 
 
 class TeamMembership(models.Model):
-    """A member of a team. It hangs on the membership, so that leaving the organization leaves its teams."""
+    """A member of a team. It hangs on the membership, so that leaving the organization leaves its teams.
+
+    No constraint holds both to one organization, which is not in the row: `add_team_member` finds both by it.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="team_memberships")
     membership = models.ForeignKey("orgs.Membership", models.CASCADE, related_name="team_memberships")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
+from django.db.models.functions import Upper
 
-from audit.actor import Actor
+from audit.actor import Actor, label_of
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 
@@ -22,6 +24,10 @@ class UserManager(BaseUserManager["User"]):
         user.set_unusable_password()
         user.save(using=self._db)
         return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        """For `createsuperuser`: a person of the support staff. The password is ignored, as for all people."""
+        return self.create_user(email, is_staff=True, is_superuser=True, **fields)
 
 
 class User(AbstractBaseUser, PermissionsMixin):
@@ -41,15 +47,31 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now)
 
-    USERNAME_FIELD = "id"
+    USERNAME_FIELD = "email"  # createsuperuser asks for it; sign-in never looks people up by it
     EMAIL_FIELD = "email"
     objects: ClassVar[UserManager] = UserManager()
+
+    class Meta:
+        # For a search in any case of the letters on PostgreSQL; the address as it is has an index already.
+        indexes = [models.Index(Upper("email"), name="user_by_email_upper")]
 
     @property
     def name(self) -> str:
         """What to call this person: the name they chose, else their full name, else the e-mail's local part."""
-        full_name = f"{self.first_name} {self.last_name}".strip()
-        return self.display_name or full_name or self.email.partition("@")[0]
+        return self.display_name or self.full_name or self.email.partition("@")[0]
+
+    @property
+    def full_name(self) -> str:
+        """First and last name, as far as they are known."""
+        return f"{self.first_name} {self.last_name}".strip()
+
+    @property
+    def label(self) -> str:
+        """The person's name in both logs: the name they chose, full name, whole e-mail address, end of the id.
+
+        Spec: §2 Audit entries · D145
+        """
+        return label_of(str(self.id), self.display_name, self.full_name, self.email)
 
     def owns_email(self, address: str) -> bool:
         """Whether this is the person's address by the identity provider's word, in any case of its letters.
@@ -58,9 +80,13 @@ class User(AbstractBaseUser, PermissionsMixin):
         """
         return self.email_verified and self.email.lower() == address.lower()
 
+    def end_sessions(self) -> None:
+        """Every session of this person ends with the save: each carries a digest of the unusable password."""
+        self.set_unusable_password()
+
     def as_actor(self) -> Actor:
         """The person as audit rows name them."""
-        return Actor(id=str(self.id), label=self.name)
+        return Actor(id=str(self.id), label=self.label)
 
     def get_full_name(self) -> str:
         """For Django's admin."""
@@ -78,10 +104,38 @@ class Identity(models.Model):
     sub = models.CharField(max_length=255)
     created_at = models.DateTimeField(default=clock.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    # When the provider last said that this is still a person of its own, when it last said no, when it was last asked.
+    confirmed_at = models.DateTimeField(null=True, blank=True)
+    refused_at = models.DateTimeField(null=True, blank=True)
+    asked_at = models.DateTimeField(null=True, blank=True)
+    # The provider's refresh token, sealed, with which it is asked while no browser is there. Defaults of the database:
+    # processes of an earlier release go on signing people in while this one starts.
+    refresh_sealed = models.BinaryField(default=b"", db_default=b"")
+    refresh_key_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         verbose_name_plural = "identities"
         constraints = [models.UniqueConstraint(fields=["issuer", "sub"], name="identity_once_per_issuer")]
 
+    @property
+    def last_word_at(self) -> datetime:
+        """When the provider last vouched for this person."""
+        return self.confirmed_at or self.last_used_at or self.created_at
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the provider's last word was no."""
+        return self.refused_at is not None and self.refused_at >= self.last_word_at
+
     def __str__(self) -> str:
         return f"{self.sub} at {self.issuer}"
+
+
+class UsedLogoutToken(models.Model):
+    """A logout token of the provider that was acted on: it counts once. Spec: OpenID Connect Back-Channel Logout 2.6"""
+
+    token_sha256 = models.BinaryField(max_length=32, unique=True)
+    used_at = models.DateTimeField(default=clock.now, db_index=True)
+
+    def __str__(self) -> str:
+        return str(self.pk)

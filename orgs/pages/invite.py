@@ -20,6 +20,7 @@ from gateway.web.admission import pass_gate
 from gateway.web.api_errors import worded
 from gateway.web.gate import Gate
 from gateway.web.session import Unauthenticated
+from orgs.errors import InvitationBeforeRemoval
 from orgs.models import Invitation, InvitationState, Membership, User
 from orgs.selectors import membership_row, memberships
 from orgs.services.invitations import Accepted, accept_invitation, find_invitation
@@ -105,7 +106,10 @@ def _refused_by_page(request: HttpRequest, refusal: DomainError) -> HttpResponse
 
 
 def _refused_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
-    context = {"refusal": refusal, "page_title": _HEADINGS.get(refusal.status, "This did not work")}
+    heading = _HEADINGS.get(refusal.status, "This did not work")
+    if isinstance(refusal, InvitationBeforeRemoval):
+        heading = "This invitation is not for you any more"
+    context = {"refusal": refusal, "page_title": heading}
     _, headers = worded(request, refusal)
     answer = _render(request, context, refusal.status)
     for name, value in headers.items():

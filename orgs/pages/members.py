@@ -19,8 +19,9 @@ from gateway.web.search import search_words
 from oauth_ext.selectors import connected_apps, live_access_tokens
 from orgs import selectors
 from orgs.access_change import vendors_of_member
-from orgs.errors import CannotChangeOwnRole, LastOwner
+from orgs.errors import LastOwner
 from orgs.models import Membership, Organization
+from orgs.pages.other_member import OtherMemberPage
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role, may_remove
 from orgs.services.members import change_role, leave_organization, remove_member
@@ -64,32 +65,23 @@ class MembersPage(OrgPage):
         return may_remove(Role(self.membership.role), Role(row.role), themselves=False)
 
 
-class MemberRolePage(OrgPage):
+class MemberRolePage(OtherMemberPage):
     """GET, POST /orgs/:orgId/members/:userId/role: admin or member, and what each means for this person."""
 
-    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "Change role"
-    nav_route = "orgs:members"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
         """The two roles, the present one chosen."""
-        return self._page(self._target(user_id))
+        return self._page(self.target(user_id))
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
         """Change it. Spec: §4.4 · D44"""
-        target, asked = self._target(user_id), request.POST.get("role", "")
+        target, asked = self.target(user_id), request.POST.get("role", "")
         if asked not in {Role.ADMIN.value, Role.MEMBER.value}:
             return self._page(target, error="Choose admin or member.", status=422)
         changed = change_role(actor=self.actor, organization=self.organization, user_id=user_id, role=Role(asked))
-        article = "an admin" if asked == Role.ADMIN.value else "a member"
-        messages.success(request, f"{changed.user.name} is now {article}.")
+        messages.success(request, f"{changed.user.name} is now {Role(asked).with_article}.")
         return redirect("orgs:members", self.organization.id)
-
-    def _target(self, user_id: UUID) -> Membership:
-        target = selectors.member(self.organization, str(user_id))
-        if target.pk == self.membership.pk:
-            raise CannotChangeOwnRole
-        return target
 
     def _page(self, target: Membership, *, error: str = "", status: int = 200) -> HttpResponse:
         connected = people_vendors(self.organization)
@@ -114,16 +106,19 @@ class Ending:
     vendors: list[str]
     teams: list[str]
     invitations: int
+    links: int
 
 
 def ending_of(organization: Organization, target: Membership) -> Ending:
     """Counted now."""
+    made = selectors.pending_invitations(organization).filter(created_by=target.user)
     return Ending(
         apps=connected_apps(organization, of=target.user).count(),
         tokens=live_access_tokens(organization, of=target.user).count(),
         vendors=vendor_names(selectors.member_grants(target)),
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
-        invitations=selectors.pending_invitations(organization).filter(created_by=target.user).count(),
+        invitations=made.count(),
+        links=made.filter(email="").count(),
     )
 
 

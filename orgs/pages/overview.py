@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from audit.selectors import calls_per_day, calls_today, has_any_call, recent_errors
+from audit.selectors import MAX_CALLS_COUNTED, calls_per_day, has_any_call, recent_errors
+from billing import entitlements
 from credentials.selectors import connected_vendors
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -40,18 +42,27 @@ class OverviewPage(OrgPage):
         is_admin = self.membership.has_role(Role.ADMIN)
         steps = [step for step in self._checklist() if self.membership.has_role(step.role)]
         days = calls_per_day(organization.id)
-        context = {
+        context: dict[str, Any] = {
             "steps": steps,
             "steps_done": sum(1 for step in steps if step.is_done),
             "has_steps_left": not all(step.is_done or step.is_optional for step in steps),
-            "calls_today": calls_today(organization.id),
+            "calls_today": days[-1].calls,
+            "max_counted": MAX_CALLS_COUNTED,
             "calls_per_day": days,
             "chart": {"days": [day.day.isoformat() for day in days], "calls": [day.calls for day in days]},
             "vendors": connected_vendors(organization),
-            "errors": recent_errors(organization.id, 10) if is_admin else [],
             "is_admin": is_admin,
         }
+        if is_admin:
+            context |= self._errors()
         return self.page("orgs/overview.html", context)
+
+    def _errors(self) -> dict[str, Any]:
+        """Rows of the request log, under its gate. Spec: D147"""
+        has_plan = entitlements.is_active(self.organization)
+        if not has_plan:
+            return {"has_plan": False, **self.renewal()}
+        return {"has_plan": True, "errors": recent_errors(self.organization.id, 10)}
 
     def _checklist(self) -> list[Step]:
         organization = self.organization

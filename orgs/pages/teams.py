@@ -86,7 +86,7 @@ class TeamsPage(OrgPage):
             ],
             "form": form,
             "is_active": is_active,
-            "owners": [] if is_active else selectors.people_who_may(self.organization, Role.OWNER),
+            **({} if is_active else self.renewal()),
         }
         return self.page("orgs/teams.html", context, status=status)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
+from gateway.web.rate import backstopped
 from orgs.pages.invitations import InvitationsPage, RevokeInvitationPage
 from orgs.pages.invite import InvitePage
 from orgs.pages.members import LeavePage, MemberRolePage, MembersPage, RemoveMemberPage
 from orgs.pages.overview import OverviewPage
+from orgs.pages.ownership import TransferOwnershipPage
 from orgs.pages.server_access import ServerAccessPage
 from orgs.pages.settings import DefaultAccessPage, DeleteOrganizationPage, SettingsPage
 from orgs.pages.team import TeamPage
@@ -16,12 +18,13 @@ from orgs.pages.welcome import WelcomePage
 
 app_name = "orgs"
 urlpatterns = [
-    path("welcome", WelcomePage.as_view(), name="welcome"),
+    path("welcome", backstopped(WelcomePage.as_view()), name="welcome"),
     path("invite/<str:token>", InvitePage.as_view(), name="invite"),
     path("orgs/<uuid:org_id>", OverviewPage.as_view(), name="overview"),
     path("orgs/<uuid:org_id>/leave", LeavePage.as_view(), name="leave"),
     path("orgs/<uuid:org_id>/members", MembersPage.as_view(), name="members"),
     path("orgs/<uuid:org_id>/members/<uuid:user_id>/role", MemberRolePage.as_view(), name="member-role"),
+    path("orgs/<uuid:org_id>/members/<uuid:user_id>/owner", TransferOwnershipPage.as_view(), name="member-owner"),
     path("orgs/<uuid:org_id>/members/<uuid:user_id>/remove", RemoveMemberPage.as_view(), name="member-remove"),
     path("orgs/<uuid:org_id>/invitations", InvitationsPage.as_view(), name="invitations"),
     path(

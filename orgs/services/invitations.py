@@ -17,9 +17,16 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import Invalid, NotFound
-from orgs.errors import InvitationEmailMismatch, InvitationExpired, InvitationNotFound, InvitationUsed
+from orgs.caps import require_room
+from orgs.errors import (
+    InvitationBeforeRemoval,
+    InvitationEmailMismatch,
+    InvitationExpired,
+    InvitationNotFound,
+    InvitationUsed,
+)
 from orgs.locking import lock_for_change, lock_organization
-from orgs.models import Invitation, InvitationState, Membership, Organization, User
+from orgs.models import Invitation, InvitationState, Membership, Organization, Removal, User
 from orgs.roles import Role
 from orgs.services.invitation_sealing import seal_token
 
@@ -43,11 +50,13 @@ def create_invitation(
 ) -> Invitation:
     """A link that makes `max_uses` people members, or only the person with `email`. Its token is in no log.
 
-    Raises: Invalid with `fields`; NotFound, Forbidden.   Spec: §4.4 · D48-D51
+    Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.   Spec: §4.4 · D48-D51, D161
     """
     days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
     bound_to = _checked(email or "", max_uses, days)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    open_ones = Invitation.objects.filter(organization=organization).pending(clock.now())
+    require_room(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
     key_id, sealed = seal_token(token, org_id=organization.id, invitation_id=invitation_id)
     invitation = Invitation.objects.create(
@@ -79,6 +88,16 @@ def revoke_invitation(*, actor: User | Actor, organization: Organization, invita
     _record(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
 
 
+def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_id: UUID) -> None:
+    """Links of one person that are bound to no address work no more. The caller holds the organization. Spec: D162"""
+    rows = Invitation.objects.pending(clock.now()).filter(
+        organization_id=organization_id, created_by_id=created_by_id, email=""
+    )
+    for invitation in rows:
+        Invitation.objects.filter(pk=invitation.pk).update(revoked_at=clock.now())
+        _record(EventType.INVITATION_REVOKED, actor, invitation)
+
+
 def find_invitation(token: str) -> Invitation:
     """The invitation behind a link, with its organization, whatever is left of it.
 
@@ -94,7 +113,8 @@ def find_invitation(token: str) -> Invitation:
 def accept_invitation(*, user: User, token: str) -> Accepted:
     """The person is a member. One who already was stays what they were, and no use is consumed.
 
-    Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch.   Spec: §4.4 · D51-D55
+    Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch, InvitationBeforeRemoval;
+    LimitReached, and then no use is consumed.   Spec: §4.4 · D51-D55, D161, D162
     """
     invitation = find_invitation(token)
     try:
@@ -107,6 +127,8 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     if invitation.email and not user.owns_email(invitation.email):
         raise InvitationEmailMismatch
     _refuse_unusable(invitation)
+    _refuse_removed(user, invitation)
+    require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
     membership, joined = Membership.objects.get_or_create(
         organization=organization, user=user, defaults={"role": Role.MEMBER.value}
     )
@@ -125,6 +147,13 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     )
     epochs.bump_on_commit(epochs.subject(str(user.id)))
     return Accepted(membership, already_member=False)
+
+
+def _refuse_removed(user: User, invitation: Invitation) -> None:
+    """Under the organization's lock: a removal before the invitation was made is forgiven by it. Spec: D162"""
+    removals = Removal.objects.filter(organization_id=invitation.organization_id, user=user)
+    if removals.filter(removed_at__gte=invitation.created_at).exists():
+        raise InvitationBeforeRemoval
 
 
 def _refuse_unusable(invitation: Invitation) -> None:

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from audit.actor import Actor, Target
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.coordination import epochs
+from gateway.lib import clock
 from gateway.lib.errors import Conflict, Forbidden
 from orgs import events
+from orgs.caps import require_room
 from orgs.errors import CannotChangeOwnRole, LastOwner
 from orgs.locking import current_membership, lock_for_change, lock_organization
-from orgs.models import Membership, Organization, User
+from orgs.models import Membership, Organization, Removal, User
 from orgs.roles import Role, may_remove
 from orgs.selectors import is_last_owner, member
+from orgs.services.invitations import revoke_open_links
 
 
 @transaction.atomic
 def add_member(*, actor: Actor, organization: Organization, user: User, role: Role) -> Membership:
     """The person is a member, by an operator's word: people join by invitation otherwise.
 
-    Raises: NotFound; Conflict when they already are.
+    Raises: NotFound; Conflict when they already are; LimitReached.
     """
     lock_organization(organization)
     if Membership.objects.filter(organization=organization, user=user).exists():
         raise Conflict("This person is already a member.")
+    require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
     row = Membership.objects.create(organization=organization, user=user, role=role.value)
     _record(EventType.MEMBER_ADDED, actor, row, role=role.value)
     return row
@@ -55,8 +60,9 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
 def remove_member(*, actor: User | Actor, organization: Organization, user_id: UUID) -> None:
     """The person is out, with their grants, teams and everything that was given out in the membership's name.
 
+    They come back only by an invitation that is made later, and the links for anyone that they made end.
     Support staff, an `Actor`, may remove anybody but the last owner.
-    Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45
+    Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45, D162
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     row = member(organization, str(user_id))
@@ -64,7 +70,13 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
         own = current_membership(organization, actor, role=Role.ADMIN)
         if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
             raise Forbidden("Only an owner removes admins and owners.")
+    themselves = isinstance(actor, User) and row.user_id == actor.pk
     _end(row, actor)
+    if not themselves:
+        Removal.objects.update_or_create(
+            organization_id=row.organization_id, user_id=row.user_id, defaults={"removed_at": clock.now()}
+        )
+        revoke_open_links(actor=actor, organization_id=row.organization_id, created_by_id=row.user_id)
 
 
 @transaction.atomic
@@ -94,7 +106,7 @@ def _record(event: EventType, actor: Actor, row: Membership, **facts: str) -> No
         event,
         org_id=row.organization_id,
         actor=actor,
-        target=Target(id=str(row.user_id), label=row.user.name),
+        target=Target(id=str(row.user_id), label=row.user.label),
         metadata=facts,
     )
     epochs.bump_on_commit(epochs.subject(str(row.user_id)))

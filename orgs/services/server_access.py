@@ -141,7 +141,7 @@ def _bump_team(team: Team) -> None:
 
 
 def _person(member: Membership) -> Target:
-    return Target(id=str(member.user_id), label=member.user.name)
+    return Target(id=str(member.user_id), label=member.user.label)
 
 
 def _group(team: Team) -> Target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from audit.actor import Target
@@ -12,6 +13,7 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
 from gateway.lib.text import checked_name
+from orgs.caps import require_room
 from orgs.errors import TeamNameTaken
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
@@ -22,11 +24,12 @@ from orgs.roles import Role
 def create_team(*, actor: User, organization: Organization, name: str) -> Team:
     """The organization has one more team, without members.
 
-    Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
+    Raises: Invalid, TeamNameTaken, LimitReached; NotFound, Forbidden.   Spec: §4.7 · D60, D161
     """
     cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_free(organization, cleaned)
+    require_room(Team.objects.filter(organization=organization), settings.TEAMS_PER_ORGANIZATION, "teams")
     team = Team.objects.create(organization=organization, name=cleaned)
     _record(EventType.TEAM_CREATED, actor, team)
     return team
@@ -73,7 +76,7 @@ def add_team_member(*, actor: User, organization: Organization, team_id: UUID, u
         raise NotFound
     row, created = TeamMembership.objects.get_or_create(team=team, membership=member)
     if created:
-        _record(EventType.TEAM_MEMBER_ADDED, actor, team, userId=str(user_id), user=member.user.name)
+        _record(EventType.TEAM_MEMBER_ADDED, actor, team, userId=str(user_id), user=member.user.label)
         epochs.bump_on_commit(epochs.subject(str(user_id)))
     return row
 
@@ -91,7 +94,7 @@ def remove_team_member(*, actor: User, organization: Organization, team_id: UUID
     if found is None:
         return
     found.delete()
-    _record(EventType.TEAM_MEMBER_REMOVED, actor, team, userId=str(user_id), user=found.membership.user.name)
+    _record(EventType.TEAM_MEMBER_REMOVED, actor, team, userId=str(user_id), user=found.membership.user.label)
     epochs.bump_on_commit(epochs.subject(str(user_id)))
 
 

@@ -19,7 +19,7 @@ from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
 from orgs.roles import Role, role_named
-from orgs.services.known_tools import Review, approve_tools
+from orgs.services.tool_approval import Review, approve_tools
 
 
 @transaction.atomic

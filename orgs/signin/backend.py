@@ -34,6 +34,7 @@ class IdentityBackend(OIDCAuthenticationBackend):
         self.OIDC_RP_SIGN_ALGO = settings.OIDC_RP_SIGN_ALGO
         self.OIDC_RP_IDP_SIGN_KEY = None
         self.UserModel = User
+        self._refresh_token = ""
 
     def authenticate(self, request: HttpRequest | None, **kwargs: Any) -> User | None:
         """The person who signed in, or None with the reason in the log (never the code or a token).
@@ -48,11 +49,13 @@ class IdentityBackend(OIDCAuthenticationBackend):
             self.OIDC_OP_TOKEN_ENDPOINT = known.token_endpoint
             self.OIDC_OP_USER_ENDPOINT = known.userinfo_endpoint
             user: User | None = super().authenticate(request, **kwargs)
-        except (jwt.InvalidTokenError, SuspiciousOperation, ProviderUnavailable) as fault:
+        except (jwt.PyJWTError, SuspiciousOperation, ProviderUnavailable) as fault:
             log.warning("sign-in refused", reason=f"{type(fault).__name__}: {fault}")
+            _note_silence(request, fault)
         except (requests.RequestException, ValueError, KeyError) as fault:
             # Only the kind: the library puts the provider's answer into the text.
             log.warning("sign-in failed at the identity provider", reason=type(fault).__name__)
+            _note_silence(request, fault)
         else:
             return user
         return None
@@ -62,20 +65,19 @@ class IdentityBackend(OIDCAuthenticationBackend):
         user: User | None = super().get_user(user_id)
         return user if user is not None and user.is_active else None
 
+    def get_token(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The provider's answer, whose refresh token the library would drop. An instance serves one sign-in."""
+        answer: dict[str, Any] = super().get_token(payload)
+        refresh_token = answer.get("refresh_token")
+        self._refresh_token = refresh_token if isinstance(refresh_token, str) else ""
+        return answer
+
     def verify_token(self, token: str, **kwargs: Any) -> dict[str, Any]:
         """The ID token's claims after signature, issuer, audience, lifetime and nonce were checked."""
         if not isinstance(token, str):
             raise SuspiciousOperation("no ID token in the answer")
         known = provider.current()
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            provider.signing_key(known, token),
-            algorithms=[settings.OIDC_RP_SIGN_ALGO],
-            audience=settings.OIDC_RP_CLIENT_ID,
-            issuer=known.issuer,
-            leeway=30,
-            options={"require": _REQUIRED_CLAIMS},
-        )
+        claims = provider.signed_claims(known, token, required=_REQUIRED_CLAIMS)
         if claims.get("azp", settings.OIDC_RP_CLIENT_ID) != settings.OIDC_RP_CLIENT_ID:
             raise SuspiciousOperation("the ID token is for another client")
         nonce = kwargs.get("nonce")
@@ -88,4 +90,17 @@ class IdentityBackend(OIDCAuthenticationBackend):
         claims = {**self.get_userinfo(access_token, id_token, payload)}
         if claims.get("sub") != payload["sub"]:
             raise SuspiciousOperation("userinfo speaks of another subject")  # OpenID Connect Core 5.3.2
-        return person_for_identity(issuer=payload["iss"], sub=payload["sub"], claims={**payload, **claims})
+        return person_for_identity(
+            issuer=payload["iss"],
+            sub=payload["sub"],
+            claims={**payload, **claims},
+            refresh_token=self._refresh_token,
+        )
+
+
+def _note_silence(request: HttpRequest | None, fault: Exception) -> None:
+    """Leave on the request whether the provider is away. A refused code is an answer: strangers can bring one."""
+    answer = getattr(fault, "response", None)
+    no_answer = isinstance(fault, ProviderUnavailable | requests.ConnectionError | requests.Timeout)
+    if request is not None and (no_answer or (answer is not None and answer.status_code >= 500)):
+        request.provider_is_silent = True  # type: ignore[attr-defined]

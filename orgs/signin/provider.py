@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ import requests
 from django.conf import settings
 
 KEEP_S = 3600.0
-AWAY_S = 5.0  # a provider that does not answer is not asked by everybody who wants to sign in, one after the other
+AWAY_S = 5.0  # a provider that does not answer is not asked again for each sign-in that waits
+LEEWAY_S = 30  # between the provider's clock and ours
 KEYS_REFETCH_S = 30.0  # an unknown key id may be a rotation, but must not become a fetch per request
 
 
@@ -30,57 +32,116 @@ class Provider:
     userinfo_endpoint: str
     jwks_uri: str
     end_session_endpoint: str
+    offers_offline_access: bool = False
 
 
 class _Kept:
+    """The provider's documents in this process. Assignments are atomic: reading takes no lock, and only callers that
+    cannot go on without a fetch wait for it.
+    """
+
     provider: Provider | None = None
     provider_until = 0.0
     away_until = 0.0
     keys: list[dict[str, Any]] = []
     keys_fetched_at = float("-inf")
-    lock = threading.Lock()
+    # One fetch of each at a time (single flight).
+    discovery = threading.Lock()
+    key_set = threading.Lock()
 
 
 def current() -> Provider:
-    """The provider of OIDC_OP_DISCOVERY_URL.
+    """The provider of OIDC_OP_DISCOVERY_URL. While one thread asks again, the others go on with the last answer.
 
     Raises: ProviderUnavailable.
     """
-    with _Kept.lock:
-        if _Kept.provider is None or time.monotonic() >= _Kept.provider_until:
-            if time.monotonic() < _Kept.away_until:
-                raise ProviderUnavailable("it was away a moment ago")
-            try:
-                _Kept.provider = _discover()
-            except ProviderUnavailable:
-                _Kept.away_until = time.monotonic() + AWAY_S
-                raise
-            _Kept.provider_until = time.monotonic() + KEEP_S
-            _Kept.keys, _Kept.keys_fetched_at = [], float("-inf")
-        return _Kept.provider
+    known = _Kept.provider
+    if known is not None and time.monotonic() < _Kept.provider_until:
+        return known
+    if not _Kept.discovery.acquire(blocking=known is None, timeout=-1 if known else settings.OIDC_TIMEOUT * 2):
+        if known is not None:
+            return known
+        raise ProviderUnavailable("others wait for it already")
+    try:
+        return _discovered()
+    finally:
+        _Kept.discovery.release()
+
+
+def _discovered() -> Provider:
+    """In the one flight: the answer of the thread before, or a new one; the last one while the provider is away."""
+    known, now = _Kept.provider, time.monotonic()
+    if known is not None and now < _Kept.provider_until:
+        return known
+    if now < _Kept.away_until:
+        if known is not None:
+            return known
+        raise ProviderUnavailable("it was away a moment ago")
+    try:
+        found = _discover()
+    except ProviderUnavailable:
+        _Kept.away_until = time.monotonic() + AWAY_S
+        if known is not None:
+            return known
+        raise
+    if known is None or known.jwks_uri != found.jwks_uri:
+        _Kept.keys, _Kept.keys_fetched_at = [], float("-inf")
+    _Kept.provider, _Kept.provider_until = found, time.monotonic() + KEEP_S
+    return found
 
 
 def signing_key(provider: Provider, token: str) -> jwt.PyJWK:
-    """The provider's key that claims to have signed `token`; the keys are fetched again when it is unknown.
+    """The provider's key that claims to have signed `token`; the keys are fetched again when it is unknown, and once
+    an hour, so that a key that the provider withdrew is not believed for longer.
 
-    Raises: ProviderUnavailable; jwt.InvalidTokenError when no key fits.
+    Raises: ProviderUnavailable; jwt.PyJWTError when no key fits.
     """
     header = jwt.get_unverified_header(token)
-    with _Kept.lock:
-        key = _matching(header)
-        if key is None and time.monotonic() - _Kept.keys_fetched_at > KEYS_REFETCH_S:
-            _Kept.keys = _get_json(provider.jwks_uri).get("keys", [])
-            _Kept.keys_fetched_at = time.monotonic()
-            key = _matching(header)
+    key = _matching(header) if time.monotonic() - _Kept.keys_fetched_at < KEEP_S else None
+    if key is None:
+        if not _Kept.key_set.acquire(timeout=settings.OIDC_TIMEOUT * 2):
+            raise ProviderUnavailable("others wait for its keys already")
+        try:
+            key = _fetched_key(provider, header)
+        finally:
+            _Kept.key_set.release()
     if key is None:
         raise jwt.InvalidKeyError("no signing key of the provider fits")
     return jwt.PyJWK(key, algorithm=settings.OIDC_RP_SIGN_ALGO)
 
 
+def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = ()) -> dict[str, Any]:
+    """The claims of a token from the provider, after signature, issuer, audience and times were checked.
+
+    Raises: ProviderUnavailable; jwt.PyJWTError, also when a `required` claim is missing.
+    """
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        signing_key(provider, token),
+        algorithms=[settings.OIDC_RP_SIGN_ALGO],
+        audience=settings.OIDC_RP_CLIENT_ID,
+        issuer=provider.issuer,
+        leeway=LEEWAY_S,
+        options={"require": list(required)},
+    )
+    return claims
+
+
+def _fetched_key(provider: Provider, header: dict[str, Any]) -> dict[str, Any] | None:
+    """In the one flight: the key set of the thread before, or a new one."""
+    age = time.monotonic() - _Kept.keys_fetched_at
+    key = _matching(header)
+    if age < KEYS_REFETCH_S or (key is not None and age < KEEP_S):
+        return key
+    keys = _get_json(provider.jwks_uri).get("keys", [])
+    _Kept.keys = [each for each in keys if isinstance(each, dict)] if isinstance(keys, list) else []
+    _Kept.keys_fetched_at = time.monotonic()
+    return _matching(header)
+
+
 def forget() -> None:
     """Ask the provider again at the next sign-in."""
-    with _Kept.lock:
-        _Kept.provider, _Kept.keys, _Kept.keys_fetched_at, _Kept.away_until = None, [], float("-inf"), 0.0
+    _Kept.provider, _Kept.keys, _Kept.keys_fetched_at, _Kept.away_until = None, [], float("-inf"), 0.0
 
 
 def _matching(header: dict[str, Any]) -> dict[str, Any] | None:
@@ -105,9 +166,10 @@ def _discover() -> Provider:
             token_endpoint=str(document["token_endpoint"]),
             userinfo_endpoint=str(document["userinfo_endpoint"]),
             jwks_uri=str(document["jwks_uri"]),
-            end_session_endpoint=str(document.get("end_session_endpoint", "")),
+            end_session_endpoint=str(document.get("end_session_endpoint") or ""),
+            offers_offline_access="offline_access" in (document.get("scopes_supported") or ()),
         )
-    except KeyError as fault:
+    except (KeyError, TypeError) as fault:
         raise ProviderUnavailable(f"the discovery document lacks {fault}") from fault
     # OpenID Connect Discovery 4.3: another issuer's document must not speak for this address.
     if provider.issuer.rstrip("/") + "/.well-known/openid-configuration" != settings.OIDC_OP_DISCOVERY_URL:

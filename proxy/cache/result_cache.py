@@ -9,6 +9,7 @@ results, takes away those of one that holds less.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ from proxy.vendors import turns
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
 RESULT_BYTES = 1024 * 1024
+MOST_CHECKED = 16  # long results that are looked into; more of them at once are not kept
 ENTRY_BYTES = 1024  # what a key and its places in the tables take, about
 
 Answer = Delivered | VendorError | Failed
@@ -73,6 +75,7 @@ class ResultCache:
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight(
             outlives_callers=False
         )
+        self._checking: set[asyncio.Task[None]] = set()
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -95,14 +98,37 @@ class ResultCache:
             nonlocal is_first
             is_first = True
             answer = await send()
-            if _is_success(answer) and await _fits(key.owner, answer.raw_result):
-                self._keep(key, epoch, answer, self._monotonic() + ttl_s)
+            if _is_success(answer):
+                self._keep_if_sound(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
         answered, answer = await (self._flights.run((key, epoch), ask) if shares else ask())
         if answered != key:
             raise RuntimeError("an answer to another call was about to be delivered")
         return answer, CacheStatus.HIT if _is_success(answer) and not is_first else CacheStatus.MISS
+
+    async def settled(self) -> None:
+        """Every result so far is kept, or is not going to be."""
+        while self._checking:
+            await asyncio.wait(set(self._checking))
+
+    def _keep_if_sound(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+        """Keep a result that is small enough and that the CLI can render too: a broken result must not last.
+
+        Looking into a long one takes a while, and its caller need not wait for that.
+        """
+        size = len(result.raw_result)
+        if size <= turns.IN_LOOP_BYTES:
+            if _is_sound(result.raw_result):
+                self._keep(key, epoch, result, expires_s)
+        elif size <= RESULT_BYTES and len(self._checking) < MOST_CHECKED:
+            task = asyncio.ensure_future(self._keep_later(key, epoch, result, expires_s))
+            self._checking.add(task)
+            task.add_done_callback(self._checking.discard)
+
+    async def _keep_later(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+        if await turns.in_thread(key.owner, partial(_is_sound, result.raw_result)):
+            self._keep(key, epoch, result, expires_s)
 
     def _kept(self, key: CacheKey, epoch: str) -> Delivered | None:
         entry = self._entries.get(key)
@@ -153,13 +179,6 @@ class ResultCache:
             if -size_bytes == share.size_bytes:
                 return share
             heapreplace(self._largest, (-share.size_bytes, next(self._numbers), share))
-
-
-async def _fits(owner: UUID, raw_result: bytes) -> bool:
-    """Whether it is small enough, and such that the CLI can word it too: a broken result must not last."""
-    if len(raw_result) > RESULT_BYTES:
-        return False
-    return await turns.by_size(owner, partial(_is_sound, raw_result), len(raw_result))
 
 
 def _is_sound(raw_result: bytes) -> bool:

@@ -39,8 +39,9 @@ class ScopeEpochs:
         """Nothing that was kept under `name` is used any more, in any process; also if the caller leaves meanwhile.
 
         Call it after the write's outcome. Where no value stands then, nothing is kept anywhere: whoever begins now
-        reads what the write has left. If the store cannot take it, this process uses nothing under `name` until it
-        could; others go by time.
+        reads what the write has left. While the store is away no process uses kept results, and the renewal is made up
+        for before they are used again (gateway.coordination.degrading). If the file of one host is locked, this process
+        uses nothing under `name` until the file has taken the renewal.
         """
         task = asyncio.ensure_future(self._renew(name))
         self._renewing.add(task)
@@ -48,11 +49,8 @@ class ScopeEpochs:
         await asyncio.shield(task)
 
     async def _renew(self, name: str) -> None:
-        if await self._read(name) == "":
-            self._not_renewed.discard(name)
-            return
         try:
-            await asyncio.to_thread(self._store.bump_epochs, [name])
+            await self._store.renew_epoch(name)
         except CoordinationUnavailable as fault:
             self._not_renewed.add(name)
             log.warning("kept results not dropped", epoch=name, fault=str(fault))
@@ -60,14 +58,11 @@ class ScopeEpochs:
             self._not_renewed.discard(name)
 
     async def _begin(self, name: str) -> str | None:
-        value = await self._read(name)  # another process, or a caller before us, may have begun meanwhile
-        if value != "":
-            return value
         try:
-            await asyncio.to_thread(self._store.bump_epochs, [name])
+            values = await self._store.begin_epochs([name])
         except CoordinationUnavailable:
             return None
-        return await self._read(name) or None
+        return None if values is None else values[0] or None
 
     async def _read(self, name: str) -> str | None:
         try:

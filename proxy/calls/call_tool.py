@@ -1,6 +1,7 @@
 """The one pipeline of a tool call, for MCP, per-vendor MCP and CLI alike.
 
 admit (limit, epochs) > find the tool > decide > record the intent of a writing call > send > record the outcome.
+While rows cannot be committed, nothing is sent: an answer without its row may not be given.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from proxy.outcomes import (
     Outcome,
     RateLimited,
     VendorError,
-    VendorFault,
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
@@ -76,14 +76,14 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
     row: record.OpenCall | None = None
     outcome: Outcome
     try:
+        exchange.runtime.audit.refuse_while_away()
         with exchange.timing.phase("auth"):
             admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
         if not admission.allowed:
             await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
             return RateLimited(admission.retry_after_s)
         row = record.open_record(vendor=vendor_slug, tool=asked.name)
-        with exchange.timing.phase("session"):  # the vendor's session and list of tools, where they are not there yet
-            found = BadArguments(asked.fault) if asked.fault else await _find(exchange, asked)
+        found = BadArguments(asked.fault) if asked.fault else await _find(exchange, asked)
         if isinstance(found, FoundTool):
             record.about_tool(row, found)
             outcome = await _decide_and_send(exchange, asked, found, row)
@@ -105,6 +105,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
 
 async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Outcome:
     """A call to a vendor that the catalog does not have: counted and recorded like any other refusal."""
+    exchange.runtime.audit.refuse_while_away()
     with exchange.timing.phase("auth"):
         admission = await admit(exchange, settings.TOOL_CALLS)
     if not admission.allowed:
@@ -130,7 +131,8 @@ async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundToo
         return _send(exchange, arguments, asked, found)
 
     if found.policy.read_only:
-        keeps = found.policy.keeps_results and (asked.cli or found.policy.named)
+        # Only the vendor knows the effect of other members of `_meta`: such a call is like no other one.
+        keeps = found.policy.keeps_results and (asked.cli or found.policy.named) and not asked.meta
         return await reuse.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
     await record.record_intent(exchange, row)
     return await reuse.write_through(exchange, found, send)
@@ -160,11 +162,10 @@ async def _send(exchange: Exchange, arguments: Mapping[str, Any], asked: AskedCa
             deadline=deadline,
             timing=exchange.timing,
             relay=asked.relay,
+            is_repeatable=found.policy.read_only,
         )
     except VendorProblem as problem:
         return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
-    except TimeoutError:
-        return Failed(found.vendor.slug, VendorFault.TIMEOUT, "The vendor did not answer in time.")
     if isinstance(answer, replies.VendorResult):
         return Delivered(answer.raw_result, answer.is_error)
     return VendorError(answer.raw_error, answer.message)

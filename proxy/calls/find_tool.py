@@ -10,7 +10,7 @@ from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.reach import destination
 from proxy.exchange import Exchange
-from proxy.outcomes import Denied, Failed, UnknownTool, VendorFault
+from proxy.outcomes import Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination
@@ -33,42 +33,40 @@ NotFound = Denied | UnknownTool | Failed
 
 
 async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float) -> FoundTool | NotFound:
-    """The tool an MCP caller means, at the vendor with the longest prefix that has it. Spec: D111"""
-    refused: NotFound | None = None
-    unknown = UnknownTool(name)
-    for vendor in exchange.caller.catalog.prefixed(name):
-        found = await find_at_vendor(exchange, vendor, name, cli=False, deadline=deadline)
-        if isinstance(found, FoundTool):
-            return found
-        if isinstance(found, Denied | Failed):
-            refused = refused or found
-        elif not unknown.vendor:
-            unknown = found
-    return refused or unknown
+    """The tool an MCP caller means, at the vendor that owns the name and at no other one.
+
+    A call never falls through to a vendor with a shorter prefix: its arguments are not meant for that. Spec: D111, D164
+    """
+    vendor = exchange.caller.catalog.owner_of(name)
+    if vendor is None:
+        return UnknownTool(name)
+    return await find_at_vendor(exchange, vendor, name, cli=False, deadline=deadline)
 
 
 async def find_at_vendor(
     exchange: Exchange, vendor: Vendor, name: str, *, cli: bool, deadline: float
 ) -> FoundTool | NotFound:
-    """The tool called `name` at one vendor. A name the index lacks is looked for once more in a new list."""
-    verdict = may_use_vendor(exchange.caller, vendor)
-    if isinstance(verdict, Denied):
-        return verdict
-    where = destination(exchange.caller.organization, vendor, verdict.credential)
+    """The tool called `name` at one vendor. A name the index lacks is looked for once more in a new list.
+
+    Deciding, and opening the credential, counts as authentication, and asking for a list as the session. Spec: D144
+    """
+    with exchange.timing.phase("auth"):
+        verdict = may_use_vendor(exchange.caller, vendor)
+        if isinstance(verdict, Denied):
+            return verdict
+        where = destination(exchange.caller.organization, vendor, verdict.credential)
     if isinstance(where, Denied):
         return where
     directory = exchange.runtime.directory
     try:
-        index = await directory.index(vendor, where, deadline=deadline)
-        tool = _lookup(index, name, cli=cli)
-        if tool is None:
-            index = await directory.fresh_index(vendor, where, deadline=deadline)
+        with exchange.timing.phase("session"):
+            index = await directory.index(vendor, where, deadline=deadline)
             tool = _lookup(index, name, cli=cli)
+            if tool is None:
+                index = await directory.fresh_index(vendor, where, deadline=deadline)
+                tool = _lookup(index, name, cli=cli)
     except VendorProblem as problem:
         return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, verdict.credential)
-    except TimeoutError:
-        text = "The vendor did not list its tools in time."
-        return Failed(vendor.slug, VendorFault.TIMEOUT, text, credential=verdict.credential)
     if tool is None:
         return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import structlog
 from django.conf import settings
@@ -16,7 +17,7 @@ from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.reach import destination
 from proxy.exchange import Exchange
-from proxy.outcomes import Denied, VendorFault
+from proxy.outcomes import Denied
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_index import ToolIndex
 
@@ -33,20 +34,22 @@ class ListedTools:
 
 
 async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None) -> ListedTools:
-    """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111"""
-    usable = [vendor for vendor in (vendors or exchange.caller.catalog.all()) if may_list(exchange, vendor)]
-    answers = await asyncio.gather(*(_guarded(exchange, vendor) for vendor in usable))
-    by_name: dict[str, bytes | None] = {}
+    """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111, D164
+
+    Where all vendors are listed, a name belongs to one of them as in a call: another vendor's tool of that name is
+    left out, whether or not the owner can be asked.
+    """
+    catalog = exchange.caller.catalog
+    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(exchange, vendor)]
+    others = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
+    answers = await asyncio.gather(*map(_guarded, repeat(exchange), usable, others))
+    by_name: dict[str, bytes] = {}
     unavailable: dict[str, str] = {}
-    # Two vendors can expose one name (prefixes acme and acme_pro): a call goes to the longest prefix, so the list does,
-    # also where the role may not call that one.
-    answered = sorted(zip(usable, answers, strict=True), key=lambda each: len(each[0].tool_prefix))
-    for vendor, (tools, reason) in answered:
+    for vendor, (tools, reason) in zip(usable, answers, strict=True):
         by_name.update(tools)
         if reason is not None:
             unavailable[vendor.slug] = reason
-    names = sorted(by_name)
-    return ListedTools([encoded for name in names if (encoded := by_name[name]) is not None], unavailable)
+    return ListedTools([by_name[name] for name in sorted(by_name)], unavailable)
 
 
 def may_list(exchange: Exchange, vendor: Vendor) -> bool:
@@ -66,23 +69,23 @@ async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -
         return await exchange.runtime.directory.index(vendor, where, deadline=deadline)
     except VendorProblem as problem:
         return problem.fault.value
-    except TimeoutError:
-        return VendorFault.TIMEOUT.value
 
 
-async def _guarded(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, bytes | None], str | None]:
+async def _guarded(exchange: Exchange, vendor: Vendor, others: tuple[str, ...]) -> tuple[dict[str, bytes], str | None]:
     """What `_vendor_tools` says. A fault of ours with one vendor takes the tools of no other one with it."""
     try:
-        return await _vendor_tools(exchange, vendor)
+        return await _vendor_tools(exchange, vendor, others)
     except Exception:
         log.exception("tools not listed", request_id=exchange.request_id, vendor=vendor.slug)
         return {}, INTERNAL_ERROR
 
 
-async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, bytes | None], str | None]:
-    """Every name that leads to this vendor, and what failed: its tools are missing then, or as they were last known.
+async def _vendor_tools(
+    exchange: Exchange, vendor: Vendor, others: tuple[str, ...]
+) -> tuple[dict[str, bytes], str | None]:
+    """The definitions that the role may call, by exposed name, and what failed: they are missing then, or older.
 
-    With a name stands the definition of a tool that the role may call, and None for one that it may not.
+    Names that begin as one of `others` belong to other vendors.
     """
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
     index = await vendor_index(exchange, vendor, deadline=deadline)
@@ -90,8 +93,8 @@ async def _vendor_tools(exchange: Exchange, vendor: Vendor) -> tuple[dict[str, b
         return {}, index
     tools = {
         tool.exposed_name: index.encoded[tool.exposed_name]
-        if may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
-        else None
         for tool in index.tools.tools
+        if not (others and tool.exposed_name.startswith(others))
+        and may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
     }
     return tools, None if index.failure is None else index.failure.value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -49,8 +49,14 @@ def opened(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedK
     """
     url, headers = _open(credential, vendor, wrapped, org_id)
     key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
-    again = partial(_open_again, credential, vendor, wrapped, org_id)
-    return Destination(key, again, fixed_address=not vendor.customer_supplied_url)
+    asked = (credential, vendor, wrapped, org_id)
+    return Destination(
+        key,
+        partial(_open_again, *asked),
+        fixed_address=not vendor.customer_supplied_url,
+        timeout_s=vendor.timeout_seconds,
+        secrets=partial(_secrets, *asked),
+    )
 
 
 def _open(
@@ -68,3 +74,15 @@ def _open_again(
     except (UnusableCredential, FieldError) as fault:  # it could be opened a moment ago
         log.error("credential unusable", vendor=vendor.slug, org_id=str(org_id), reason=str(fault))
         raise errors.rejected_credentials() from fault
+
+
+def _secrets(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID) -> Iterable[str]:
+    """The values that the vendor must not show to callers: those of secret fields, unless the catalog has them too."""
+    try:
+        values = open_fields(credential, organization_id=org_id, wrapped=wrapped)
+    except UnusableCredential as fault:
+        raise errors.rejected_credentials() from fault
+    for each in vendor.fields:
+        value = values.get(each.name, "")
+        if each.secret and value != each.default and value not in each.options:
+            yield value

@@ -5,7 +5,6 @@ Spec: §6 · D80
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
@@ -111,16 +110,18 @@ def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) ->
 
 
 async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> None:
-    """One row per caller and minute: a flood of refusals must not become a flood of rows. Spec: D80"""
-    minute = int(time.time() // 60)
-    subject = exchange.caller.principal.subject
-    noted = exchange.runtime.refusals_noted
-    if noted.get(subject) == minute:
-        return
-    if len(noted) > 10_000:
-        noted.clear()
-    noted[subject] = minute
-    await record_outcome(exchange, open_record(vendor=vendor, tool=tool), RateLimited(0))
+    """The call is counted in the one row of its subject, organization and minute. Spec: D80, D146
+
+    Raises: SnapshotUnavailable when that row cannot be committed.
+    """
+    principal = exchange.caller.principal
+    status, code, _ = _ending(RateLimited(0))
+
+    def first_row(row_id: uuid.UUID, minute: datetime) -> CallRecord:
+        row = OpenCall(row_id, minute, vendor, tool)
+        return _record(exchange, row, status=status, error_code=code, duration_ms=exchange.timing.total_ms())
+
+    await exchange.runtime.rate_limited.note(principal.org_id, principal.subject, first_row)
 
 
 def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:

@@ -18,16 +18,20 @@ from proxy.vendors.transport import VendorTransport
 
 log = structlog.get_logger(__name__)
 PROBES_AT_ONCE = 20
-JITTER_S = 2.0  # so that the monitors of many deployments do not knock at the same second
+# So that the monitors of many deployments do not knock at the same second; never more than a tenth of the interval, or
+# the states of a short one would be too old to be believed.
+JITTER_S = 2.0
 
 
 async def run_round(
-    store: CoordinationStore, vendors: Sequence[Vendor], *, jitter_s: float = JITTER_S
+    store: CoordinationStore, vendors: Sequence[Vendor], *, jitter_s: float | None = None
 ) -> dict[str, VendorHealth]:
     """Probe each vendor once, keep and return the new states. Vendors at customer-supplied addresses are left alone."""
     probed = [vendor for vendor in vendors if not vendor.customer_supplied_url]
+    if jitter_s is None:
+        jitter_s = min(JITTER_S, settings.HEALTH_PROBE_INTERVAL_S / 10)
     before = states.read_raw(store, [vendor.slug for vendor in probed])
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
+    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
     gate = asyncio.Semaphore(PROBES_AT_ONCE)
 
     async def one(vendor: Vendor) -> VendorHealth:

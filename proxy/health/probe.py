@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import aclosing
 
 import structlog
 
@@ -52,11 +53,12 @@ async def _introduction(answer: VendorAnswer) -> tuple[str, str]:
     if answer.status != 200:
         return "", f"answered initialize with HTTP {answer.status}; tool calls may fail"
     try:
-        async for message in messages(answer):
-            if isinstance(message, replies.VendorResult):
-                return replies.server_version(message.raw_result), ""
-            if isinstance(message, replies.VendorError):
-                return "", f"answered initialize with error {message.code}; tool calls may fail"
+        async with aclosing(messages(answer)) as found:
+            async for message in found:
+                if isinstance(message, replies.VendorResult):
+                    return replies.server_version(message.raw_result), ""
+                if isinstance(message, replies.VendorError):
+                    return "", f"answered initialize with error {message.code}; tool calls may fail"
     except (replies.BadVendorReply, sse.SSETooLarge):
         log.debug("probe answered with something else")
     return "", "answered initialize with something that is not MCP; tool calls may fail"

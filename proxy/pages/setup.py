@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from credentials.selectors import connected_vendors
+from credentials.selectors import connected_vendors, vendors_serving
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -28,18 +28,21 @@ class SetupPage(OrgPage):
         """Paste-ready for this gateway and this person."""
         connected = connected_vendors(self.organization)
         catalog = registry.load()
-        usable = self._usable(connected)
+        granted = self._granted(connected)
+        serving = vendors_serving(self.organization, team_ids(self.membership))
+        usable = [slug for slug in granted if slug in serving]
         context = {
             "mcp_url": f"{settings.BASE_URL}/v1/mcp",
             "snippets": snippets(settings.BASE_URL, usable[0] if usable else EXAMPLE_VENDOR),
             "usable": [vendor for slug in usable if (vendor := catalog.get(slug))],
-            "unusable": [vendor for slug in connected if slug not in usable and (vendor := catalog.get(slug))],
+            "not_granted": [vendor for slug in connected if slug not in granted and (vendor := catalog.get(slug))],
+            "not_serving": [vendor for slug in granted if slug not in usable and (vendor := catalog.get(slug))],
             "admins": people_who_may(self.organization, Role.ADMIN),
             "is_admin": self.membership.has_role(Role.ADMIN),
         }
         return self.page("proxy/setup.html", context)
 
-    def _usable(self, connected: list[str]) -> list[str]:
+    def _granted(self, connected: list[str]) -> list[str]:
         """The same rule as for calls, without a token. Spec: D33"""
         role, default_all = Role(self.membership.role), self.organization.gives_access_by_default
         granted = granted_vendors(self.membership, team_ids(self.membership))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from gateway.lib import clock
-from gateway.web import rate
 from proxy.health import summary
 from proxy.health.selectors import every_vendor_health
 
@@ -16,7 +14,6 @@ from proxy.health.selectors import every_vendor_health
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
     """GET /status. Vendors that are never probed count nowhere.   Spec: §3"""
-    rate.count(request, settings.BACKSTOP)
     entries = every_vendor_health()
     checked_at = summary.oldest_check(entries)
     context = {

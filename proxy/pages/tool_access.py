@@ -25,9 +25,10 @@ from orgs import selectors
 from orgs.errors import AllowlistChanged, ToolsChanged
 from orgs.models import ToolAllowlist
 from orgs.roles import Role, role_named
-from orgs.services.known_tools import Review, approve_shown_tools, fingerprint_of
 from orgs.services.tool_access import clear_allowlist, set_allowlist
+from orgs.services.tool_approval import Review, approve_shown_tools, fingerprint_of
 from proxy import discovery
+from proxy.credential_lists import list_owners
 from proxy.health import store as health
 from proxy.health.states import HealthStatus
 from proxy.pages.tool_choice import Choice, posted, proposed, stored
@@ -77,13 +78,16 @@ class ToolAccessPage(OrgPage):
     def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """A role's list as it is stored, or as `?start=` proposes to begin."""
         known, role = registry.known_vendor(vendor), role_named(request.GET.get("role", Role.MEMBER.value))
-        tools = ToolList(self.organization, known)
+        tools = self._tools(known)
         if request.GET.get("view") == "preview":
             return self._preview(tools, role)
         lists = self._lists(known)
         begin = request.GET.get("start", "")
         choice = proposed(begin, tools, lists, role.value) if begin else stored(lists.get(role.value))
         return self._page(tools, role, choice)
+
+    def _tools(self, vendor: Vendor) -> ToolList:
+        return ToolList(self.organization, vendor, list_owners(connections(self.organization, vendor=vendor.slug)))
 
     def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
         """Discover, approve, or save one role's list."""
@@ -122,7 +126,7 @@ class ToolAccessPage(OrgPage):
         return self._back(vendor)
 
     def _save(self, vendor: Vendor, role: Role) -> HttpResponse:
-        tools, choice = ToolList(self.organization, vendor), posted(self.request.POST)
+        tools, choice = self._tools(vendor), posted(self.request.POST)
         if choice.is_list and not choice.tools and self.request.POST.get("confirm") != "empty":
             return self._page(tools, role, choice, asks_about_empty=True, status=422)
         before = self._lists(vendor).get(role.value)
@@ -180,7 +184,6 @@ class ToolAccessPage(OrgPage):
         row = lists.get(role.value)
         offered = set(tools.names)
         checked = set(choice.tools) if choice.is_list else offered
-        use = tool_use(self.organization.id, tools.vendor.slug, tools.names, clock.now() - USED_WITHIN)
         allowlists = selectors.allowlists(self.organization.id)
         changes = tools.changes()
         context = {
@@ -192,10 +195,11 @@ class ToolAccessPage(OrgPage):
             "role_tokens": tools.preview(role, allowlists).about,
             "choice": choice,
             "version": (row.version if row else "") if conflict else choice.version,
-            "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in tools.tools()],
+            **self._one_part(tools, checked),
             "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
             "changes": changes,
-            "shown": [change.name for change in changes if not change.is_listed_only],
+            "waiting": tools.waiting,
+            "shown": [change.row for change in changes if not change.is_listed_only],
             "fingerprint": fingerprint_of(tools.rows),
             "max_counted": MAX_COUNTED,
             "other_roles": [other.value for other in Role if other is not role and other.value in lists],
@@ -204,6 +208,19 @@ class ToolAccessPage(OrgPage):
             "fault": fault,
         }
         return self.page("proxy/tool_access.html", context, status=status)
+
+    def _one_part(self, tools: ToolList, checked: set[str]) -> dict[str, Any]:
+        """One page of the checklist; `elsewhere` are the checked tools of its other pages."""
+        page = _page_number(self.request.GET.get("page", ""), tools.pages)
+        on_page = tools.tools(page)
+        here = {tool.name for tool in on_page}
+        use = tool_use(self.organization.id, tools.vendor.slug, sorted(here), clock.now() - USED_WITHIN)
+        return {
+            "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in on_page],
+            "elsewhere": [name for name in tools.names if name in checked and name not in here],
+            "page": page,
+            "pages": range(1, tools.pages + 1),
+        }
 
     @staticmethod
     def _vanished(row: ToolAllowlist | None, choice: Choice, offered: set[str]) -> list[str]:
@@ -229,6 +246,11 @@ class ToolAccessPage(OrgPage):
         role = self.request.POST.get("role") or Role.MEMBER.value
         path = reverse("proxy_pages:tool-access", args=[self.organization.id, vendor.slug])
         return redirect(f"{path}?{urlencode({'role': role_named(role).value})}")
+
+
+def _page_number(raw: str, pages: int) -> int:
+    """The page that was asked for, or the nearest one there is."""
+    return min(max(int(raw), 1), pages) if raw.isascii() and raw.isdigit() and len(raw) < 6 else 1
 
 
 def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolList) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from gateway.web.rate import backstopped
 from proxy.pages.explain import ExplainPage
 from proxy.pages.health import HealthPage
 from proxy.pages.setup import SetupPage
@@ -15,7 +16,7 @@ urlpatterns = [
     path("orgs/<uuid:org_id>/setup", SetupPage.as_view(), name="setup"),
     path("orgs/<uuid:org_id>/tools", ToolsPage.as_view(), name="tools"),
     path("orgs/<uuid:org_id>/tools/<slug:vendor>", ToolAccessPage.as_view(), name="tool-access"),
-    path("status", status, name="status"),
+    path("status", backstopped(status), name="status"),
     path("orgs/<uuid:org_id>/health", HealthPage.as_view(), name="health"),
     path("orgs/<uuid:org_id>/explain", ExplainPage.as_view(), name="explain"),
 ]

@@ -12,14 +12,21 @@ ICON_PATH: Final = "/static/icon.svg"
 
 
 def initialize_result(
-    requested_version: object, *, base_url: str, vendor_names: Sequence[str], gateway_version: str
+    requested_version: object,
+    *,
+    base_url: str,
+    vendor_names: Sequence[str],
+    gateway_version: str,
+    why_none: str,
 ) -> dict[str, Any]:
     """Return the result of `initialize` for a caller who may use the vendors in `vendor_names`.
+
+    `why_none`: sentences with the reason why a caller has no vendor, and the people who can help.
 
     `base_url` has no trailing slash. The icon lies below it, because clients load icons from the server's own origin
     only. Newer members of `serverInfo` go to every version: older clients ignore what they do not know.
 
-    Spec: §4.15 · D109
+    Spec: §4.15 · D109, D142
     """
     return {
         "protocolVersion": versions.negotiate(requested_version),
@@ -32,17 +39,13 @@ def initialize_result(
             "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
             "websiteUrl": base_url,
         },
-        "instructions": _instructions(base_url, vendor_names),
+        "instructions": _instructions(vendor_names, why_none),
     }
 
 
-def _instructions(base_url: str, vendor_names: Sequence[str]) -> str:
+def _instructions(vendor_names: Sequence[str], why_none: str) -> str:
     if not vendor_names:
-        # Whose tools this address offers, and who may use them, makes no difference here: both may be at fault.
-        return (
-            "No vendor that you may use is connected at this address, so there are no tools."
-            f" An administrator connects vendors and gives access to them at {base_url}."
-        )
+        return f"There are no tools yet. {why_none} Tools appear in tools/list as soon as this changes."
     return (
         f"This server offers the tools of these vendors: {', '.join(vendor_names)}. "
         "The name of each tool starts with a prefix that stands for its vendor."

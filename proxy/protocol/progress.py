@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from proxy.protocol import reserved_meta
 from proxy.protocol.replies import VendorNotification
 
 MAX_NOTIFICATION_BYTES: Final = 64 * 1024
@@ -38,15 +39,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def split_meta(meta: object) -> tuple[ProgressToken | None, dict[str, Any] | None]:
-    """Return the token in a caller's `_meta`, and the rest of it; None where there is none.
+    """Return the token in a caller's `_meta`, and the rest that a vendor may see; None where there is none.
 
-    The token is a string or an integer; anything else is as if it was not there.
+    The token is a string or an integer; anything else is as if it was not there. Reserved members describe the caller's
+    own connection and stay here.
 
     Spec: protocol.md A.5 · D110
     """
     if type(meta) is not dict:
         return None, None
-    rest = {name: value for name, value in meta.items() if name != _MEMBER}
+    rest = reserved_meta.without_reserved(meta)
+    rest.pop(_MEMBER, None)
     token = meta.get(_MEMBER)
     return token if type(token) in (str, int) else None, rest or None  # `type`, because a bool is an int as well
 
@@ -59,8 +62,11 @@ def with_token(params: Mapping[str, Any], token: ProgressToken) -> dict[str, Any
 def relayed(notification: VendorNotification, sent: ProgressToken, asked: ProgressToken) -> bytes | None:
     """Return what the caller is to hear of a vendor's notification during its call; None for what is not about it.
 
-    A log message goes on as it came: on the stream of a call it is about that call.   Spec: D110
+    A log message goes on as it came: on the stream of a call it is about that call. Neither has reserved members in
+    its `_meta`.   Spec: D110
     """
+    if reserved_meta.mentions_meta(notification.raw) and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
+        notification = VendorNotification(notification.method, reserved_meta.cleaned_notification(notification.raw))
     if notification.method == METHOD:
         return restored(notification.raw, sent, asked)
     if notification.method == LOG_METHOD and len(notification.raw) <= MAX_NOTIFICATION_BYTES:

@@ -6,7 +6,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from proxy.protocol import reserved_meta
+
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
+MAX_REFUSAL_BYTES: Final = 64 * 1024  # of the body of an HTTP error that is looked into
 # Of a result that is looked into: some megabytes of rows have fewer objects, and no tool answers in so many blocks.
 MOST_OBJECTS: Final = 500_000
 MOST_BLOCKS: Final = 10_000
@@ -14,7 +17,6 @@ MOST_ODD_PARTS: Final = 1_000
 MOST_ODD_BYTES: Final = 512 * 1024
 NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
 
-_SEARCHED_BYTES: Final = 1_000
 _T = TypeVar("_T")
 
 
@@ -87,12 +89,9 @@ class _ErrorObject(msgspec.Struct):
     message: str
 
 
-class _ErrorAnswer(msgspec.Struct):
-    error: _ErrorObject
-
-
 class _ResultHead(msgspec.Struct, rename="camel"):
     is_error: bool | None = None
+    meta: Raw = msgspec.field(name="_meta", default=Raw())
 
 
 class _Handshake(msgspec.Struct, rename="camel"):
@@ -134,7 +133,6 @@ class _RawToolList(msgspec.Struct, rename="camel"):
 
 _envelopes = msgspec.json.Decoder(_Envelope)
 _errors = msgspec.json.Decoder(_ErrorObject)
-_error_answers = msgspec.json.Decoder(_ErrorAnswer)
 _result_heads = msgspec.json.Decoder(_ResultHead)
 _handshakes = msgspec.json.Decoder(_Handshake)
 _introductions = msgspec.json.Decoder(_Introduction)
@@ -149,7 +147,8 @@ _anything = msgspec.json.Decoder()
 def parse_message(data: bytes) -> VendorMessage:
     """Return what one message of a vendor is; a `result` or `error` of null counts as absent.
 
-    Results and errors go on to callers as they came, so that they are checked to be UTF-8 and JSON throughout.
+    Results and errors go on to callers as they came, so that they are checked to be UTF-8 and JSON throughout. Only
+    reserved members of a result's `_meta` are left out.
 
     Raises: BadVendorReply.   Spec: §4.14 (5) · protocol.md A.4, A.6 · D105
     """
@@ -182,6 +181,8 @@ def _answered(message_id: str | int | UnsetType | None, raw_result: bytes) -> Ve
     if message_id is None or message_id is UNSET:
         raise BadVendorReply("its result has no id")
     head = _decoded(_result_heads, raw_result, "its result is malformed")
+    if head.meta or reserved_meta.mentions_meta(raw_result):
+        raw_result = reserved_meta.cleaned_result(raw_result)
     return VendorResult(message_id, raw_result, bool(head.is_error))
 
 
@@ -263,21 +264,22 @@ def cli_content(raw_result: bytes) -> list[dict[str, str]]:
     return [{"type": "text", "text": text or ""} for text in texts]
 
 
-def lost_session(status: int, body: bytes) -> bool:
-    """True if a vendor answers that it does not know our session, and so has not run anything.
+def refusal(body: bytes, message_id: int) -> VendorError | None:
+    """Return the JSON-RPC error in the body of an HTTP error that answers our request `message_id`, if it is one.
 
-    Servers say so with 404, or with 400 and a message that speaks of the session or of initializing.
+    The transport layer of a server may not have looked at the message, and says null or a word of its own as id.
 
-    Spec: protocol.md A.6 · D104
+    Spec: protocol.md A.4 · D105
     """
-    if status != 400:
-        return status == 404
+    if not body or len(body) > MAX_REFUSAL_BYTES:
+        return None
     try:
-        message = _error_answers.decode(body).error.message
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        message = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
-    message = message.lower()
-    return "session" in message or "not initialized" in message
+        message = parse_message(body)
+    except BadVendorReply:
+        return None
+    if not isinstance(message, VendorError) or (isinstance(message.id, int) and message.id != message_id):
+        return None
+    return message
 
 
 def _refuse_other_encodings(data: bytes) -> None:

@@ -57,6 +57,11 @@ class SSEParser:
         self._id: str | None = None
         self._retry_ms: int | None = None
 
+    @property
+    def kept_bytes(self) -> int:
+        """Of the event that has not ended yet."""
+        return self._data_bytes + self._line_bytes
+
     def feed(self, chunk: bytes) -> list[SSEEvent]:
         """Return the events that end in `chunk`.
 

@@ -1,12 +1,15 @@
 """Pure: a vendor's tool definitions, made fit for callers by touching no more than callers choke on."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
+from gateway.lib.hidden_text import replace_hidden
 from proxy.protocol.json_schema import as_dict, cut, flatten_root, is_deeper_than, without
+from proxy.protocol.reserved_meta import without_reserved
 
 Definition: TypeAlias = dict[str, Any]
 
@@ -14,18 +17,21 @@ MAX_TOOLS: Final = 2_000
 MAX_DEPTH: Final = 64
 _ECHOED_CHARACTERS: Final = 80
 _QUOTED_CHARACTERS: Final = 120  # of those, once what cannot be printed is spelled out
-_AGREED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_KEPT_ICON_CHARACTERS: Final = 512  # of an address; a picture inside of one is kept as its checksum
+_ESCAPED: Final = (b"\\u00", b"\\b", b"\\f", b"\x7f")  # how ASCII characters that are hidden stand in encoded JSON
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class AcceptedDefinitions(msgspec.Struct, frozen=True):
     """What a vendor's list is left with, in its own order, and one sentence for each thing wrong with it.
 
+    `definitions` are as the vendor sent them, `for_callers` the same without characters that no screen shows.
     Each definition has a `name` no other has. The sentences quote the vendor: they are text, never markup.
     """
 
     definitions: list[Definition]
     problems: list[str]
+    for_callers: list[Definition]
 
 
 def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
@@ -51,7 +57,36 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
             wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
             problems += [f"{_called(number, item)} has a wrong {name}." for name in wrong if item[name] is not None]
             definitions[item["name"]] = without(item, wrong) if wrong else item
-    return AcceptedDefinitions(list(definitions.values()), problems)
+    for_callers = [_without_hidden(each, problems) for each in definitions.values()]
+    return AcceptedDefinitions(list(definitions.values()), problems, for_callers)
+
+
+def _without_hidden(definition: Definition, problems: list[str]) -> Definition:
+    """The definition itself if there is nothing hidden in it. The name stays: calls go by it."""
+    encoded = msgspec.json.encode(definition)
+    if encoded.isascii() and not any(escaped in encoded for escaped in _ESCAPED):
+        return definition
+    found = [0]
+    cleaned: Definition = {**_cleaned(definition, found), "name": definition["name"]}
+    if not found[0]:
+        return definition
+    called = quoted(definition["name"])
+    characters = "character" if found[0] == 1 else "characters"
+    problems.append(f"Tool {called} has {found[0]} hidden {characters}, which callers do not get.")
+    return cleaned
+
+
+def _cleaned(value: Any, found: list[int]) -> Any:
+    """The value with all its texts, names of members too; `found` counts. No deeper than MAX_DEPTH."""
+    if isinstance(value, str):
+        lines = [replace_hidden(line, lambda _: "") for line in value.split("\r")]
+        found[0] += sum(hidden for _, hidden in lines)
+        return "\r".join(text for text, _ in lines)
+    if isinstance(value, dict):
+        return {_cleaned(name, found): _cleaned(each, found) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each, found) for each in value]
+    return value
 
 
 def runs_only_as_task(definition: Mapping[str, Any]) -> bool:
@@ -62,25 +97,47 @@ def runs_only_as_task(definition: Mapping[str, Any]) -> bool:
 def exposed_definition(definition: Definition, name: str) -> Definition:
     """Return an accepted definition as callers see it: called `name`, never without a description.
 
-    `execution` is gone, and the root of `inputSchema` is a plain object; where that hides a choice between sets of
-    arguments, the description tells it. All other members are the vendor's own. Spec: D111 · protocol.md A.5, A.7
+    `execution` is gone, and so are reserved members of `_meta`; the root of `inputSchema` is a plain object; where that
+    hides a choice between sets of arguments, the description tells it. All other members are the vendor's own.
+    Spec: D111 · protocol.md A.5, A.7
     """
     schema, choice = flatten_root(as_dict(definition.get("inputSchema")))
     text = description_of(definition)
     return {
-        **without(definition, ("execution",)),
+        **_passed_on(definition),
         "name": name,
         "description": f"{text}\n\n{choice}" if choice else text,
         "inputSchema": schema,
     }
 
 
-def agreed_json(definition: Definition) -> bytes:
-    """Return what an agent reads and an allowlist's owner has agreed to, as JSON; pictures and `_meta` are not.
+def _passed_on(definition: Definition) -> Definition:
+    """The members that are not the gateway's own affair."""
+    passed = without(definition, ("execution",))
+    meta = as_dict(passed.get("_meta"))
+    kept = without_reserved(meta)
+    if len(kept) == len(meta):
+        return passed
+    return {**passed, "_meta": kept} if kept else without(passed, ("_meta",))
 
-    The order of members does not count. Spec: D78
+
+def agreed_json(definition: Definition) -> bytes:
+    """Return what an agent reads and an allowlist's owner has agreed to, as JSON: all that is passed on.
+
+    The order of members does not count. A picture inside of an icon's address is there as its checksum. Spec: D78
     """
-    return _canonical({name: definition[name] for name in _AGREED if name in definition})
+    agreed = _passed_on(definition)
+    if isinstance(agreed.get("icons"), list):
+        agreed = {**agreed, "icons": [_agreed_icon(icon) for icon in agreed["icons"]]}
+    return _canonical(agreed)
+
+
+def _agreed_icon(icon: Any) -> Any:
+    source = icon.get("src") if isinstance(icon, dict) else None
+    if not isinstance(source, str) or len(source) <= _KEPT_ICON_CHARACTERS:
+        return icon
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return {**icon, "src": f"{source[:_ECHOED_CHARACTERS]}… SHA-256 {digest}"}
 
 
 def description_of(definition: Mapping[str, Any]) -> str:

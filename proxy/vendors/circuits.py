@@ -102,7 +102,7 @@ class Circuits:
 
     def note(self, destination: Destination, sign: Sign) -> None:
         """What one attempt says about the way to the vendor."""
-        if sign is Sign.NOTHING or (sign is Sign.ANSWERED and not self._circuits):
+        if sign in (Sign.NOTHING, Sign.SENT_LATE) or (sign is Sign.ANSWERED and not self._circuits):
             return
         reached, answered = _names(destination)
         if sign is Sign.UNREACHED:

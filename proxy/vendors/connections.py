@@ -10,19 +10,22 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from gateway.lib.outbound import AddressRefused, may_connect
 from proxy.vendors import errors
 from proxy.vendors.errors import Sign
+from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
 from proxy.vendors.http1 import Connection, Limits
 from proxy.vendors.names import Names
 
-CONNECTIONS_PER_ORIGIN = 100  # a bulkhead: one slow vendor cannot take them all
 MAX_WAITING = 2_000
+# An organization gets another connection while it uses fewer than are free: half of all at most. Of 100, four with 30
+# slow calls each use 90.
+OF_FREE = 1.0
 KEEP_IDLE_S = 60.0
 LOOK_AFTER_IDLE_S = 0.25
 
@@ -48,14 +51,22 @@ def verifying_tls() -> ssl.SSLContext:
 
 
 class Connections:
-    """Open connections to one origin. One event loop.
+    """Open connections to one origin, `most` at most. One event loop.
 
-    `_open` counts every connection from the attempt to open it until it is closed. Whoever finds it at the limit waits
-    in line, and is handed either a connection or the place of one that closed: nobody who comes later gets in between.
+    A caller takes a place first (`fair_semaphore`): organizations share the origin, so that a few with slow calls
+    leave places for the others. A place stands for a connection in use; idle ones, and those whose event stream still
+    ends, give way to new ones.
     """
 
     def __init__(
-        self, origin: Origin, *, allow_private: bool, limits: Limits, tls: Callable[[], ssl.SSLContext], names: Names
+        self,
+        origin: Origin,
+        *,
+        most: int,
+        allow_private: bool,
+        limits: Limits,
+        tls: Callable[[], ssl.SSLContext],
+        names: Names,
     ) -> None:
         self._origin = origin
         self._names = names
@@ -63,18 +74,86 @@ class Connections:
         self._limits = limits
         self._tls = tls
         self._loop = asyncio.get_running_loop()
+        self._most = most
+        of_free = OF_FREE if origin.owner is None else UNSHARED
+        self._places = FairSemaphore(most, of_free=of_free, waiting=MAX_WAITING)
+        self._opening = 0
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._open = 0
+        self._ending: dict[Connection, None] = {}  # the one that ends for longest first
         self._is_closed = False
-        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
 
     @property
     def is_unused(self) -> bool:
         """Nothing is open and nobody waits."""
-        return self._open == 0 and not self._waiting
+        return not (self._idle or self._busy or self._ending) and self._places.is_unused
 
-    def take_idle(self) -> Connection | None:
+    def take_idle(self, organization: Hashable) -> Connection | None:
+        """A connection that is open, if there is one, and a place for `organization`."""
+        if not self._idle or not self._places.take(organization):
+            return None
+        connection = self._newest_idle()
+        if connection is None:
+            self._places.give_back(organization)
+        return connection
+
+    async def take(self, organization: Hashable, deadline: float) -> tuple[Connection, bool]:
+        """A connection for one request, idle or new, and whether the request had to stand in line for it.
+
+        Raises: VendorProblem.
+        """
+        has_waited = not self._places.take(organization)
+        if has_waited:
+            await self._wait(organization, deadline)
+        try:
+            return self._newest_idle() or await self._connect(deadline), has_waited
+        except BaseException:
+            self._places.give_back(organization)
+            raise
+
+    def give_back(self, connection: Connection, organization: Hashable, *, may_drain: bool) -> None:
+        """The exchange is over: kept for the next one if nothing is left of it, else closed, at once or soon."""
+        is_free = connection.finish(may_drain=may_drain)
+        if connection in self._busy:  # else it is closed already
+            self._busy.discard(connection)
+            if is_free:
+                self._keep(connection)
+            else:
+                self._ending[connection] = None
+        self._places.give_back(organization)
+
+    def drained(self, connection: Connection) -> None:
+        """See http1.Owner."""
+        if connection.finish(may_drain=False) and connection in self._ending:
+            del self._ending[connection]
+            self._keep(connection)
+
+    def lost(self, connection: Connection) -> None:
+        """See http1.Owner."""
+        self._busy.discard(connection)
+        self._ending.pop(connection, None)
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    def close_idle(self, *, longer_than_s: float = KEEP_IDLE_S) -> None:
+        """Close what nobody used for so long."""
+        edge = self._loop.time() - longer_than_s
+        for connection in [each for each in self._idle if each.idle_since_s <= edge]:
+            self._idle.remove(connection)
+            connection.abort()
+
+    def abort(self) -> None:
+        """Close everything, whatever is under way; nothing is opened any more."""
+        self._is_closed = True
+        for connection in [*self._idle, *self._busy, *self._ending]:
+            connection.abort()
+        self._idle.clear()
+
+    def _keep(self, connection: Connection) -> None:
+        connection.idle_since_s = self._loop.time()
+        self._idle.append(connection)
+
+    def _newest_idle(self) -> Connection | None:
         """The connection that was used last and is certain to be open still, if there is one."""
         now = self._loop.time()
         while self._idle:
@@ -89,124 +168,50 @@ class Connections:
             connection.abort()
         return None
 
-    async def take(self, deadline: float) -> Connection:
-        """A connection for one request, idle or new.
-
-        Raises: VendorProblem.
-        """
-        while True:
-            connection = self.take_idle()
-            if connection is not None:
-                return connection
-            if self._open < CONNECTIONS_PER_ORIGIN:
-                self._open += 1
-                return await self._connect(deadline)
-            connection = await self._wait(deadline)
-            if connection is None:
-                return await self._connect(deadline)
-            if connection.is_usable:
-                return connection
-
-    def give_back(self, connection: Connection, *, may_drain: bool) -> None:
-        """The exchange is over: kept for the next one if nothing is left of it, closed otherwise."""
-        if connection.finish(may_drain=may_drain):
-            waiter = self._next_waiter()
-            if waiter is not None:
-                waiter.set_result(connection)
-                return
-            self._busy.discard(connection)
-            connection.idle_since_s = self._loop.time()
-            self._idle.append(connection)
-
-    def drained(self, connection: Connection) -> None:
-        """See http1.Owner."""
-        self.give_back(connection, may_drain=False)
-
-    def lost(self, connection: Connection) -> None:
-        """See http1.Owner."""
-        if connection in self._busy:
-            self._busy.discard(connection)
-        elif connection in self._idle:
-            self._idle.remove(connection)
-        self._free_place()
-
-    def close_idle(self, *, longer_than_s: float = KEEP_IDLE_S) -> None:
-        """Close what nobody used for so long."""
-        edge = self._loop.time() - longer_than_s
-        for connection in [each for each in self._idle if each.idle_since_s <= edge]:
-            self._idle.remove(connection)
-            connection.abort()
-
-    def abort(self) -> None:
-        """Close everything, whatever is under way; nothing is opened any more."""
-        self._is_closed = True
-        for connection in [*self._idle, *self._busy]:
-            connection.abort()
-        self._idle.clear()
-
-    def _free_place(self) -> None:
-        """One connection less: the next in line may open one."""
-        waiter = self._next_waiter()
-        if waiter is None:
-            self._open -= 1
-        else:
-            waiter.set_result(None)
-
-    def _next_waiter(self) -> asyncio.Future[Connection | None] | None:
-        for position, waiter in enumerate(self._waiting):
-            if not waiter.done():  # one that was cancelled takes itself out of the line
-                del self._waiting[position]
-                return waiter
-        return None
-
-    async def _wait(self, deadline: float) -> Connection | None:
-        """A connection, or None for the right to open one."""
-        if len(self._waiting) >= MAX_WAITING:
-            raise errors.unavailable("Too many calls wait for the vendor.")
-        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
-        self._waiting.append(waiter)
+    async def _wait(self, organization: Hashable, deadline: float) -> None:
         try:
-            async with asyncio.timeout_at(deadline):
-                return await waiter
-        except BaseException as fault:
-            if waiter.done() and not waiter.cancelled():  # handed over at the moment we gave up
-                self._pass_on(waiter.result())
-            else:
-                self._waiting.remove(waiter)
-            if isinstance(fault, TimeoutError):
-                raise errors.timeout() from fault
-            raise
+            await self._places.wait(organization, deadline)
+        except LineTooLong:
+            raise errors.unavailable("Too many calls wait for the vendor.") from None
+        except TimeoutError as fault:
+            raise errors.timeout() from fault
 
-    def _pass_on(self, handed: Connection | None) -> None:
-        if handed is None:
-            self._free_place()
-        elif handed.is_usable:
-            self.give_back(handed, may_drain=False)
+    def _make_room(self) -> None:
+        """Close the event streams that end for longest: nothing reads the rest of them."""
+        surplus = len(self._busy) + self._opening + len(self._ending) + 1 - self._most
+        for connection in list(islice(self._ending, max(0, surplus))):
+            del self._ending[connection]
+            connection.abort()
 
     async def _connect(self, deadline: float) -> Connection:
-        """A new connection, for which a place is already counted."""
+        """A new connection, for which a place is already taken."""
+        self._make_room()
+        self._opening += 1
+        try:
+            connection = await self._new(deadline)
+        finally:
+            self._opening -= 1
+        connection.owner = self
+        self._busy.add(connection)
+        return connection
+
+    async def _new(self, deadline: float) -> Connection:
         longest = self._loop.time() + self._limits.connect_s
         ends_at = min(deadline, longest)
         try:
             if self._is_closed:
                 raise ConnectionAbortedError("shutting down")
             async with asyncio.timeout_at(ends_at):
-                connection = await self._reach(await self._addresses(), ends_at)
-        except BaseException as fault:
-            self._free_place()
-            if isinstance(fault, AddressRefused):
-                raise errors.AddressNotAllowed from fault
-            if isinstance(fault, TimeoutError):
-                # A call that came with little time left says nothing about the vendor, which all organizations share.
-                raise errors.timeout(Sign.UNREACHED if deadline >= longest else Sign.NOTHING) from fault
-            if isinstance(fault, socket.gaierror | UnicodeError):
-                raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
-            if isinstance(fault, OSError):  # ssl.SSLError is one
-                raise errors.unavailable(sign=Sign.UNREACHED) from fault
-            raise
-        connection.owner = self
-        self._busy.add(connection)
-        return connection
+                return await self._reach(await self._addresses(), ends_at)
+        except AddressRefused as fault:
+            raise errors.AddressNotAllowed from fault
+        except TimeoutError as fault:
+            # A call that came with little time left says nothing about the vendor, which all organizations share.
+            raise errors.timeout(Sign.UNREACHED if deadline >= longest else Sign.NOTHING) from fault
+        except (socket.gaierror, UnicodeError) as fault:
+            raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
+        except OSError as fault:  # ssl.SSLError is one
+            raise errors.unavailable(sign=Sign.UNREACHED) from fault
 
     async def _addresses(self) -> list[str]:
         """Every address of the host, all of them judged: one bad answer refuses the name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from proxy.outcomes import VendorFault
+from proxy.protocol.replies import VendorError
 
 
 class Sign(Enum):
@@ -14,6 +15,7 @@ class Sign(Enum):
     UNREACHED = 2  # no connection could be made
     UNANSWERED = 3  # connected, but not even the head of an answer came
     NOTHING = 4  # we did not try, or the fault is ours
+    SENT_LATE = 5  # sent after waiting in a line of ours, and not answered in the time that was left
 
 
 class VendorProblem(Exception):
@@ -36,7 +38,7 @@ class VendorProblem(Exception):
     @property
     def is_own_timeout(self) -> bool:
         """We stopped waiting for an answer to what had been sent."""
-        return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED)
+        return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED, Sign.SENT_LATE)
 
     @property
     def is_broken_off(self) -> bool:
@@ -52,7 +54,14 @@ class AddressNotAllowed(VendorProblem):
 
 
 class StaleSession(Exception):
-    """The vendor no longer knows the session; it refused before running anything, so the call may be sent again."""
+    """The vendor no longer knows the session. If that `is_certain`, it refused before running anything.
+
+    `error` is the JSON-RPC error in which it said so, if there was one, and `status` that of HTTP.
+    """
+
+    def __init__(self, status: int, error: VendorError | None, *, is_certain: bool) -> None:
+        super().__init__()
+        self.status, self.error, self.is_certain = status, error, is_certain
 
 
 def unavailable(detail: str = "The vendor could not be reached.", sign: Sign = Sign.NOTHING) -> VendorProblem:

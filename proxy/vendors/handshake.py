@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from proxy.protocol import replies, sse, versions
@@ -19,6 +20,8 @@ INITIALIZE_PARAMS: dict[str, Any] = {
 FED_BYTES = 4 * 1024  # at once: of lines as short as they can be, less than a millisecond
 LONG_STREAM_BYTES = 64 * 1024
 LONG_BODY_BYTES = 1024 * 1024
+MASKED_AT_ONCE_BYTES = 128 * 1024  # less than a millisecond
+Mask = Callable[[bytes], bytes]  # for any thread
 
 
 def base_headers() -> dict[str, str]:
@@ -30,42 +33,71 @@ def base_headers() -> dict[str, str]:
     }
 
 
-async def only_message(answer: VendorAnswer, owner: Hashable = None) -> replies.VendorMessage:
+async def only_message(answer: VendorAnswer, owner: Hashable = None, mask: Mask | None = None) -> replies.VendorMessage:
     """The message of an answer that is no event stream; see `messages`.
 
     Raises: BadVendorReply; VendorProblem from the transport.
     """
     body = await answer.body(owner)
-    if len(body) <= LONG_BODY_BYTES:
-        return replies.parse_message(body)
-    async with _turn(answer, owner):
-        return replies.parse_message(body)
+    if len(body) <= MASKED_AT_ONCE_BYTES:
+        return replies.parse_message(body if mask is None else mask(body))
+    return await _message(answer, owner, mask, body)
 
 
 async def messages(
-    answer: VendorAnswer, owner: Hashable = None, stream: sse.SSEParser | None = None
-) -> AsyncIterator[replies.VendorMessage]:
+    answer: VendorAnswer, owner: Hashable = None, stream: sse.SSEParser | None = None, mask: Mask | None = None
+) -> AsyncGenerator[replies.VendorMessage, None]:
     """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
 
     `owner` is whose answer it is, an organization or the service itself: each has its turn, however much it reads.
-    `stream` is what has read the event stream so far, if this answer goes on with one.
+    `stream` is the reader of the event stream so far, if this answer goes on with one. `mask` is applied to each
+    message before it is read. To be closed by its reader (`aclosing`): one that is left open is
+    closed later, in a task of its own.
 
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
-        yield await only_message(answer, owner)
+        yield await only_message(answer, owner, mask)
         return
     parser = stream or sse.SSEParser()
-    async for chunk in answer.chunks(owner):
-        for start in range(0, len(chunk), FED_BYTES):
-            fed = chunk[start : start + FED_BYTES]
-            if parser.fed_bytes + len(fed) <= LONG_STREAM_BYTES:
-                found = _messages_in(parser, fed)
-            else:
-                async with _turn(answer, owner):
-                    found = _messages_in(parser, fed)
-            for each in found:
-                yield each
+    async with aclosing(answer.chunks(owner)) as chunks:
+        async for chunk in chunks:
+            for start in range(0, len(chunk), FED_BYTES):
+                for each in await _read(answer, owner, mask, parser, chunk[start : start + FED_BYTES]):
+                    yield await _message(answer, owner, mask, each) if isinstance(each, bytes) else each
+            await answer.keep(owner, parser.kept_bytes)
+
+
+async def masked(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data: bytes) -> bytes:
+    """The message after `mask`; a long one is masked beside the event loop, when it is its turn.
+
+    Raises: VendorProblem when that does not come before the answer's deadline.
+    """
+    if mask is None:
+        return data
+    if len(data) <= MASKED_AT_ONCE_BYTES:
+        return mask(data)
+    try:
+        return await turns.in_thread(owner, partial(mask, data), answer.deadline)
+    except TimeoutError as fault:
+        raise errors.timeout(errors.Sign.ANSWERED) from fault
+
+
+async def _message(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data: bytes) -> replies.VendorMessage:
+    data = await masked(answer, owner, mask, data)
+    if len(data) <= LONG_BODY_BYTES:
+        return replies.parse_message(data)
+    async with _turn(answer, owner):
+        return replies.parse_message(data)
+
+
+async def _read(
+    answer: VendorAnswer, owner: Hashable, mask: Mask | None, parser: sse.SSEParser, fed: bytes
+) -> list[replies.VendorMessage | bytes]:
+    if parser.fed_bytes + len(fed) <= LONG_STREAM_BYTES:
+        return _messages_in(parser, fed, mask)
+    async with _turn(answer, owner):
+        return _messages_in(parser, fed, mask)
 
 
 @asynccontextmanager
@@ -78,5 +110,12 @@ async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
         raise errors.timeout(errors.Sign.ANSWERED) from fault
 
 
-def _messages_in(parser: sse.SSEParser, fed: bytes) -> list[replies.VendorMessage]:
-    return [replies.parse_message(event.data) for event in parser.feed(fed) if event.data]
+def _messages_in(parser: sse.SSEParser, fed: bytes, mask: Mask | None) -> list[replies.VendorMessage | bytes]:
+    """Every message that is whole now; one that takes long to mask as the bytes that it came as."""
+    found: list[replies.VendorMessage | bytes] = []
+    for event in parser.feed(fed):
+        if event.data and mask is not None and len(event.data) > MASKED_AT_ONCE_BYTES:
+            found.append(event.data)
+        elif event.data:
+            found.append(replies.parse_message(event.data if mask is None else mask(event.data)))
+    return found

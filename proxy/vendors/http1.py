@@ -115,6 +115,7 @@ class Connection(asyncio.Protocol):
         answer = self._answer
         if answer is not None:
             answer.go_on()
+            answer.release()
         if may_drain and answer is not None and self._has_more_to_come(answer):
             self._is_draining = True
             self._deadline = self._quiet_until = min(self._deadline, self._loop.time() + DRAIN_S)
@@ -166,9 +167,9 @@ class Connection(asyncio.Protocol):
             first, self._quiet_until = self._quiet_until, self._loop.time() + self._limits.chunk_s
             if first == self._deadline:
                 self._arm()
-        answer.wake()
         if self._transport is not None and not self._is_draining:
             answer.hold_back(self._transport)
+        answer.wake()
         if self._is_draining and (answer.is_complete or answer.fault is not None):
             self._is_draining = False
             if self.owner is not None:

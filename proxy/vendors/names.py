@@ -1,7 +1,8 @@
 """What host names mean: asked in threads that no tenant can use up.
 
 The system's resolver blocks, and goes on for as long as a name server says nothing, whoever has given up meanwhile. So
-names of the catalog have room of their own, and of the room for names from credentials each organization has a share.
+names of the catalog have room of their own, and of the room for names from credentials each organization has a share
+that leaves some for the others.
 """
 
 from __future__ import annotations
@@ -11,22 +12,16 @@ import contextlib
 import socket
 import threading
 from collections.abc import Hashable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 from proxy.single_flight import SingleFlight
+from proxy.vendors import errors
+from proxy.vendors.fair_semaphore import FairSemaphore, LineTooLong
 
 CATALOG_LOOKUPS = 8  # at once
-CREDENTIAL_LOOKUPS = 16
+CREDENTIAL_LOOKUPS = 32
 LOOKUPS_OF_ONE = 4
-
-
-@dataclass(slots=True)
-class _Share:
-    """One organization's; forgotten when nobody uses it."""
-
-    users: int = 0
-    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_OF_ONE))
+LOOKUPS_OF_FREE = 0.5  # ten organizations whose name servers say nothing leave room for another
+LOOKUPS_WAITING = 2_000
 
 
 class Names:
@@ -34,33 +29,31 @@ class Names:
 
     def __init__(self) -> None:
         self._of_catalog = asyncio.Semaphore(CATALOG_LOOKUPS)
-        self._of_credentials = asyncio.Semaphore(CREDENTIAL_LOOKUPS)
-        self._shares: dict[Hashable, _Share] = {}
+        self._of_credentials = FairSemaphore(
+            CREDENTIAL_LOOKUPS, of_free=LOOKUPS_OF_FREE, most_of_one=LOOKUPS_OF_ONE, waiting=LOOKUPS_WAITING
+        )
         self._running: SingleFlight[tuple[Hashable, str, int], list[str]] = SingleFlight()
 
     async def addresses(self, host: str, port: int, owner: Hashable = None) -> list[str]:
         """Every address of `host`, each once. `owner` is whose name it is; None for the catalog's.
 
-        Raises: as `look_up`.
+        Raises: as `look_up`; VendorProblem when too many wait.
         """
         return await self._running.run((owner, host, port), lambda: self._ask(host, port, owner))
 
     async def _ask(self, host: str, port: int, owner: Hashable) -> list[str]:
-        async with AsyncExitStack() as room:
-            if owner is None:
-                await room.enter_async_context(self._of_catalog)
-            else:
-                share = self._shares.setdefault(owner, _Share())
-                share.users += 1
-                room.callback(self._left, owner, share)
-                await room.enter_async_context(share.room)
-                await room.enter_async_context(self._of_credentials)
+        if owner is None:
+            async with self._of_catalog:
+                return await _in_thread(host, port)
+        if not self._of_credentials.take(owner):
+            try:
+                await self._of_credentials.wait(owner)
+            except LineTooLong:
+                raise errors.unavailable("Too many host names wait to be looked up.") from None
+        try:
             return await _in_thread(host, port)
-
-    def _left(self, owner: Hashable, share: _Share) -> None:
-        share.users -= 1
-        if not share.users:
-            del self._shares[owner]
+        finally:
+            self._of_credentials.give_back(owner)
 
 
 def look_up(host: str, port: int) -> list[str]:

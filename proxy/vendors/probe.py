@@ -21,7 +21,7 @@ async def ask(
     url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
     """`initialize`, then one request, over the guarded transport. See credentials.vendor_check.VendorProbe."""
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS)
+    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
     session = VendorSession(transport, url, headers)
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:

@@ -17,6 +17,7 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies, sse
 from proxy.vendors import errors
 from proxy.vendors.errors import Sign
+from proxy.vendors.handshake import Mask
 
 PAUSE_S = 1.0  # where the vendor names none
 SHORTEST_PAUSE_S = 0.1
@@ -34,6 +35,7 @@ class Awaited:
     deadline: float  # in the loop's time
     relay: ProgressRelay | None
     stream: sse.SSEParser
+    mask: Mask | None = None
     is_resumable: bool = True
 
     @property
@@ -62,7 +64,7 @@ async def read_on(awaited: Awaited, resume: Callable[[Awaited, str], Awaitable[A
         try:
             answer = await resume(awaited, event_id)
         except errors.VendorProblem as problem:
-            may_pass = problem.sign in (Sign.UNREACHED, Sign.UNANSWERED)
+            may_pass = problem.sign in (Sign.UNREACHED, Sign.UNANSWERED, Sign.SENT_LATE)
             if problem.sign is not Sign.UNREACHED:
                 problem.sign = Sign.ANSWERED  # the request was, with the head of a stream
             if without_news == MOST_WITHOUT_NEWS or not may_pass:

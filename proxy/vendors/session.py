@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -14,9 +14,11 @@ import structlog
 from gateway.lib import clock
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
+from proxy.protocol.lost_sessions import SessionWord, session_word
+from proxy.protocol.secret_mask import SecretMask
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Sign, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages, only_message
+from proxy.vendors.handshake import INITIALIZE_PARAMS, Mask, base_headers, masked, messages, only_message
 from proxy.vendors.resumption import Awaited
 from proxy.vendors.retry_after import seconds_asked
 from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
@@ -40,6 +42,8 @@ class VendorSession:
     has_own_address: bool = False  # from the owner's credential, not from the catalog
     on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
     on_tools_changed: Callable[[], None] | None = None  # told whenever the vendor says so
+    secrets: SecretMask = field(default_factory=SecretMask)  # masked in the vendor's messages
+    on_secret_echoed: Callable[[str], None] | None = None  # told of each request, by its tool, that brought one back
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
@@ -62,10 +66,7 @@ class VendorSession:
         Raises: VendorProblem.
         """
         self._prepare(with_version=False)
-        try:
-            answer = await self._exchange("initialize", INITIALIZE_PARAMS, deadline, first=True)
-        except StaleSession as fault:  # there was no session yet, so this is no server of ours
-            raise errors.bad_response("it does not know the address") from fault
+        answer = await self._exchange("initialize", INITIALIZE_PARAMS, deadline, first=True)
         if isinstance(answer, replies.VendorError):
             raise errors.bad_response("it refused to initialize")
         version = replies.protocol_version(answer.raw_result)
@@ -83,8 +84,7 @@ class VendorSession:
     ) -> replies.VendorResult | replies.VendorError:
         """Send one request and wait for its answer, JSON or event stream. With a `relay`, progress is asked for.
 
-        Raises: VendorProblem; StaleSession when the vendor refused the session before running anything; TimeoutError
-        at the deadline while `relay` is full.
+        Raises: VendorProblem; StaleSession when the vendor says that it does not know the session, or seems to.
         """
         self._under_way += 1
         try:
@@ -116,22 +116,23 @@ class VendorSession:
         relay: ProgressRelay | None = None,
     ) -> replies.VendorResult | replies.VendorError:
         message_id = next(self._ids)
+        mask = _Mask(self.secrets)
         if relay is not None:  # unique in this session, as a token has to be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
         try:
             async with self._send("POST", body, deadline) as answer:
                 if answer.status != 200:
-                    await self._raise_for_status(answer)
+                    return await self._refusal(answer, message_id, mask)
                 if first:
                     self.session_id = answer.header("Mcp-Session-Id")
                 if not answer.is_event_stream:
-                    return await self._only_answer(answer, message_id)
+                    return await self._only_answer(answer, message_id, mask)
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
-                awaited = Awaited(message_id, deadline, relay, stream, is_resumable=not first)
+                awaited = Awaited(message_id, deadline, relay, stream, mask, is_resumable=not first)
                 found = await self._read(answer, awaited)
             return found or await resumption.read_on(awaited, self._resume)
-        except (asyncio.CancelledError, TimeoutError):
+        except asyncio.CancelledError:
             if not first:
                 self._cancel_later(message_id)
             raise
@@ -139,30 +140,33 @@ class VendorSession:
             if problem.is_own_timeout and not first:
                 self._cancel_later(message_id)
             raise
+        finally:
+            if mask.has_found and self.on_secret_echoed is not None:
+                self.on_secret_echoed(str(params.get("name") or method))
 
-    async def _only_answer(self, answer: VendorAnswer, message_id: int) -> replies.VendorResult | replies.VendorError:
+    async def _only_answer(
+        self, answer: VendorAnswer, message_id: int, mask: Mask
+    ) -> replies.VendorResult | replies.VendorError:
         """The answer to this request, which is all that the vendor says."""
         try:  # what is left of a generator, such as `messages`, is closed in a task of its own
-            message = await only_message(answer, self.owner)
+            message = await only_message(answer, self.owner, mask)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(str(fault)) from fault
         if is_answer(message, message_id):
             return message
-        self._handle_other(message)
+        self._answer_request(message)
         raise errors.no_answer()
 
     async def _read(self, answer: VendorAnswer, awaited: Awaited) -> replies.VendorResult | replies.VendorError | None:
         """The answer to this request among all that the vendor says meanwhile; None if the stream ends before it."""
         try:
-            async for message in messages(answer, self.owner, awaited.stream):
-                if is_answer(message, awaited.message_id):
-                    return message
-                if not isinstance(message, replies.VendorNotification):
-                    self._handle_other(message)
-                elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
-                    self.on_tools_changed()
-                elif awaited.relay is not None:
-                    await awaited.relay.put(message, awaited.message_id, deadline=awaited.deadline)
+            async with aclosing(messages(answer, self.owner, awaited.stream, awaited.mask)) as found:
+                async for message in found:
+                    if is_answer(message, awaited.message_id):
+                        return message
+                    await self._handle_other(message, awaited)
+        except TimeoutError as fault:  # the caller did not read the vendor's progress
+            raise errors.timeout(Sign.ANSWERED) from fault
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:
             raise errors.bad_response(str(fault)) from fault
         except errors.VendorProblem as problem:
@@ -186,15 +190,33 @@ class VendorSession:
         """We stop waiting, and the connection ends; to a vendor that is no cancellation. Spec: protocol.md A.5"""
         self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
-    async def _raise_for_status(self, answer: VendorAnswer) -> None:
+    async def _refusal(self, answer: VendorAnswer, message_id: int, mask: Mask) -> replies.VendorError:
+        """The vendor's own error in a 400 or 404, which many servers send for a wrong request. Spec: D105
+
+        Raises: VendorProblem for every other status, or without such an error; StaleSession.
+        """
         _raise_if_refused(answer)
         status = answer.status
         body = await answer.body(self.owner) if status in (400, 404) else b""
-        if self.session_id is not None and replies.lost_session(status, body):
-            raise StaleSession
-        raise errors.bad_response(f"HTTP {status}")
+        error = replies.refusal(await masked(answer, self.owner, mask, body), message_id)
+        if self.session_id is not None:
+            word = session_word(status, body, error)
+            if word is not SessionWord.KNOWN:
+                raise StaleSession(status, error, is_certain=word is SessionWord.UNKNOWN)
+        if error is None:
+            raise errors.bad_response(f"HTTP {status}")
+        return error
 
-    def _handle_other(self, message: replies.VendorMessage) -> None:
+    async def _handle_other(self, message: replies.VendorMessage, awaited: Awaited) -> None:
+        """Handle a message beside the answer. Raises: TimeoutError while the caller's relay is full."""
+        if not isinstance(message, replies.VendorNotification):
+            self._answer_request(message)
+        elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
+            self.on_tools_changed()
+        elif awaited.relay is not None:
+            await awaited.relay.put(message, awaited.message_id, deadline=awaited.deadline)
+
+    def _answer_request(self, message: replies.VendorMessage) -> None:
         """A vendor that asks something in the middle of a call gets told at once that we offer nothing."""
         if not isinstance(message, replies.VendorRequest):
             return
@@ -228,8 +250,9 @@ class VendorSession:
         self._prepared = self._prepare_with(headers)
 
     def _prepare_with(self, headers: Mapping[str, str]) -> Prepared:
-        owner = self.owner if self.has_own_address else None
-        return self.transport.prepare(self.url, headers, self.vendor, owner=owner)
+        return self.transport.prepare(
+            self.url, headers, self.vendor, organization=self.owner, has_own_address=self.has_own_address
+        )
 
     def _headers(self) -> dict[str, str]:
         """Of every request but the first."""
@@ -237,6 +260,22 @@ class VendorSession:
         if self.session_id is not None:
             headers["Mcp-Session-Id"] = self.session_id
         return headers
+
+
+class _Mask:
+    """The mask for the answer to one request, and whether it found a secret."""
+
+    __slots__ = ("_secrets", "has_found")
+
+    def __init__(self, secrets: SecretMask) -> None:
+        self._secrets = secrets
+        self.has_found = False
+
+    def __call__(self, message: bytes) -> bytes:
+        masked_message = self._secrets.masked(message)
+        if masked_message is not message:
+            self.has_found = True
+        return masked_message
 
 
 def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.VendorError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -38,7 +38,7 @@ class ToolIndex:
     """One vendor's tools. `encoded` holds each exposed definition as JSON, ready to be joined into a list."""
 
     tools: ExposedTools
-    definitions: Mapping[str, dict[str, Any]]  # by the vendor's own name, as the vendor sent them
+    definitions: Mapping[str, dict[str, Any]]  # by the vendor's own name, without hidden characters
     encoded: Mapping[str, bytes]  # by exposed name
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
     fetched_s: float
@@ -46,6 +46,7 @@ class ToolIndex:
     is_outdated: bool = False  # the vendor has said since that it changed
     failure: VendorFault | None = None  # why there is no newer one: the last attempt failed
     retry_s: float = 0.0  # in the loop's time: when the next attempt may be made after one that failed
+    as_sent: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the definitions as the vendor has them
 
     def policy(self, tool: ExposedTool) -> ToolPolicy:
         """Whether a call changes nothing at the vendor, and how long its result may be used again. Spec: D103"""
@@ -66,9 +67,12 @@ class ToolDirectory:
         *,
         ttl_s: float,
         max_pages: int,
-        on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition]], None] | None = None,
+        on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition], int], None] | None = None,
     ) -> None:
-        """`on_fetched` is told of every list that comes in, and must return at once. The pool tells us of changes."""
+        """`on_fetched` is told of every list that comes in, with its bytes, and must return at once.
+
+        The pool tells us of changes.
+        """
         self._pool = pool
         self._on_fetched = on_fetched
         self._tool_config = tool_config
@@ -84,7 +88,7 @@ class ToolDirectory:
     async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
         """The vendor's tools, at most as old as the last refresh, or as the last one that worked (see `failure`).
 
-        Raises: VendorProblem, TimeoutError when there is no index yet and the vendor does not answer.
+        Raises: VendorProblem when there is no index yet and the vendor does not answer.
         """
         known = self._indexes.get(destination.key)
         if known is None:
@@ -108,8 +112,11 @@ class ToolDirectory:
         return await self._fetched(vendor, destination, deadline)
 
     async def _fetched(self, vendor: Vendor, destination: Destination, deadline: float) -> ToolIndex:
-        async with asyncio.timeout_at(deadline):
-            return await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
+        except TimeoutError:
+            raise errors.timeout() from None
 
     async def _newest(
         self, vendor: Vendor, destination: Destination, known: ToolIndex, *, deadline: float
@@ -117,11 +124,9 @@ class ToolDirectory:
         """The list fetched again, or the one that is known if that fails or does not come in time."""
         try:
             return await self._fetched(vendor, destination, deadline)
-        except errors.VendorProblem:
-            pass
-        except TimeoutError:
+        except errors.VendorProblem as problem:
             if destination.key in self._under_way:  # still: who comes next need not wait as well
-                self._note_failure(destination.key, VendorFault.TIMEOUT)
+                self._note_failure(destination.key, problem.fault)
         return self._indexes.get(destination.key, known)
 
     def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
@@ -134,7 +139,7 @@ class ToolDirectory:
     async def _refresh(self, vendor: Vendor, destination: Destination) -> None:
         try:
             await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
-        except (errors.VendorProblem, TimeoutError) as problem:
+        except errors.VendorProblem as problem:
             log.info("tool list not refreshed", vendor=vendor.slug, fault=str(problem))
 
     async def _attempt(self, vendor: Vendor, destination: Destination) -> ToolIndex:
@@ -145,9 +150,6 @@ class ToolDirectory:
             return await self._fetch(vendor, destination)
         except errors.VendorProblem as problem:
             self._note_failure(key, problem.fault)
-            raise
-        except TimeoutError:
-            self._note_failure(key, VendorFault.TIMEOUT)
             raise
         finally:
             del self._under_way[key]
@@ -174,13 +176,15 @@ class ToolDirectory:
             index, problems = await turns.by_size(destination.key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
+        except TimeoutError as fault:
+            raise errors.timeout(errors.Sign.ANSWERED) from fault
         if problems:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[destination.key]
         index = replace(index, fetched_s=fetched_s, size_bytes=size_bytes, is_outdated=is_outdated)
         self._keep(destination.key, index)
         if self._on_fetched is not None:
-            self._on_fetched(destination.key, index.definitions)
+            self._on_fetched(destination.key, index.as_sent, size_bytes)
         return index
 
     def _keep(self, key: PoolKey, index: ToolIndex) -> None:
@@ -247,7 +251,8 @@ def _read(vendor: Vendor, listed: list[Raw], tool_config: ToolConfig) -> tuple[T
     Raises: BadVendorReply.
     """
     accepted = tool_definitions.accept_definitions(replies.tools_of(listed))
-    return build_index(vendor, accepted.definitions, tool_config, 0.0), accepted.problems
+    index = build_index(vendor, accepted.for_callers, tool_config, 0.0)
+    return replace(index, as_sent={each["name"]: each for each in accepted.definitions}), accepted.problems
 
 
 def build_index(

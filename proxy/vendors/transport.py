@@ -16,16 +16,21 @@ from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import quote, urlsplit
 
+import structlog
+
 from gateway.lib.outbound import AddressRefused, check_url
 from proxy.vendors import errors
 from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.connections import Connections, Origin, verifying_tls
+from proxy.vendors.errors import Sign
 from proxy.vendors.http1 import Connection, Limits
 from proxy.vendors.names import Names
 
 __all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
 
+log = structlog.get_logger(__name__)
 SWEEP_EVERY_S = 15.0
+CONNECTIONS_PER_ORIGIN = 100  # where no setting says otherwise
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "te", "accept-encoding"})
@@ -38,6 +43,7 @@ class Prepared:
     origin: Origin
     target: bytes
     head: bytes
+    organization: Hashable = None  # whose share of the connections it takes
 
     def __repr__(self) -> str:
         return "Prepared()"
@@ -51,10 +57,14 @@ class VendorTransport:
         *,
         allow_private: bool,
         limits: Limits | None = None,
+        connections_per_origin: int = CONNECTIONS_PER_ORIGIN,
+        own_url: str = "",
         tls: Callable[[], ssl.SSLContext] = verifying_tls,
     ) -> None:
         self._allow_private = allow_private
         self._limits = limits or Limits()
+        self._connections_per_origin = connections_per_origin
+        self._own_url = own_url  # refused: calls would come back
         self._tls = tls
         self._names = Names()
         self._by_origin: dict[Origin, Connections] = {}
@@ -66,14 +76,23 @@ class VendorTransport:
         """How large one answer may be."""
         return self._limits.body_bytes
 
-    def prepare(self, url: str, headers: Mapping[str, str], vendor: str = "", *, owner: Hashable = None) -> Prepared:
+    def prepare(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        vendor: str = "",
+        *,
+        organization: Hashable = None,
+        has_own_address: bool = False,
+    ) -> Prepared:
         """`url` and `headers` as they will be sent, over connections of this `vendor`.
 
-        `owner` is the organization whose credential names the address; None for the catalog's.
+        `organization` is whose calls they are; if it `has_own_address`, its credential names the address and no other
+        organization's calls go over these connections.
         Raises: VendorProblem for an address or header that cannot be.
         """
         try:
-            check_url(url, allow_private=self._allow_private)
+            check_url(url, allow_private=self._allow_private, own_url=self._own_url)
             parts = urlsplit(url)
             host = (parts.hostname or "").encode("idna").decode("ascii")
             port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -84,9 +103,8 @@ class VendorTransport:
         if parts.port is not None:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
-        return Prepared(
-            Origin(parts.scheme == "https", host, port, vendor, owner), target.encode(), b"\r\n".join(lines)
-        )
+        origin = Origin(parts.scheme == "https", host, port, vendor, organization if has_own_address else None)
+        return Prepared(origin, target.encode(), b"\r\n".join(lines), organization)
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
@@ -115,7 +133,8 @@ class VendorTransport:
                 *(method.encode(), prepared.target, prepared.head),
                 *(len(body), body),
             )
-        return _Exchange(self._connections(prepared.origin), request, deadline, on_connected)
+        connections = self._connections(prepared.origin)
+        return _Exchange(connections, prepared.organization, request, deadline, on_connected)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -133,7 +152,12 @@ class VendorTransport:
             if self._is_closed:
                 raise errors.unavailable()
             found = self._by_origin[origin] = Connections(
-                origin, allow_private=self._allow_private, limits=self._limits, tls=self._tls, names=self._names
+                origin,
+                most=self._connections_per_origin,
+                allow_private=self._allow_private,
+                limits=self._limits,
+                tls=self._tls,
+                names=self._names,
             )
             if self._sweeper is None:
                 self._sweep_later()
@@ -143,11 +167,14 @@ class VendorTransport:
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY_S, self._sweep)
 
     def _sweep(self) -> None:
-        for origin, connections in list(self._by_origin.items()):
-            connections.close_idle()
-            if connections.is_unused:
-                del self._by_origin[origin]
         self._sweeper = None
+        try:
+            for origin, connections in list(self._by_origin.items()):
+                connections.close_idle()
+                if connections.is_unused:
+                    del self._by_origin[origin]
+        except Exception:  # the next round may do better
+            log.exception("idle connections not closed")
         if self._by_origin:
             self._sweep_later()
 
@@ -155,35 +182,44 @@ class VendorTransport:
 class _Exchange:
     """One request and its answer, as a block."""
 
-    __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_request")
+    __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request")
 
     def __init__(
-        self, connections: Connections, request: bytes, deadline: float, on_connected: Callable[[], None] | None
+        self,
+        connections: Connections,
+        organization: Hashable,
+        request: bytes,
+        deadline: float,
+        on_connected: Callable[[], None] | None,
     ) -> None:
         self._connections = connections
+        self._organization = organization
         self._request = request
         self._deadline = deadline
         self._on_connected = on_connected
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> VendorAnswer:
-        connection = self._connections.take_idle()
+        has_waited = False
+        connection = self._connections.take_idle(self._organization)
         if connection is None:
-            connection = await self._connections.take(self._deadline)
+            connection, has_waited = await self._connections.take(self._organization, self._deadline)
             if self._on_connected is not None:
                 self._on_connected()
         self._connection = connection
         try:
             return await connection.send(self._request, self._deadline)
-        except BaseException:
-            self._connections.give_back(connection, may_drain=False)
+        except BaseException as fault:
+            self._connections.give_back(connection, self._organization, may_drain=False)
+            if has_waited and isinstance(fault, errors.VendorProblem) and fault.is_own_timeout:
+                fault.sign = Sign.SENT_LATE  # in our own line: the vendor had less time than it is given
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._connection is not None:
-            self._connections.give_back(self._connection, may_drain=kind is None)
+            self._connections.give_back(self._connection, self._organization, may_drain=kind is None)
 
 
 def _header_line(header: tuple[str, str]) -> bytes:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.coordination.store import Admission
+from gateway.incoming_body import BodyRefused
 from gateway.lib.whole_answer import WholeAnswer
 from oauth_ext import challenges
 
@@ -101,6 +102,24 @@ def refused_too_often(admission: Admission) -> Refusal:
 def unavailable() -> Refusal:
     """503: what must be asked or written cannot be, so nothing is answered."""
     return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
+
+
+def overloaded() -> Refusal:
+    """503: there is no room for another large body now, and there will be in a moment."""
+    return Refusal(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
+
+
+def batch_full() -> Refusal:
+    """503 for one request of a batch whose other answers are large: it was not run."""
+    return Refusal(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
+
+
+def body_refused(refused: BodyRefused) -> Refusal:
+    """The body was not read to its end, so the connection cannot carry another request."""
+    headers = {"Connection": "close"}
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(refused.retry_after_s)
+    return Refusal(refused.status, refused.error, refused.description, headers)
 
 
 def internal_error() -> Refusal:

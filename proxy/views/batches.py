@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from django.conf import settings
 from django.http import HttpResponse
 
 from audit.writer import AuditUnavailable
@@ -18,28 +19,36 @@ _UNAVAILABLE = (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 async def answer_batch(
-    entries: Iterable[tuple[jsonrpc.Message, int]], answer: Callable[[jsonrpc.Request, int], Awaitable[bytes]]
+    entries: Iterable[tuple[jsonrpc.Message, int]],
+    answer: Callable[[jsonrpc.Request, int], Awaitable[bytes]],
+    keep: Callable[[int], None],
 ) -> HttpResponse:
     """The answers to the messages of `entries` in their order, or 202 if none of them wants one.
 
-    `answer` is told how many bytes its message has.
+    `answer` is told how many bytes its message has, `keep` how many the answers have so far: all are held until the
+    last one is there. Once they have as many as one vendor's answer may, requests are refused and not run.
 
     What refuses the first request refuses the whole batch. Once one was answered, a refusal is the later one's own:
     what was done must be told.   Raises: as `answer`.
     """
     parts: list[bytes] = []
     has_answered = False
+    kept = 0
     for message, size in entries:
         if isinstance(message, jsonrpc.Invalid):
             parts.append(jsonrpc.error(message.id, message.code, message.message))
         elif isinstance(message, jsonrpc.Request):
             try:
+                if kept > settings.VENDOR_REPLY_BYTES:
+                    raise answers.batch_full()
                 parts.append(await answer(message, size))
             except (Refusal, InvalidBearer, *_UNAVAILABLE) as fault:
                 if not has_answered:
                     raise
                 parts.append(_refused(message.id, fault))
             has_answered = True
+            kept += len(parts[-1])
+            keep(kept)
     return answers.json_answer(jsonrpc.batch_bytes(parts)) if parts else answers.accepted()
 
 

@@ -5,7 +5,8 @@ Spec: §4.15 · D105-D111
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 from django.conf import settings
@@ -15,10 +16,13 @@ from django.http.response import HttpResponseBase
 import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
+from gateway.lean_request import LeanRequest
 from gateway.lib import strict_json
+from gateway.lib.byte_budget import FREE_BYTES
 from proxy.calls.call_tool import AskedCall, call_tool
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import list_tools, may_list
+from proxy.calls.no_tools import why_no_vendor
 from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
@@ -35,6 +39,7 @@ from proxy.outcomes import (
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
 from proxy.timing import Timing
+from proxy.vendors import turns
 from proxy.views import answers, deprecation
 from proxy.views.batches import answer_batch
 from proxy.views.progress_answer import accepts_events, answer_with_progress
@@ -85,7 +90,7 @@ async def _answer_body(
     except strict_json.StrictJSONError as fault:
         return answers.json_answer(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
-        return await _answer_batch(exchange, route, vendor, header, body)
+        return await _answer_batch(exchange, route, vendor, request, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
@@ -105,9 +110,9 @@ async def _answer_body(
 
 
 async def _answer_batch(
-    exchange: Exchange, route: Route, vendor: Vendor | None, header: str | None, body: list[Any]
+    exchange: Exchange, route: Route, vendor: Vendor | None, request: HttpRequest, body: list[Any]
 ) -> HttpResponse:
-    version = versions.check_header(header, None)
+    version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
         return answers.json_answer(version.body(None), 400)
     if not versions.batches_allowed(version):
@@ -125,8 +130,14 @@ async def _answer_batch(
             whole.add(exchange.timing)
             exchange.timing = whole
 
-    sizes = [len(msgspec.json.encode(each)) for each in body]
-    return await answer_batch(zip(messages, sizes, strict=True), answer)
+    def keep(size: int) -> None:
+        if size > FREE_BYTES:
+            cast(LeanRequest, request).count_answer(size)
+
+    sent = request.body
+    work = partial(strict_json.entry_sizes, sent)
+    sizes = await turns.by_size(exchange.caller.principal.org_id, work, len(sent))
+    return await answer_batch(zip(messages, sizes, strict=True), answer, keep)
 
 
 async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
@@ -153,11 +164,13 @@ def _check_scope(exchange: Exchange, route: Route, vendor: Vendor) -> None:
 
 def _initialize(exchange: Exchange, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
     vendors = [vendor] if vendor else exchange.caller.catalog.all()
+    names = [one.name for one in vendors if may_list(exchange, one)]
     return initialize.initialize_result(
         params.get("protocolVersion"),
         base_url=settings.BASE_URL,
-        vendor_names=[one.name for one in vendors if may_list(exchange, one)],
+        vendor_names=names,
         gateway_version=gateway.__version__,
+        why_none="" if names else why_no_vendor(exchange.caller, vendors),
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -19,6 +21,8 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from audit.writer import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.incoming_body import BodyRefused, ClientGone
+from gateway.lean_request import LeanRequest
 from gateway.lib import strict_json
 from gateway.lib.client_address import client_address
 from gateway.lib.event_stream import EventStream
@@ -31,11 +35,14 @@ from proxy.outcomes import CacheStatus
 from proxy.refused_bearers import RefusedTooOften
 from proxy.snapshot import SnapshotUnavailable
 from proxy.timing import Timing
+from proxy.vendors import turns
 from proxy.views import answers
 from proxy.views.answers import Refusal
 
 log = structlog.get_logger(__name__)
 LARGE_BODY_BYTES = 64 * 1024  # from here on reading takes long enough for other calls to notice
+MAX_ORIGIN_CHARACTERS = 300  # a host name has 253 at most
+BODY_TURN_WAIT_S = 10.0  # for a large body's turn to be parsed, while other organizations' large bodies are
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -81,7 +88,10 @@ async def serve(
         if request.method == "OPTIONS":
             return _preflight(request, route)
         exchange = await _open(request, route, timing)
+        cast(LeanRequest, request).owner = exchange.caller.principal.org_id
         response = await _handle(exchange, request, route, handler)
+    except ClientGone:
+        raise
     except Refusal as refusal:
         response = answers.refusal_answer(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
@@ -124,7 +134,7 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         timing=timing,
         request_id=request.request_id,  # type: ignore[attr-defined]
         ip_address=address,
-        request_bytes=len(request.body),
+        request_bytes=0,  # until its body is read
         client=request,  # type: ignore[arg-type]
     )
 
@@ -169,15 +179,36 @@ async def count(exchange: Exchange) -> None:
 
 
 async def body_of(exchange: Exchange, request: HttpRequest) -> object:
-    """The body's JSON. A large one is counted before it is read, and read in a thread: it could hold up all others.
+    """The body's JSON. A large one is counted first, then parsed in a thread that serves organizations in rotation.
 
-    Raises: StrictJSONError; Refusal with 429; as `admit`.
+    Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientGone; as `admit`.
     """
-    body = request.body
+    lean = cast(LeanRequest, request)
+    is_here_and_small = lean.incoming is None and len(lean.body) < LARGE_BODY_BYTES
+    body = lean.body if is_here_and_small else await _loaded_body(exchange, lean)
+    exchange.request_bytes = len(body)
     if len(body) < LARGE_BODY_BYTES:
         return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
-    await count(exchange)
-    return await asyncio.to_thread(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
+    work = partial(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
+    deadline = asyncio.get_running_loop().time() + BODY_TURN_WAIT_S
+    try:
+        return await turns.in_thread(exchange.caller.principal.org_id, work, deadline)
+    except TimeoutError:
+        raise answers.overloaded() from None
+
+
+async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
+    """The body, read now if it did not come with the head. A large one is counted: before it is read, if it says so."""
+    declared = 0 if request.incoming is None else request.incoming.declared_bytes or 0
+    if declared >= LARGE_BODY_BYTES:
+        await count(exchange)
+    try:
+        body = await request.load_body()
+    except BodyRefused as refused:
+        raise answers.body_refused(refused) from None
+    if len(body) >= LARGE_BODY_BYTES > declared:
+        await count(exchange)
+    return body
 
 
 def require_json(request: HttpRequest) -> None:
@@ -215,6 +246,8 @@ def cors_headers(origin: str | None) -> dict[str, str]:
 
 
 def _acceptable(origin: str) -> bool:
+    if len(origin) > MAX_ORIGIN_CHARACTERS:  # the library keeps parsed addresses in memory
+        return False
     if origin == settings.BASE_URL or origin in settings.ALLOWED_ORIGINS:
         return True
     try:

@@ -9,6 +9,7 @@ from proxy.views import cli, mcp
 
 urlpatterns = [
     path("health", liveness.health, name="health"),
+    path("ready", liveness.ready, name="ready"),
     path("v1/mcp", mcp.mcp, name="mcp"),
     path("v1/mcp/", mcp.mcp),
     path("v1/<slug:vendor>/mcp", mcp.vendor_mcp, name="vendor-mcp"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import epochs, registry
+from gateway.coordination import epochs, outbox, registry
 from gateway.coordination.sqlite_store import SQLiteStore
 from tests.factories.api import Api
 from tests.factories.cast import Cast
@@ -16,6 +16,12 @@ from tests.factories.catalog import load_vendors
 from tests.factories.live_vendor import vendor_in_thread
 from tests.factories.tenant import load_vendor
 from tests.fakes.vendor import FakeVendor
+
+
+@pytest.fixture(autouse=True)
+def _commands_wait_for_no_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a transaction that is rolled back nothing is relayed, however long a command waits."""
+    monkeypatch.setattr(outbox, "COMMAND_WAITS_S", 0.0)
 
 
 @pytest.fixture

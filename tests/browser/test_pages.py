@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -318,6 +319,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(page.get_by_text("claude mcp add --transport http").first).to_be_hidden()
     page.locator(".menu-right > summary").click()
     page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(lambda url: urlsplit(url).path == "/")  # by way of the identity provider, which ends its session
     someone.open("/profile")
     expect(page.get_by_role("heading", name="Sign in to Gateway")).to_be_visible()
 

@@ -2,8 +2,9 @@
 
     python -m tests.clients.browser ACTION URL
 
-ACTION is `allow` or `cancel` for an authorization address: prints where the person was sent back to. `open` also goes
-there, as a browser does; client programs get it as their browser. `approve` and `deny` are for a device's verification
+ACTION is `allow` or `cancel` for an authorization address: prints where the person was sent back to. `signed-in` is
+`allow` by a person who had signed in before. `open` also goes to where the person was sent, as a browser does; client
+programs get it as their browser. `approve` and `deny` are for a device's verification
 address. BROWSER_EMAIL says who the person is; what went wrong is appended to BROWSER_LOG.
 """
 
@@ -23,6 +24,7 @@ from tests.clients.forms import Page, policy_allows_form
 MAX_HOPS = 15
 TIMEOUT_S = 15.0
 DELIVERY_DEADLINE_S = 10.0
+SIGNED_IN_PAGE = "/profile"
 SIGN_IN_PATH, SIGN_IN_START = "/signin", "/oidc/authenticate/"
 # What the buttons of our pages say.
 ALLOW, CANCEL, APPROVE, DENY = "Allow", "Cancel", "Approve", "Deny"
@@ -182,6 +184,8 @@ def main(action: str, url: str) -> None:
             page = decide_device(browser, url, APPROVE if action == "approve" else DENY)
             print(page.status_code)  # noqa: T201 - the answer
             return
+        if action == "signed-in":
+            browser.open(SIGNED_IN_PAGE)
         location = authorize(browser, url, CANCEL if action == "cancel" else ALLOW)
     if action == "open":
         deliver(location)

@@ -13,10 +13,12 @@ NOT_SHOWN = {
     "admin.LogEntry",
     "auth.Permission",
     "contenttypes.ContentType",
+    "coordination.PendingBump",
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.IDToken",
     "oauth_ext.UserCodeMiss",
     "orgs.RememberedAnswer",
+    "orgs.UsedLogoutToken",
     "sessions.Session",
 }
 HIDDEN_COLUMNS = ("sealed", "secret", "wrapped", "sha256", "hash", "checksum", "token_key", "state", "session", "code_")

@@ -112,6 +112,39 @@ async def test_epochs_come_with_the_admission_and_change_when_bumped(store: Coor
     assert second[2]
 
 
+async def test_names_without_a_value_get_one_once_and_others_keep_theirs(store: CoordinationStore) -> None:
+    store.bump_epochs(["org:1"])
+    before = await store.read_epochs(["org:1"])
+    assert before is not None
+    begun = await asyncio.gather(*(store.begin_epochs(["subject:a", "org:1", "catalog"]) for _ in range(20)))
+    assert len(set(begun)) == 1
+    values = begun[0]
+    assert values is not None
+    assert all(values)
+    assert values[1] == before[0]
+    assert await store.read_epochs(["subject:a", "org:1", "catalog"]) == values
+
+
+async def test_a_renewal_changes_what_has_a_value_and_begins_nothing(store: CoordinationStore) -> None:
+    await store.renew_epoch("cache:a")
+    assert await store.read_epochs(["cache:a"]) == ("",)
+    before = await store.begin_epochs(["cache:a", "cache:b"])
+    await store.renew_epoch("cache:a")
+    after = await store.read_epochs(["cache:a", "cache:b"])
+    assert before is not None
+    assert after is not None
+    assert after[0] not in {"", before[0]}
+    assert after[1] == before[1]
+
+
+async def test_many_names_are_bumped(store: CoordinationStore) -> None:
+    names = [f"subject:{number}" for number in range(1_200)]
+    store.bump_epochs(names)
+    values = await store.read_epochs(names)
+    assert values is not None
+    assert len(set(values)) == 1_200
+
+
 async def test_epochs_are_read_even_when_the_window_is_full(store: CoordinationStore) -> None:
     rule = Rule("one", limit=1, window_s=60)
     await store.admit(rule, "anna", ())

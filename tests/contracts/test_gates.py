@@ -7,14 +7,29 @@ from typing import Any
 import pytest
 
 from gateway.web.api_view import ApiView, OrgView
+from gateway.web.chosen_org import ChosenOrgIn, ChosenOrgView
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from tests.contracts.chosen_org_urls import CHOSEN_VIEWS
 from tests.contracts.url_walk import Address, addresses, api_addresses
 from tests.factories.api import Api
 
 METHODS = ("get", "post", "put", "patch", "delete", "trace")
 # Addresses below /api that are no part of the management API, each with its own kind of authority.
 NOT_GATED = {"api/schema"}
+# Pages of no organization, with their methods. Each is counted where it is addressed: see test_backstop.
+PLAIN_PAGES = {
+    "AuthenticateView": {"GET"},
+    "CallbackView": {"GET"},
+    "ConsentPage": {"GET", "POST"},
+    "DevicePage": {"GET", "POST"},
+    "InvitePage": {"GET", "POST"},
+    "SignOutView": {"GET", "POST"},
+    "BackchannelLogoutView": {"POST"},
+    "ProfilePage": {"GET", "POST"},
+    "StaffSignInView": {"GET"},
+    "WelcomePage": {"GET", "POST"},
+}
 
 
 def handlers(view: Any) -> set[str]:
@@ -34,6 +49,17 @@ def pages() -> list[type[OrgPage]]:
         {each.view for each in addresses() if isinstance(each.view, type) and issubclass(each.view, OrgPage)},
         key=lambda view: view.__name__,
     )
+
+
+def plain_pages() -> list[Address]:
+    """Every other view that is a class."""
+    return [
+        each
+        for each in addresses()
+        if isinstance(each.view, type)
+        and not issubclass(each.view, ApiView | OrgPage)
+        and not each.view.__module__.startswith("django.")
+    ]
 
 
 def test_there_is_something_to_check() -> None:
@@ -58,13 +84,45 @@ def test_gates_of_an_organization_name_a_role_and_others_none(view: type[ApiView
 
 @pytest.mark.parametrize("address", gated_addresses(), ids=lambda address: address.route)
 def test_addresses_of_an_organization_are_served_by_its_views(address: Any) -> None:
-    assert ("<str:org_id>" in address.route) == issubclass(address.view, OrgView)
+    assert ("<str:org_id>" in address.route) == (
+        issubclass(address.view, OrgView) and not issubclass(address.view, ChosenOrgView)
+    )
+
+
+def chosen_views() -> list[type[ChosenOrgView]]:
+    """Of the service, and of the test's own addresses."""
+    return [view for view in api_views() if issubclass(view, ChosenOrgView)] + CHOSEN_VIEWS
+
+
+@pytest.mark.parametrize("view", chosen_views(), ids=lambda view: view.__name__)
+def test_an_organization_outside_the_path_is_named_alike(view: type[ChosenOrgView]) -> None:
+    """Each gate names a role, and each body has the member that names the organization."""
+    assert set(view.gates) == set(view.shapes) == handlers(view)
+    assert all(gate.role is not None for gate in view.gates.values())
+    for shape in view.shapes.values():
+        assert shape.body is None or issubclass(shape.body, ChosenOrgIn)
 
 
 @pytest.mark.parametrize("view", pages(), ids=lambda view: view.__name__)
 def test_every_method_of_a_page_has_a_gate(view: type[OrgPage]) -> None:
     assert {name.partition(" ")[0] for name in view.gates} == handlers(view)
     assert all(gate.role is not None for gate in view.gates.values())
+
+
+def test_pages_of_no_organization_are_listed_with_their_methods() -> None:
+    assert {each.view.__name__: handlers(each.view) for each in plain_pages()} == PLAIN_PAGES
+
+
+@pytest.mark.parametrize("address", plain_pages(), ids=lambda address: address.route)
+def test_a_method_that_a_plain_page_does_not_declare_is_refused(api: Api, address: Address) -> None:
+    declared = PLAIN_PAGES[address.view.__name__]
+    path = address.template.format_map(Everything())
+    for who in ("owner", "nobody"):
+        for method in {"PUT", "PATCH", "DELETE", "TRACE", "BREW"} | ({"POST"} - declared):
+            answer = api.cast.client(who).generic(method, path)
+            asked_to_sign_in = answer.status_code == 302 and answer["Location"].startswith(("/signin", "/oidc/"))
+            # Consent looks for the app's request first, and there is none.
+            assert answer.status_code in {405, 410} or (who == "nobody" and asked_to_sign_in), (who, method)
 
 
 @pytest.mark.parametrize("address", gated_addresses(), ids=lambda address: address.route)

@@ -1,4 +1,4 @@
-"""The README's table of the environment is what the settings read, no more and no less."""
+"""The README's tables of the environment are what the settings read, no more and no less."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_VARIABLES = {"PORT"}
 
 
-def test_every_variable_is_in_the_table_and_the_other_way_round() -> None:
+def test_every_variable_is_in_a_table_and_the_other_way_round() -> None:
     read: set[str] = set()
     for file in (ROOT / "gateway" / "settings").glob("*.py"):
         read.update(re.findall(r"env\.(?:text|integer|flag|names)\(\s*f?\"([A-Z_]+)\"", file.read_text()))
-        read.update(re.findall(r"^MODE = text\(\"([A-Z_]+)\"", file.read_text(), flags=re.M))
-    table = (ROOT / "README.md").read_text().partition("<!-- environment")[2].partition("\n\n")[0]
+        read.update(re.findall(r"^(?:MODE|ROLE) = text\(\"([A-Z_]+)\"", file.read_text(), flags=re.M))
+    readme = (ROOT / "README.md").read_text()
+    table = readme.partition("<!-- environment")[2].partition("<!-- end of environment")[0]
     described = {
         name for row in re.findall(r"^\| (`.*?) \|", table, flags=re.M) for name in re.findall(r"`([A-Z_]+)`", row)
     }

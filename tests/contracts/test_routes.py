@@ -73,6 +73,7 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", MEMBER): Row("admin", 204),
     ("DELETE", f"{ORG}/membership"): Row("member", 204, to_owner=409),
     ("PATCH", f"{MEMBER}/role"): Row("owner", 200, {"role": "admin"}),
+    ("PUT", f"{MEMBER}/ownership"): Row("owner", 200, {"stepDownTo": "admin"}),
     ("GET", f"{ORG}/invitations"): Row("admin", 200),
     ("POST", f"{ORG}/invitations"): Row("admin", 201),
     ("DELETE", f"{ORG}/invitations/{{invitation_id}}"): Row("admin", 204),

@@ -12,10 +12,14 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 @dataclass(frozen=True)
 class Address:
-    """`route` as written, with its converters; `view` is the view's class, or the function itself."""
+    """`route` as written, with its converters; `view` is the view's class, or the function itself.
+
+    `callback` is what Django calls.
+    """
 
     route: str
     view: Any
+    callback: Any
 
     @property
     def template(self) -> str:
@@ -40,4 +44,4 @@ def _walk(patterns: list[Any], prefix: str) -> Iterator[Address]:
             yield from _walk(pattern.url_patterns, route)
         elif isinstance(pattern, URLPattern):
             callback = pattern.callback
-            yield Address(route, getattr(callback, "cls", getattr(callback, "view_class", callback)))
+            yield Address(route, getattr(callback, "cls", getattr(callback, "view_class", callback)), callback)

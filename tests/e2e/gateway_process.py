@@ -143,10 +143,10 @@ class Deployment:
             yield first, second
 
     @contextlib.contextmanager
-    def operator(self) -> Iterator[Operator]:
+    def operator(self, **environment: str) -> Iterator[Operator]:
         """An operator's process with the service's code and settings."""
         command = (sys.executable, "-m", "tests.e2e.operations")
-        with self._started("operator", command, {}, talks=True) as (process, log_path):
+        with self._started("operator", command, environment, talks=True) as (process, log_path):
             yield Operator(Program(process, log_path))
 
     def manage(self, *arguments: str) -> str:

@@ -78,6 +78,11 @@ def create_service_account(org_id: str, name: str) -> dict[str, str]:
     }
 
 
+def create_service_accounts(org_id: str, count: int) -> list[dict[str, str]]:
+    """So many of them, as `create_service_account` makes one."""
+    return [create_service_account(org_id, f"bot {number}") for number in range(count)]
+
+
 def rotate_agent_key(client_id: str) -> str:
     """The new key."""
     client = _client(client_id)
@@ -159,6 +164,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         connect_vendor,
         disconnect_vendor,
         create_service_account,
+        create_service_accounts,
         rotate_agent_key,
         revoke_agent_key,
         delete_service_client,

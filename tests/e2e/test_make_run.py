@@ -23,7 +23,7 @@ import pytest
 
 from gateway.supervisor.secret_store import parse_secrets
 from tests.e2e.deployment_data import Template
-from tests.e2e.started import Started, living, real_back_ends, refusal, started, used_back_ends
+from tests.e2e.started import ROOT, Started, living, real_back_ends, refusal, started, used_back_ends
 
 pytest_plugins = ("tests.e2e.fixtures",)
 
@@ -321,3 +321,24 @@ def test_lost_keys_are_not_replaced(tmp_path: Path) -> None:
     assert code == 2
     assert "CREDENTIAL_KEYS is missing" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.one_back_end
+def test_a_command_runs_beside_the_service(running: Started) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "VAR": str(running.var)}
+    environ |= {name: value for name, value in running.variables.items() if name in {"DATABASE_URL", "REDIS_URL"}}
+    words = """ARGS=create_org "Ann's & Bo's" ann@example.com"""
+    made = subprocess.run(["make", "-s", "manage", words], cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert "Ann's & Bo's" in made.stdout
+    failed = subprocess.run(
+        ["make", "-s", "manage", "ARGS=add_member nowhere a@example.com"],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert failed.returncode != 0
+    assert "There is no organization nowhere." in failed.stderr
+    kept = json.loads((running.var / "environment.json").read_text())
+    assert kept["kept"]["BASE_URL"] == running.ready()["base_url"]

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import uvicorn
 
 from gateway import http_protocol
+from tests.fakes.served_app import served
 
 START = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
@@ -45,16 +45,8 @@ async def answers(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     """A server with the protocol, as the command line names it."""
-    config = uvicorn.Config(
-        answers, port=0, http="gateway.http_protocol:BoundedHttpProtocol", lifespan="off", log_config=None
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await serving
+    async with served(answers) as port:
+        yield port
 
 
 async def said(port: int, *parts: bytes, pause_s: float = 0.02) -> bytes:
@@ -201,3 +193,36 @@ async def test_who_reads_slowly_gets_all_of_it(port: int, monkeypatch: pytest.Mo
         size += len(part)
     assert size > len(LARGE)
     writer.close()
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c", b"x" * 1_000])
+async def test_an_offer_to_change_the_protocol_writes_no_log(
+    port: int, protocol: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    offer = b"Connection: Upgrade, close\r\nUpgrade: " + protocol + b"\r\n\r\n"
+    assert (await said(port, START + offer)).count(b"200 OK") == 1
+    assert [each.message for each in caplog.records if each.name == "uvicorn.error"] == []
+
+
+async def test_bodies_that_nothing_asks_for_have_a_bound_in_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HELD_BYTES", 300_000)
+    monkeypatch.setattr(http_protocol.held, "bytes", 0)
+    head = b"POST %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    large = head % (b"/", 200_000) + b"x" * 200_000
+    small = head % (b"/waits", 60_000) + b"x" * 60_000
+    refused: list[bytes] = []
+    refuse = http_protocol.BoundedHttpProtocol._refuse
+
+    def noting(connection: http_protocol.BoundedHttpProtocol, status: bytes) -> None:
+        refused.append(status)
+        refuse(connection, status)
+
+    monkeypatch.setattr(http_protocol.BoundedHttpProtocol, "_refuse", noting)
+    many = [asyncio.ensure_future(said(port, large)) for _ in range(16)]
+    assert b"200 OK" in await said(port, small), "small ones are read all the same"
+    await asyncio.gather(*many)
+    assert 0 < len(refused) < len(many)
+    assert set(refused) == {b"503 Service Unavailable\r\nretry-after: 2"}
+    refused.clear()
+    await said(port, large)
+    assert refused == [], "and large ones again afterwards"

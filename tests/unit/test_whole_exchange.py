@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import uvicorn
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from gateway.whole_exchange import EXTENSION, WholeExchange
+from tests.fakes.served_app import served
 from tests.garbage import freed_without_collection
 
 HEADERS = [(b"content-type", b"application/json"), (b"x-request-id", b"1"), (b"content-length", b"4")]
@@ -52,17 +52,8 @@ def app() -> App:
 
 @pytest.fixture
 async def port(app: App) -> AsyncIterator[int]:
-    config = uvicorn.Config(
-        *(app,), port=0, http="gateway.http_protocol:BoundedHttpProtocol", lifespan="off", log_config=None
-    )
-    config.date_header = False
-    server = uvicorn.Server(config)
-    serving = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await serving
+    async with served(app, date_header=False) as port:
+        yield port
 
 
 def request(*, method: bytes = b"POST", more: bytes = b"", body: bytes = b"{}") -> bytes:

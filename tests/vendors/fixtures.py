@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.conf import LazySettings
 
+from orgs.signin import provider
 from tests.vendors import servers
 from tests.vendors.processes import RunningServer
 from tests.vendors.servers import SUITE_ORIGIN, DemoIdentityProvider, DemoVendor
@@ -47,3 +49,14 @@ def demo_identity_provider() -> Iterator[DemoIdentityProvider]:
     """The demo identity provider, for a client at SUITE_ORIGIN. For another origin use the context manager."""
     with servers.demo_identity_provider([SUITE_ORIGIN]) as provider:
         yield provider
+
+
+@pytest.fixture
+def idp(demo_identity_provider: DemoIdentityProvider, settings: LazySettings) -> Iterator[DemoIdentityProvider]:
+    """The demo identity provider, configured as ours."""
+    settings.OIDC_OP_DISCOVERY_URL = demo_identity_provider.discovery_url
+    settings.OIDC_RP_CLIENT_ID = demo_identity_provider.client_id
+    settings.OIDC_RP_CLIENT_SECRET = demo_identity_provider.client_secret
+    provider.forget()
+    yield demo_identity_provider
+    provider.forget()

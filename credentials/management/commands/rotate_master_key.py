@@ -8,6 +8,7 @@ from django.db.models import Count
 from credentials.services.master_key import BATCH_SIZE, rewrap_data_keys, rows_per_key_id
 from oauth_ext.jwt.rotation import reseal_signing_keys
 from oauth_ext.models import SigningKey
+from orgs.services.identity_sealing import refresh_tokens_per_key_id, reseal_refresh_tokens
 from orgs.services.invitation_sealing import reseal_tokens, tokens_per_key_id
 
 
@@ -18,7 +19,8 @@ class Command(BaseCommand):
         "Wraps every organization's data keys with the first key of CREDENTIAL_KEYS. Safe to repeat and to interrupt;"
         " the service keeps running. Order of a rotation: add the new key as the last entry everywhere, make it the"
         " first everywhere, run this, remove the old key when --check shows zero rows for it. The signing keys of"
-        " access tokens and the tokens of open invitations are sealed under CREDENTIAL_KEYS as well and go along."
+        " access tokens, the tokens of open invitations and the identity provider's refresh tokens are sealed under"
+        " CREDENTIAL_KEYS as well and go along."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,6 +47,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"data key {version} of organization {organization_id} does not open; left as it is")
         self.stdout.write(f"{reseal_signing_keys()} signing keys sealed again")
         self.stdout.write(f"{reseal_tokens()} invitation tokens sealed again")
+        self.stdout.write(f"{reseal_refresh_tokens()} refresh tokens of the identity provider sealed again")
         self.stdout.write(f"done: {rewrapped} re-wrapped, {failed} failed")
         return failed
 
@@ -59,4 +62,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{key_id}: {rows} signing keys")
         for key_id, rows in tokens_per_key_id().items():
             self.stdout.write(f"{key_id}: {rows} invitation tokens")
+        for key_id, rows in refresh_tokens_per_key_id().items():
+            self.stdout.write(f"{key_id}: {rows} refresh tokens of the identity provider")
         return unreadable

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from credentials.scopes import CredentialScope
-from credentials.selectors import connected_vendors
+from credentials.selectors import organization_vendors
 from credentials.services.connections import store_credential
 from gateway.catalog import registry
 from gateway.lib import secrets
@@ -78,7 +78,7 @@ def _organization(owner: User) -> Organization:
 
 def _connect_vendors(owner: User, organization: Organization) -> None:
     """The demo vendor with a made-up key, and vendors of this computer that need none."""
-    connected = set(connected_vendors(organization))
+    connected = set(organization_vendors(organization))
     for vendor in registry.load().all():
         if vendor.slug in connected:
             continue

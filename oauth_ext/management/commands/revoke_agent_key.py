@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit import actor
+from gateway.coordination import epochs, outbox
 from gateway.lib.errors import NotFound
 from oauth_ext import selectors
 from oauth_ext.services import agent_keys
@@ -31,4 +32,7 @@ class Command(BaseCommand):
             agent_keys.revoke_agent_key(actor=actor.system("revoke_agent_key"), client=client)
         except NotFound:
             raise CommandError(f"{client_id} has no agent key.") from None
-        self.stdout.write(f"The agent key of {client_id} ({client.name}) no longer works.")
+        if outbox.relayed_in_time():
+            self.stdout.write(f"The agent key of {client_id} ({client.name}) no longer works.")
+        else:
+            self.stdout.write(f"The agent key of {client_id} ({client.name}) is revoked. {epochs.NOT_RELAYED_YET}")

@@ -132,6 +132,17 @@ def test_calls_per_day_has_every_day() -> None:
 
 
 @pytest.mark.usefixtures("_noon")
+def test_a_day_is_counted_so_far_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "MAX_CALLS_COUNTED", 3)
+    for hours in (0, 1, 2, 3, 20, 21):
+        add_row(timestamp=NOON - timedelta(hours=hours))
+        add_row(org_id=OTHER_ORG, timestamp=NOON - timedelta(hours=20))
+    assert [day.calls for day in selectors.calls_per_day(ORG, days=3)] == [0, 2, 3]
+    assert selectors.calls_today(ORG) == 3
+    assert [day.calls for day in selectors.calls_per_day(OTHER_ORG, days=2)] == [3, 3]
+
+
+@pytest.mark.usefixtures("_noon")
 def test_calls_today_begin_at_midnight_utc() -> None:
     add_row(timestamp=NOON.replace(hour=0))
     add_row(timestamp=NOON.replace(hour=0) - timedelta(microseconds=1))
@@ -262,6 +273,14 @@ def test_every_summary_has_its_index(select: Callable[[uuid.UUID], object], inde
     assert index in plan, plan
     assert "SCAN audit" not in plan
     assert "Seq Scan" not in plan
+
+
+@pytest.mark.usefixtures("_noon")
+def test_rejected_credentials_have_an_index_of_their_own() -> None:
+    plan = plan_of(lambda: selectors.rejected_uses(ORG))
+    # SQLite cannot tell that a bound value is the one of the index: it walks the errors.
+    own = "request_audit_rejected" if connection.vendor == "postgresql" else "request_audit_by_status"
+    assert own in plan, plan
 
 
 def test_whether_anybody_ever_called() -> None:

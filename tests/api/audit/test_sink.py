@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any, cast
 
+import psycopg
 import pytest
 from django.db import connection
 from msgspec.structs import asdict, force_setattr, replace
 
-from audit.call_record import MAX_INTEGER, CallRecord
+from audit import postgresql_sink
+from audit.call_record import COLUMNS, MAX_INTEGER, CallRecord
 from audit.models import RequestAuditEntry
-from audit.sink import PostgreSQLSink, RecordRefused, Sink, open_sink
+from audit.postgresql_sink import PostgreSQLSink
+from audit.sink import Sink, open_sink
+from audit.statement import RecordRefused
+from audit.writer import AuditWriter
+from gateway.lib.bounded_connection import BoundedWrapper
+from gateway.lib.session_timeouts import GIVEN_OPTIONS
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
+from tests.fakes.silent_relay import relay_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +37,7 @@ def sink() -> Iterator[Sink]:
 
 
 def stored(record: CallRecord) -> dict[str, object]:
-    return RequestAuditEntry.objects.values().get(pk=record.id)
+    return RequestAuditEntry.objects.values(*COLUMNS).get(pk=record.id)
 
 
 def test_a_record_is_stored_as_it_is(sink: Sink) -> None:
@@ -130,12 +141,104 @@ def test_hostile_names_are_stored_cleaned(sink: Sink, harmful: str) -> None:
     assert not any(ord(character) < 32 for value in row.values() for character in str(value))
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite knows no prepared statements")
-def test_a_pooler_that_forgets_what_was_prepared_costs_speed_and_no_record(sink: Sink) -> None:
+def test_a_probe_says_whether_a_record_could_be_kept(sink: Sink) -> None:
+    sink.probe()
+    assert not RequestAuditEntry.objects.exists()
+    sink.commit([make_record()])
+    sink.probe()
+
+
+needs_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite knows no prepared statements")
+
+
+@pytest.fixture
+def _no_pooler_known() -> Iterator[None]:
+    postgresql_sink._poolers_found.clear()
+    yield
+    postgresql_sink._poolers_found.clear()
+
+
+@needs_postgresql
+@pytest.mark.usefixtures("_no_pooler_known")
+def test_a_statement_that_is_gone_between_batches_costs_speed_and_no_record(sink: Sink) -> None:
     assert isinstance(sink, PostgreSQLSink)
-    first, second = make_record(), make_record()
+    first, second, third = make_record(), make_record(), make_record()
     sink.commit([first])
+    assert sink.is_prepared
     sink._pgconn.exec_(b"DEALLOCATE ALL")
     sink.commit([second])
     assert not sink.is_prepared
-    assert RequestAuditEntry.objects.filter(pk__in=[first.id, second.id]).count() == 2
+    sink.commit([third])
+    assert RequestAuditEntry.objects.filter(pk__in=[first.id, second.id, third.id]).count() == 3
+    next_one = open_sink()
+    assert isinstance(next_one, PostgreSQLSink)
+    assert not next_one.is_prepared, "the next connection is not tried in the same way"
+    next_one.commit([make_record()])
+    next_one.close()
+
+
+@needs_postgresql
+@pytest.mark.usefixtures("_no_pooler_known")
+def test_a_name_that_is_taken_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of the server that a pooler gives us, where another process has prepared the statement before."""
+    usual = BoundedWrapper.get_new_connection
+
+    def used_before(wrapper: BoundedWrapper, parameters: dict[str, Any]) -> Any:
+        made = usual(wrapper, parameters)
+        made.pgconn.prepare(postgresql_sink.STATEMENT_NAME, b"SELECT 1")
+        return made
+
+    monkeypatch.setattr(BoundedWrapper, "get_new_connection", used_before)
+    opened = open_sink()
+    assert isinstance(opened, PostgreSQLSink)
+    assert not opened.is_prepared
+    opened.commit([record := make_record()])
+    opened.close()
+    assert RequestAuditEntry.objects.get().pk == record.id
+
+
+@needs_postgresql
+@pytest.mark.usefixtures("_no_pooler_known")
+async def test_a_writer_behind_a_pooler_keeps_its_connection_after_the_first_surprise() -> None:
+    writer = AuditWriter()
+    await writer.write(make_record())
+    while writer._lane is None:
+        await asyncio.sleep(0)
+    sink = cast(PostgreSQLSink, writer._lane._sink)
+    sink._pgconn.nonblocking = 0
+    sink._pgconn.exec_(b"DEALLOCATE ALL")
+    sink._pgconn.nonblocking = 1
+    for _ in range(5):
+        await writer.write(make_record())
+    while writer._lane is None:
+        await asyncio.sleep(0)
+    lane = writer._lane
+    for _ in range(5):
+        await writer.write(make_record())
+    assert writer._lane is lane, "the connection without a prepared statement is used in the event loop, too"
+    assert writer.stats().faults == 1
+    await writer.aclose()
+    assert await RequestAuditEntry.objects.acount() == 11
+
+
+@needs_postgresql
+def test_a_read_only_database_fails_the_probe_already() -> None:
+    read_only = copy.deepcopy(connection.settings_dict)
+    read_only[GIVEN_OPTIONS] = "-c default_transaction_read_only=on"
+    opened = open_sink(read_only)
+    for work in (opened.probe, lambda: opened.commit([make_record()])):
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            work()
+    opened.close()
+
+
+@needs_postgresql
+def test_a_server_that_falls_silent_fails_the_batch_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgresql_sink, "COMMIT_TIMEOUT_S", 0.3)
+    server = connection.settings_dict
+    with relay_to(server["HOST"], int(server["PORT"] or 5432)) as relay:
+        opened = open_sink({**server, "HOST": "127.0.0.1", "PORT": relay.port})
+        opened.commit([make_record()])
+        with relay.silent(), pytest.raises(TimeoutError):
+            opened.commit([make_record()])
+        opened.close()

@@ -37,9 +37,27 @@ def test_which_states_are_active(cast: Cast, status: SubscriptionStatus) -> None
     assert entitlements.is_active(cast.org) is expected
     assert entitlements.has(cast.org, "serviceClients") is expected
     assert not entitlements.is_active(cast.other_org)
-    row = AdminAuditEntry.objects.get()
-    assert row.event_type == ("billing.activated" if expected else "billing.lapsed")
-    assert row.actor_label == "System (set_subscription)"
+    events = [(row.event_type, row.actor_label) for row in AdminAuditEntry.objects.all()]
+    event = "billing.activated" if expected else "billing.updated"  # it never was active
+    assert events == ([] if status.value == "none" else [(event, "System (set_subscription)")])
+
+
+def test_events_are_changes(cast: Cast) -> None:
+    """Active and lapsed are said when they begin; what changes within them is said as such, the same again not."""
+    for status in ("trialing", "active", "active", "past_due", "canceled", "canceled", "unpaid", "active"):
+        run(cast, status)
+    run(cast, "active", "--service-clients", "no")
+    run(cast, "active", "--service-clients", "no")
+    events = AdminAuditEntry.objects.order_by("timestamp", "id").values_list("event_type", "metadata__status", "org_id")
+    assert list(events) == [
+        ("billing.activated", "trialing", cast.org.id),
+        ("billing.updated", "active", cast.org.id),
+        ("billing.updated", "past_due", cast.org.id),
+        ("billing.lapsed", "canceled", cast.org.id),
+        ("billing.updated", "unpaid", cast.org.id),
+        ("billing.activated", "active", cast.org.id),
+        ("billing.updated", "active", cast.org.id),
+    ]
 
 
 def test_grace_ends_after_a_week_and_does_not_begin_again(cast: Cast) -> None:

@@ -185,3 +185,21 @@ def test_from_the_shell_a_bad_file_ends_in_one_line_and_no_traceback(write: Writ
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr == f"CommandError: {bad}, line 5, vendor[0].surprise: is not a key of the catalog\n"
+
+
+def test_overlapping_prefixes_are_named_and_loaded_all_the_same(write: Write) -> None:
+    warning = (
+        "warning: the prefix acme_pro (acme-pro) begins with acme_ (acme):"
+        " no tool of acme is listed or called as acme_pro_…\n"
+    )
+
+    def warned(text: str, *options: str) -> str:
+        err = StringIO()
+        call_command("load_vendors", write(text), *options, stdout=StringIO(), stderr=err)
+        return err.getvalue()
+
+    assert warned(block("acme") + block("acme-pro"), "--check") == warning
+    assert warned(block("acme") + block("acmes")) == ""
+    assert warned(block("acme-pro")) == warning, "the other one was loaded before"
+    assert warned(block("acme-pro")) == warned(block("zeta")) == "", "nothing of it changed"
+    assert len(registry.load()) == 4

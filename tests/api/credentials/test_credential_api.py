@@ -65,6 +65,16 @@ def test_a_silent_vendor_is_stored_unconfirmed(api: Api, setting: Setting, level
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_our_own_address_is_refused_as_a_vendors(
+    api: Api, setting: Setting, level: str, settings: LazySettings
+) -> None:
+    load_vendor(f"{settings.BASE_URL}/v1/mcp", slug="loop")
+    refusal = api.refused("admin", "POST", path_of(setting, level, "loop"), {"apiKey": "any"})
+    assert refusal == (400, "endpoint_not_allowed")
+    assert not Credential.objects.exists()
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_name_that_leads_inside_is_refused_and_not_taken_for_silence(
     api: Api, setting: Setting, level: str, settings: LazySettings
 ) -> None:

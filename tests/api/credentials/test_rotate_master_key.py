@@ -102,12 +102,13 @@ def test_an_interrupted_run_is_readable_and_the_next_one_finishes(rotating: Sett
 
 def test_progress_is_printed_by_batch(rotating: Setting) -> None:
     printed = run(batch_size=3).splitlines()
-    assert printed[:6] == [
+    assert printed[:7] == [
         "3 data keys re-wrapped",
         "6 data keys re-wrapped",
         "7 data keys re-wrapped",
         "0 signing keys sealed again",
         "0 invitation tokens sealed again",
+        "0 refresh tokens of the identity provider sealed again",
         "done: 7 re-wrapped, 0 failed",
     ]
 

@@ -16,6 +16,7 @@ from credentials.selectors import (
     connections,
     credential,
     credential_refs,
+    organization_vendors,
     service_client_vendors,
     team_vendors,
     vendors_by_service_client,
@@ -32,7 +33,8 @@ def test_vendors_are_listed_by_where_their_credentials_hang(setting: Setting) ->
     setting.store(CredentialScope.TEAM, vendor=make_vendor("teamwork"))
     setting.store(CredentialScope.SERVICE_CLIENT, vendor=make_vendor("robots"))
     setting.store(CredentialScope.NAMED_KEY, vendor=make_vendor("keyed"), team=setting.team)
-    assert connected_vendors(organization) == ["acme", "zeta"]
+    assert organization_vendors(organization) == ["acme", "zeta"]
+    assert connected_vendors(organization) == ["acme", "keyed", "robots", "teamwork", "zeta"]
     assert team_vendors(organization, setting.team.id) == ["teamwork"]
     assert team_vendors(organization, setting.other_team.id) == []
     assert service_client_vendors(organization, setting.service_client.id) == ["robots"]

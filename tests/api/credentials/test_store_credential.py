@@ -213,7 +213,7 @@ def test_the_audit_row_says_who_what_and_where(setting: Setting) -> None:
 def test_a_replacement_is_recorded_as_one(setting: Setting) -> None:
     setting.store()
     setting.store()
-    rows = AdminAuditEntry.objects.order_by("id").values_list("event_type", "metadata__revision")
+    rows = AdminAuditEntry.objects.order_by("timestamp", "id").values_list("event_type", "metadata__revision")
     assert list(rows) == [("credential.created", 1), ("credential.replaced", 2)]
 
 

@@ -42,6 +42,8 @@ def own_windows(settings: Settings, request: pytest.FixtureRequest) -> None:
         "CLIENT_REGISTRATIONS_OF_ALL",
         "DEVICE_STARTS",
         "REFUSED_TOKEN_REQUESTS",
+        "REFUSED_TOKENS_OF_CLIENT",
+        "TOKENS_LATELY",
         "TOKENS_OF_CLIENT",
     ):
         rule = getattr(settings, name)

@@ -9,16 +9,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from django.http import HttpResponse
 from django.test import Client as Browser
 
-from credentials.selectors import connections
-from gateway.catalog import registry
 from gateway.lib import secrets
-from oauth_ext import pkce, scopes
+from oauth_ext import pkce
 from oauth_ext.models import Client
-from orgs.models import Membership, ServerAccessGrant
-from orgs.roles import Role
 from tests.api.oauth_ext.conftest import post
 from tests.factories.cast import Cast
-from tests.factories.tenant import connect, load_vendor
 
 WEB = "https://app.example/cb"
 LOOPBACK = "http://127.0.0.1:5000/cb"
@@ -43,18 +38,6 @@ def answer_of(response: HttpResponse) -> dict[str, str]:
     """The parameters that a redirect brings to the client."""
     assert response.status_code == 302, response.content
     return dict(parse_qsl(urlsplit(response["Location"]).query, keep_blank_values=True))
-
-
-def make_a_vendor_work(membership: Membership, scope: str = scopes.ALL) -> None:
-    """A vendor that the scope reaches is connected, and the person may use it."""
-    slug = next(filter(None, map(scopes.vendor_of, scope.split())), "working")
-    if registry.vendor_or_none(slug) is None:
-        load_vendor("https://vendor.example/mcp", slug=slug)
-    organization = membership.organization
-    owner = organization.memberships.get(role=Role.OWNER.value).user
-    if not connections(organization, vendor=slug):
-        connect(organization, owner, slug)
-    ServerAccessGrant.objects.get_or_create(organization=organization, membership=membership, vendor=slug)
 
 
 @dataclass
@@ -91,12 +74,10 @@ class Flow:
         return str(response["Location"])
 
     def answer(self, page: str, action: str = "allow", **fields: str) -> HttpResponse:
-        """POST the consent form as the page has it; whoever allows has a vendor that works."""
+        """POST the consent form as the page has it."""
         shown = self.browser.get(page)
         assert shown.status_code == 200, shown.content
         chosen = shown.context["chosen"]
-        if action == "allow" and chosen and not shown.context["working"]:
-            make_a_vendor_work(chosen, shown.context["waiting"].scope)
         organization = str(chosen.organization_id) if chosen else ""
         return self.browser.post(page, {"organization": organization, "action": action, **fields})
 

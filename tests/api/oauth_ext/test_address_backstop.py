@@ -185,3 +185,58 @@ def test_at_once_not_one_more_passes(committed_cast: Cast, settings: Settings) -
     fields = {"client_id": service.client.client_id, "client_secret": service.secret, "token": "x"}
     statuses = [getattr(one, "status_code", one) for one in at_once(*[lambda: post(fields, "/oauth/revoke")] * 40)]
     assert sorted(statuses, key=str) == [200] * 10 + [429] * 30
+
+
+def bogus(client_id: str, **peer: str) -> HttpResponse:
+    """A code that nobody gave, sent in the name of a client."""
+    fields = {
+        "grant_type": "authorization_code",
+        "code": "x",
+        "redirect_uri": "https://a.example/",
+        "code_verifier": "v",
+    }
+    return grant({**fields, "client_id": client_id}, **peer)
+
+
+def test_one_clients_faults_are_held_against_it_before_they_are_held_against_its_neighbours(
+    cast: Cast, settings: Settings
+) -> None:
+    stamp = clock.now().timestamp()
+    settings.REFUSED_TOKEN_REQUESTS = Rule(f"of address {stamp}", limit=6, window_s=60)
+    settings.REFUSED_TOKENS_OF_CLIENT = Rule(f"of client {stamp}", limit=2, window_s=60)
+    neighbour = make_service(cast)
+    assert [bogus("mcpc_flood").status_code for _ in range(20)] == [401] * 2 + [429] * 18
+    assert post(neighbour.fields()).status_code == 200
+    assert bogus("mcpc_flood", REMOTE_ADDR="198.51.100.7").status_code == 401  # somebody else of that name
+
+
+def test_a_client_that_got_tokens_here_is_heard_while_strangers_fill_the_window(cast: Cast, settings: Settings) -> None:
+    stamp = clock.now().timestamp()
+    settings.TOKENS_LATELY = Rule(f"lately {stamp}", limit=1_000, window_s=86_400)
+    settings.TOKENS_OF_CLIENT = Rule(f"tokens {stamp}", limit=10, window_s=60)
+    known, newcomer = make_service(cast), make_service(cast, organization=cast.other_org)
+    assert post(known.fields()).status_code == 200
+    assert [bogus(f"mcpc_{number}").status_code for number in range(4)] == [401, 401, 429, 429]
+    assert post(known.fields()).status_code == 200
+    assert post(newcomer.fields()).status_code == 429
+    assert grant(known.fields(), REMOTE_ADDR="198.51.100.8").status_code == 200
+    # It has no free hand: its own faults are counted.
+    settings.REFUSED_TOKENS_OF_CLIENT = Rule(f"own {stamp}", limit=1, window_s=60)
+    assert bogus(known.client.client_id).status_code in {400, 401}
+    assert post(known.fields()).status_code == 429
+
+
+def test_ten_addresses_do_not_use_up_the_registrations_of_all(db: None, settings: Settings) -> None:
+    stamp = clock.now().timestamp()
+    settings.CLIENT_REGISTRATIONS = Rule(f"registrations {stamp}", limit=10, window_s=60)
+    settings.CLIENT_REGISTRATIONS_OF_ALL = Rule(f"all registrations {stamp}", limit=12, window_s=60)
+    settings.CLIENT_REGISTRATIONS_SHARE_KEPT, settings.CLIENT_REGISTRATIONS_FEW = 4, 2
+
+    def register(address: str) -> int:
+        body = '{"redirect_uris": ["https://app.example/cb"]}'
+        return Browser().post("/oauth/register", body, content_type="application/json", REMOTE_ADDR=address).status_code
+
+    assert [register("192.0.2.1") for _ in range(10)] == [201] * 8 + [429] * 2
+    assert [register("192.0.2.2") for _ in range(3)] == [201, 201, 429]
+    assert register("192.0.2.3") == 201
+    assert [register("192.0.2.4") for _ in range(2)] == [201, 429]  # all are used up

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from io import StringIO
+from typing import Never
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from audit.models import AdminAuditEntry
+from gateway.coordination import epochs, registry
+from gateway.coordination.models import PendingBump
+from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict, NotFound
 from oauth_ext import agent_key_format
@@ -118,8 +124,9 @@ def test_minting_and_deleting_at_once_leave_no_key_behind(committed_cast: Cast) 
     assert not AgentKey.objects.exists()
 
 
-def test_the_command_revokes(cast: Cast, service: Service) -> None:
-    minted = mint_agent_key(actor=cast.user("admin"), client=service.client)
+def test_the_command_revokes(committed_cast: Cast) -> None:
+    service = make_service(committed_cast)
+    minted = mint_agent_key(actor=committed_cast.user("admin"), client=service.client)
     out = StringIO()
     call_command("revoke_agent_key", service.client.client_id, stdout=out)
     assert "no longer works" in out.getvalue()
@@ -129,6 +136,24 @@ def test_the_command_revokes(cast: Cast, service: Service) -> None:
         call_command("revoke_agent_key", service.client.client_id)
     with pytest.raises(CommandError, match="no service client svc_nope"):
         call_command("revoke_agent_key", "svc_nope")
+
+
+def test_the_command_says_when_redis_has_not_taken_the_revocation(
+    committed_cast: Cast, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_away(names: Sequence[str]) -> Never:
+        raise CoordinationUnavailable("away")
+
+    service = make_service(committed_cast)
+    minted = mint_agent_key(actor=committed_cast.user("admin"), client=service.client)
+    settings.REDIS_URL = settings.REDIS_URL or "redis://127.0.0.1:9/0"
+    monkeypatch.setattr(registry.current(), "bump_epochs", is_away)
+    out = StringIO()
+    call_command("revoke_agent_key", service.client.client_id, stdout=out)
+    assert "is revoked. Redis has not been reached yet" in out.getvalue()
+    assert "no longer works" not in out.getvalue()
+    assert not works(minted.agent_key)
+    assert [row.name for row in PendingBump.objects.all()] == [epochs.subject(service.client.subject)]
 
 
 def test_expiry_of_the_client_is_the_expiry_of_the_key(cast: Cast) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client as Browser
+from django.test.utils import CaptureQueriesContext
 
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import TokenFamily
+from oauth_ext.services.token_families import begin_family
 from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.devices import start_device
-from tests.api.oauth_ext.flow import LOOPBACK, Flow, make_flow
+from tests.api.oauth_ext.flow import LOOPBACK, Flow, make_flow, make_public_client
 from tests.factories.cast import Cast
 
 
@@ -148,3 +152,38 @@ def test_another_persons_apps_live(cast: Cast, families: dict[str, TokenFamily])
     theirs = flow.tokens()
     revoke(cast, "member", families["Members agent"])
     load_identity(theirs["access_token"])
+
+
+def more_apps(cast: Cast, count: int, vendor: str) -> None:
+    """So many authorizations of the member, each by a client of its own."""
+    for number in range(count):
+        client = make_public_client(name=f"App {number:03}")
+        begin_family(
+            client=client,
+            user=cast.user("member"),
+            org_id=cast.org.id,
+            approved_by_id=None,
+            scopes=[f"mcp:{vendor}"],
+            resources=["http://testserver/v1/mcp"],
+        )
+
+
+def test_every_app_is_on_some_page_and_each_page_asks_as_often(
+    cast: Cast, vendor: str, django_assert_max_num_queries: Any
+) -> None:
+    more_apps(cast, 3, vendor)
+    browser = cast.client("member")
+    browser.get(path(cast))
+    with CaptureQueriesContext(connection) as few:
+        browser.get(path(cast))
+    more_apps(cast, 52, vendor)
+    with django_assert_max_num_queries(len(few)):
+        first = browser.get(path(cast))
+    assert len(first.context["apps"]) == 50
+    assert "1 to 50 of 55" in text(first)
+    last = browser.get(path(cast), {"page": "2"})
+    assert len(last.context["apps"]) == 5
+    oldest = last.context["apps"][-1]["family"]
+    assert revoke(cast, "member", oldest).status_code == 302
+    assert not TokenFamily.objects.filter(pk=oldest.pk).exists()
+    assert text(cast.client("other_owner").get(f"/orgs/{cast.other_org.id}/apps")).count("App 0") == 0

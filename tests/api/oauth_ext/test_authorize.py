@@ -11,12 +11,25 @@ from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
+from oauth_ext import redirect_uris
 from oauth_ext.models import AuthorizationRequest, Client, Grant, RememberedConsent
 from oauth_ext.services.documented_clients import DocumentUnusable
 from oauth_ext.views import authorize as view
+from orgs.signin import provider
+from orgs.signin.provider import Provider, ProviderUnavailable
 from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow, make_public_client
 from tests.factories.cast import Cast
+
+PROVIDER = Provider(
+    issuer="https://idp.example",
+    authorization_endpoint="https://idp.example/authorize",
+    token_endpoint="https://idp.example/token",
+    userinfo_endpoint="https://idp.example/userinfo",
+    jwks_uri="https://idp.example/keys",
+    end_session_endpoint="",
+    offers_offline_access=False,
+)
 
 
 @pytest.fixture
@@ -24,13 +37,14 @@ def flow(cast: Cast) -> Flow:
     return make_flow(cast)
 
 
-def on_a_page(response: object) -> str:
+def on_a_page(response: object, *, reads: bool = True) -> str:
     """The text of the error page, after checking that it sends nobody anywhere."""
     assert response.status_code == 400  # type: ignore[attr-defined]
     assert "Location" not in response  # type: ignore[operator]
     assert response["Content-Type"].startswith("text/html")  # type: ignore[index]
     assert response["Cache-Control"] == "no-store"  # type: ignore[index]
     assert "frame-ancestors 'none'" in response["Content-Security-Policy"]  # type: ignore[index]
+    assert not reads or response.content  # type: ignore[attr-defined]
     return str(response.content.decode())  # type: ignore[attr-defined]
 
 
@@ -93,9 +107,7 @@ def test_an_address_that_is_no_query(flow: Flow) -> None:
         on_a_page(flow.browser.get(f"/oauth/authorize?{query}"))
 
 
-@pytest.mark.parametrize("who", ["nobody", "member"])
-@pytest.mark.parametrize("redirect_uri", [WEB, LOOPBACK, PRIVATE])
-@pytest.mark.parametrize(
+FAULTS = pytest.mark.parametrize(
     ("changes", "error"),
     [
         ({"response_type": None}, "invalid_request"),
@@ -125,16 +137,56 @@ def test_an_address_that_is_no_query(flow: Flow) -> None:
         ({"resource": ["http://testserver/v1/mcp", "https://else.example/"]}, "invalid_target"),
     ],
 )
-def test_other_faults_are_told_to_the_client(
-    cast: Cast, who: str, redirect_uri: str, changes: dict[str, object], error: str
+
+
+@pytest.mark.parametrize("redirect_uri", [WEB, LOOPBACK, PRIVATE])
+@FAULTS
+def test_other_faults_are_told_to_the_client_of_somebody_signed_in(
+    cast: Cast, redirect_uri: str, changes: dict[str, object], error: str
 ) -> None:
-    response = make_flow(cast, who, redirect_uri).authorize(**changes)
+    response = make_flow(cast, "member", redirect_uri).authorize(**changes)
     assert response["Location"].startswith(f"{redirect_uri}?")
     told = answer_of(response)
     assert set(told) == {"error", "error_description", "state", "iss"}
     assert (told["error"], told["state"], told["iss"]) == (error, "st4te", ISSUER)
     assert response["Cache-Control"] == "no-store"
     assert not AuthorizationRequest.objects.exists()
+
+
+@pytest.mark.parametrize("redirect_uri", [WEB, LOOPBACK, PRIVATE])
+@FAULTS
+def test_a_link_with_our_name_leads_no_passer_by_to_a_client_that_registered_itself(
+    cast: Cast, redirect_uri: str, changes: dict[str, object], error: str
+) -> None:
+    flow = make_flow(cast, "nobody", redirect_uri)
+    page = on_a_page(flow.authorize(**changes))
+    assert redirect_uris.shown_host(redirect_uri) in page
+    assert f'href="{redirect_uri}' not in page
+    Client.objects.filter(pk=flow.client.pk).update(registration_source=Client.RegistrationSource.CIMD)
+    on_a_page(flow.authorize(**changes))
+    # An operator vouches for the address of a client made by hand.
+    Client.objects.filter(pk=flow.client.pk).update(registration_source=Client.RegistrationSource.MANUAL)
+    assert answer_of(flow.authorize(**changes))["error"] == error
+
+
+def test_the_page_of_a_passer_by_says_what_is_wrong(cast: Cast) -> None:
+    flow = make_flow(cast, "nobody")
+    page = on_a_page(flow.authorize(response_type="x"))
+    assert "The app at app.example made a faulty request. Only the response type code is supported." in page
+    assert "prompt=none forbids one" in on_a_page(flow.authorize(prompt="none"))
+    on_a_page(flow.authorize(state="é"))
+    on_a_page(flow.browser.head(f"/oauth/authorize?{flow.query(response_type='x')}"), reads=False)
+
+
+@pytest.mark.parametrize("registered", ["ms-word://ofe/x", "search-ms:query.x", "smb://evil.example/x", "myapp://cb"])
+def test_a_scheme_that_was_accepted_once_is_not_used_any_more(cast: Cast, registered: str) -> None:
+    for who in ("nobody", "member"):
+        flow = Flow(make_public_client(registered, WEB), cast.client(who), registered)
+        page = on_a_page(flow.authorize())
+        assert "an address that is not accepted here" in page
+        on_a_page(flow.authorize(response_type="x"))
+    flow.ask(redirect_uri=WEB)
+    assert AuthorizationRequest.objects.count() == 1
 
 
 @pytest.mark.parametrize("state", ["x" * 4_097, "a\nb", "é", "\x00", ["a", "b"]])
@@ -150,24 +202,42 @@ def test_a_state_is_optional_and_comes_back_as_it_was(flow: Flow) -> None:
     assert answer_of(flow.authorize(state=odd, scope="x"))["state"] == odd
 
 
-def test_somebody_signed_out_is_sent_to_sign_in_and_nothing_is_stored(cast: Cast) -> None:
+def test_somebody_signed_out_is_sent_to_the_provider_and_nothing_is_stored(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flow = make_flow(cast, "nobody")
     for _ in range(2):
         response = flow.authorize(scope="mcp:all", resource="http://testserver/v1/mcp")
         assert response.status_code == 302
         where = urlsplit(response["Location"])
-        assert where.path == "/signin"
+        assert where.path == "/oidc/authenticate/"
         back = parse_qs(where.query)["next"][0]
         asked = flow.query(scope="mcp:all", resource="http://testserver/v1/mcp")
         assert back == f"/oauth/authorize?{asked}&after_sign_in=1"
         assert not response.cookies
     assert not AuthorizationRequest.objects.exists()
     assert not Grant.objects.exists()
-    assert flow.browser.get(response["Location"]).status_code == 200
+    monkeypatch.setattr(provider, "current", lambda: PROVIDER)
+    at_provider = flow.browser.get(response["Location"])
+    assert at_provider["Location"].startswith("https://idp.example/authorize?")
+    assert flow.browser.session["oidc_login_next"] == back
+
+
+def test_a_provider_that_is_away_is_said_on_the_sign_in_page(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> Provider:
+        raise ProviderUnavailable("away")
+
+    monkeypatch.setattr(provider, "current", away)
+    flow = make_flow(cast, "nobody")
+    start = flow.authorize()["Location"]
+    failed = urlsplit(flow.browser.get(start)["Location"])
+    assert failed.path == "/signin"
+    kept = parse_qs(failed.query)
+    assert (kept["failed"], kept["next"]) == (["unreachable"], parse_qs(urlsplit(start).query)["next"])
 
 
 def test_a_look_ahead_of_a_signed_in_browser_stores_nothing(flow: Flow) -> None:
-    assert flow.browser.head(f"/oauth/authorize?{flow.query()}")["Location"].startswith("/signin")
+    assert flow.browser.head(f"/oauth/authorize?{flow.query()}")["Location"].startswith("/oidc/")
     assert not AuthorizationRequest.objects.exists()
 
 
@@ -271,8 +341,8 @@ def test_whoever_had_to_sign_in_first_is_shown_the_page(cast: Cast, flow: Flow) 
     assert "code" in answer_of(flow.authorize())
 
 
-def test_no_page_is_shown_to_a_client_that_forbids_one(cast: Cast, flow: Flow) -> None:
-    """And the answer is the same whether or not somebody is signed in: it is nobody's business."""
+def test_no_page_of_ours_is_shown_to_a_client_that_forbids_one(cast: Cast, flow: Flow) -> None:
+    """The exception is a signed-out browser, which is never redirected to an address that anybody may register."""
 
     def refused(asking: Flow) -> None:
         told = answer_of(asking.authorize(prompt="none"))
@@ -282,10 +352,10 @@ def test_no_page_is_shown_to_a_client_that_forbids_one(cast: Cast, flow: Flow) -
 
     nobody = Flow(flow.client, cast.client("nobody"))
     refused(flow)
-    refused(nobody)
+    on_a_page(nobody.authorize(prompt="none"))
     remember(flow)
     assert "code" in answer_of(flow.authorize(prompt="none"))
-    refused(nobody)
+    on_a_page(nobody.authorize(prompt="none"))
     refused(Flow(flow.client, cast.client("owner")))
     refused(Flow(flow.client, flow.browser, LOOPBACK))  # what stays on the computer is always asked for
 
@@ -330,3 +400,17 @@ def test_a_consent_ends_with_the_membership(cast: Cast, flow: Flow) -> None:
     flow.ask()
     cast.other_org.memberships.create(user=cast.user("member"))
     flow.ask()  # what was allowed for one organization is not allowed for another
+
+
+def test_a_consent_is_for_one_address_and_not_for_its_host(cast: Cast) -> None:
+    flow = Flow(make_public_client(WEB, f"{WEB}/other", f"{WEB}?x=1"), cast.client("member"))
+    remember(flow)
+    for other in (f"{WEB}/other", f"{WEB}?x=1"):
+        flow.ask(redirect_uri=other)  # somebody else may have a page of this host
+    elsewhere = Flow(flow.client, flow.browser, f"{WEB}/other")
+    remember(elsewhere)
+    assert "code" in answer_of(elsewhere.authorize())
+    assert "code" in answer_of(flow.authorize())
+    assert RememberedConsent.objects.count() == 2
+    RememberedConsent.objects.update(redirect_sha256=None)  # as earlier releases wrote them
+    flow.ask()

@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -266,6 +267,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
     made = Stuck()
     monkeypatch.setattr(documented_clients, "fetch_document", made)
     monkeypatch.setattr(document_threads, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(document_threads, "_succeeded", OrderedDict())
     yield made
     made.may_end.set()
     for _ in range(500):
@@ -284,11 +286,20 @@ def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck
     most = document_threads.THREADS_OF_ONE_ADDRESS
     assert {refusal(number, "192.0.2.1") for number in range(most)} == {"The client's document did not arrive in time."}
     assert "Too many clients" in refusal(most, "192.0.2.1")
-    others = range(10, 10 + document_threads.THREADS - most)
+    others = range(10, 10 + document_threads.THREADS - document_threads.THREADS_KEPT - most)
     assert {refusal(number, f"192.0.2.{number}") for number in others} == {
         "The client's document did not arrive in time."
     }
     assert "Too many clients" in refusal(99, "192.0.2.99")
+    # The last places are for those who brought a document before, one for each.
+    known = [f"198.51.100.{number}" for number in range(document_threads.THREADS_KEPT)]
+    for address in (*known, "192.0.2.1"):
+        document_threads._remember(address)
+    assert "Too many clients" in refusal(100, "192.0.2.1")
+    assert {refusal(200 + number, address) for number, address in enumerate(known)} == {
+        "The client's document did not arrive in time."
+    }
+    assert "Too many clients" in refusal(300, known[0])
     assert len(stuck.threads) == document_threads.THREADS
     assert all(name.startswith("client-document") for name in stuck.threads)
 

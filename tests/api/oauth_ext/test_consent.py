@@ -14,10 +14,10 @@ from audit.models import AdminAuditEntry
 from credentials.models import Credential
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib import clock
-from oauth_ext.models import AuthorizationRequest, Client, Grant, RememberedConsent
+from oauth_ext.models import AuthorizationRequest, Client, Grant
 from orgs.models import Organization, ServerAccessGrant
 from proxy.vendors import probe
-from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_a_vendor_work, make_flow
+from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
 from tests.factories.tenant import connect, load_vendor
 
@@ -156,7 +156,6 @@ def test_a_form_without_its_token(cast: Cast, flow: Flow) -> None:
 
 def test_an_answer_counts_once(cast: Cast, flow: Flow) -> None:
     page = flow.ask()
-    make_a_vendor_work(cast.org.memberships.get(user=cast.user("member")))
     answer = {"action": "allow", "organization": str(cast.org.id)}
     assert flow.browser.post(page, answer).status_code == 302
     again = flow.browser.post(page, answer)
@@ -217,7 +216,7 @@ def test_the_organization_is_chosen_among_ones_own(cast: Cast, flow: Flow) -> No
     answer = {"action": "allow", "organization": str(cast.other_org.id)}
     refused(flow.browser.post(foreign, answer), 404)
     refused(flow.browser.post(foreign, {"action": "allow", "organization": "x"}), 404)
-    make_a_vendor_work(cast.other_org.memberships.create(user=cast.user("member")))
+    cast.other_org.memberships.create(user=cast.user("member"))
     page = flow.ask()
     text = shown(flow, page)
     assert "Acme" in text
@@ -286,31 +285,36 @@ def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:
 
 
 @pytest.mark.usefixtures("two_vendors")
-def test_allow_is_offered_when_one_vendor_works(cast: Cast, flow: Flow) -> None:
+def test_a_warning_stands_beside_allow_until_one_vendor_works(cast: Cast, flow: Flow) -> None:
     disabled = re.compile(r'value="allow"\s+disabled')
-    assert disabled.search(flow.browser.get(flow.ask()).content.decode())
+    warning = "Nothing works for you in Acme yet. Missing: access to Acme. These people can help: Owner, Admin."
+    assert warning in shown(flow, flow.ask())
+    assert "Missing: access to Acme, Zeta." in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
+    assert not disabled.search(flow.browser.get(flow.ask()).content.decode())
+    owner = make_flow(cast, "owner")
+    assert "Missing: credentials for Zeta. You can change that yourself" in shown(owner, owner.ask(scope="mcp:zeta"))
+    assert "Nothing works" not in shown(owner, owner.ask())
+    other = make_flow(cast, "other_owner")
+    assert "Missing: a connected vendor. You can change that yourself" in shown(other, other.ask())
     Organization.objects.update(default_server_access="all")
-    content = flow.browser.get(flow.ask()).content.decode()
-    assert 'value="allow"' in content
-    assert not disabled.search(content)
+    assert "Nothing works" not in shown(flow, flow.ask())
 
 
 @pytest.mark.usefixtures("two_vendors")
 @pytest.mark.parametrize(("who", "scope"), [("member", "mcp:all"), ("member", "mcp:acme"), ("owner", "mcp:zeta")])
-def test_allow_is_refused_while_no_vendor_works(cast: Cast, who: str, scope: str) -> None:
+def test_an_app_may_be_allowed_before_anything_works(cast: Cast, who: str, scope: str) -> None:
     flow = make_flow(cast, who)
-    page = flow.ask(scope=scope)
-    answer = {"action": "allow", "organization": str(cast.org.id)}
-    response = flow.browser.post(page, answer)
-    assert response.status_code == 409
-    assert "“Some agent” was not allowed: none of the vendors it asks for works for you in Acme" in text_of(response)
-    assert "Location" not in response
-    assert not Grant.objects.exists()
-    assert not RememberedConsent.objects.exists()
-    assert not AdminAuditEntry.objects.filter(event_type="oauth.consent_granted").exists()
-    connect(cast.org, cast.user("owner"), slug="zeta")
-    Organization.objects.update(default_server_access="all")
-    assert "code" in answer_of(flow.browser.post(page, answer))  # the request still waits
+    code = answer_of(flow.answer(flow.ask(scope=scope)))["code"]
+    assert flow.redeem(code).json()["scope"] == scope
+    assert AdminAuditEntry.objects.filter(event_type="oauth.consent_granted", org_id=cast.org.id).count() == 1
+    assert "code" in answer_of(flow.authorize(scope=scope))  # remembered as any other
+
+
+def test_nobody_allows_an_app_for_an_organization_of_others(cast: Cast, flow: Flow) -> None:
+    page = flow.ask()
+    answer = {"action": "allow", "organization": str(cast.other_org.id)}
+    refused(flow.browser.post(page, answer), 404)
+    assert "code" in answer_of(flow.answer(page))  # the request still waits
 
 
 @pytest.mark.usefixtures("two_vendors")

@@ -28,7 +28,7 @@ from oauth_ext.services.service_clients import delete_service_client
 from orgs.services.members import remove_member
 from tests.api.oauth_ext.conftest import at_once, make_service
 from tests.api.oauth_ext.devices import start_device
-from tests.api.oauth_ext.flow import answer_of, make_a_vendor_work, make_flow
+from tests.api.oauth_ext.flow import answer_of, make_flow
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT
 from tests.api.oauth_ext.test_token import refusal
 from tests.factories.cast import Cast
@@ -100,7 +100,6 @@ def allow_and_cancel(cast: Cast, chance: Random) -> None:
     """A request is answered once: with one code, or with a refusal, and every other press comes too late."""
     flow = make_flow(cast)
     page = flow.ask()
-    make_a_vendor_work(cast.org.memberships.get(user=cast.user("member")))
 
     def press(action: str) -> Any:
         browser = Browser()

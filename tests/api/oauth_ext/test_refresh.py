@@ -240,3 +240,63 @@ def test_a_thief_and_its_victim_at_the_same_moment(committed_cast: Cast) -> None
     answers = at_once(*[partial(flow.refresh, current), partial(flow.refresh, stolen)] * 5)
     assert set(outcomes(answers)) <= {200, 400}
     assert nothing_was_given()  # whoever was first, no token of the family outlives it
+
+
+def test_a_branch_that_goes_on_ends_those_of_the_grace_period(flow: Flow) -> None:
+    """A thief used the token a moment after its owner; the owner goes on working."""
+    first = flow.tokens()["refresh_token"]
+    owners, stolen = (flow.refresh(first).json()["refresh_token"] for _ in range(2))
+    stolen = flow.refresh(stolen).json()["refresh_token"]
+    owners = flow.refresh(owners).json()["refresh_token"]
+    assert RefreshToken.objects.filter(revoked=None).count() == 2
+    latest = flow.refresh(owners)
+    assert latest.status_code == 200
+    assert RefreshToken.objects.filter(revoked=None).count() == 1
+    assert refusal(flow.refresh(stolen)) == INVALID_GRANT
+    assert flow.refresh(latest.json()["refresh_token"]).status_code == 200  # whom it belongs to is not held up
+
+
+def test_the_first_branch_is_ended_by_none(flow: Flow) -> None:
+    first = flow.tokens()["refresh_token"]
+    owners, stolen = (flow.refresh(first).json()["refresh_token"] for _ in range(2))
+    for _ in range(3):
+        stolen = flow.refresh(stolen).json()["refresh_token"]
+    for _ in range(2):
+        owners = flow.refresh(owners).json()["refresh_token"]
+    assert refusal(flow.refresh(stolen)) == INVALID_GRANT
+    assert flow.refresh(owners).status_code == 200
+
+
+def test_branches_of_other_families_and_generations_stay(cast: Cast, flow: Flow) -> None:
+    other = Flow(flow.client, cast.client("owner"))
+    theirs = other.tokens()["refresh_token"]
+    kept = [other.refresh(theirs).json()["refresh_token"] for _ in range(3)]
+    token = flow.tokens()["refresh_token"]
+    for _ in range(4):  # every answer but the last of each generation gets lost
+        lost = [flow.refresh(token).json()["refresh_token"] for _ in range(2)]
+        token = lost[-1]
+    live = RefreshToken.objects.filter(revoked=None, token_family__user=cast.user("member"))
+    assert live.filter(in_grace=True).count() <= 2
+    assert [other.refresh(each).status_code for each in kept] == [200] * 3
+
+
+def test_a_use_in_the_grace_period_is_in_the_log(cast: Cast, flow: Flow) -> None:
+    first = flow.tokens()["refresh_token"]
+    flow.refresh(first)
+    assert not AdminAuditEntry.objects.filter(event_type="oauth.refresh_grace_used").exists()
+    for _ in range(3):
+        second = flow.refresh(first).json()["refresh_token"]
+    entry = AdminAuditEntry.objects.get(event_type="oauth.refresh_grace_used")
+    assert (entry.org_id, entry.target_label, entry.ip_address) == (cast.org.id, "Some agent", "127.0.0.1")
+    assert (entry.metadata["generation"], entry.metadata["user"]) == (0, "Member")
+    assert second not in str(entry.metadata)
+
+
+def test_the_page_of_apps_counts_the_branches(cast: Cast, flow: Flow) -> None:
+    first = flow.tokens()["refresh_token"]
+    page = flow.browser.get(f"/orgs/{cast.org.id}/apps")
+    assert "copies of its sign-in" not in page.content.decode()
+    for _ in range(3):
+        flow.refresh(first)
+    page = flow.browser.get(f"/orgs/{cast.org.id}/apps")
+    assert "3 copies of its sign-in are in use" in page.content.decode()

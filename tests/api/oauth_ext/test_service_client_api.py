@@ -41,6 +41,7 @@ def test_a_secret_is_shown_once(api: Api) -> None:
         "created_at": made["created_at"],
         "last_used_at": None,
         "agent_key_prefix": None,
+        "restricted": False,
     }
     assert made["client_secret"] not in str(list(AdminAuditEntry.objects.values()))
     assert made["client_secret"] not in str(list(Client.objects.values()))

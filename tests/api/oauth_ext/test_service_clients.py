@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.hashers import check_password
@@ -15,10 +17,13 @@ from gateway.coordination import epochs, registry
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from oauth_ext import selectors
+from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientGrant
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
-from tests.api.oauth_ext.conftest import Service, make_service
+from oauth_ext.validator import Validator
+from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
+from tests.api.oauth_ext.devices import start_device
 from tests.factories.cast import Cast
 
 
@@ -155,6 +160,72 @@ def test_vendor_grants(cast: Cast, service: Service) -> None:
     ServiceClientGrant.objects.create(client=service.client, vendor="acme")
     ServiceClientGrant.objects.create(client=make_service(cast).client, vendor="globex")
     assert selectors.vendor_grants(service.client.pk) == {"acme"}
+
+
+def test_tokens_of_the_old_secret_are_dead_at_once(cast: Cast, service: Service) -> None:
+    other = make_service(cast)
+    old, foreign = service.token(), other.token()
+    load_identity(old)
+    device = start_device(service)
+    device.decide(cast.client("admin"))
+    pair = device.poll().json()
+    fresh = rotate_client_secret(actor=cast.user("admin"), client=service.client)
+    for dead in (old, pair["access_token"]):
+        with pytest.raises(InvalidBearer):
+            load_identity(dead)
+    assert post(service.fields()).status_code == 401
+    renewed = Service(service.client, fresh)
+    load_identity(renewed.token())
+    load_identity(foreign)
+    answer = post(renewed.fields(grant_type="refresh_token", refresh_token=pair["refresh_token"]))
+    assert answer.status_code == 200
+    load_identity(answer.json()["access_token"])
+    entry = AdminAuditEntry.objects.get(event_type="service_client.secret_rotated")
+    assert entry.metadata["tokens_ended"] == 2
+
+
+def test_a_request_that_the_old_secret_began_gets_no_token(
+    cast: Cast, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_service(cast)
+    device = start_device(service)
+    device.decide(cast.client("admin"))
+    refresh_token = device.poll().json()["refresh_token"]
+    rotated: list[str] = []
+    save = Validator.save_bearer_token
+
+    def save_after_a_rotation(self: Validator, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
+        rotated.append(rotate_client_secret(actor=cast.user("admin"), client=service.client))
+        save(self, token, request, *args, **kwargs)
+
+    monkeypatch.setattr(Validator, "save_bearer_token", save_after_a_rotation)
+    answer = post(service.fields())
+    assert (answer.status_code, json.loads(answer.content)["error"]) == (401, "invalid_client")
+    fresh = Service(service.client, rotated[-1])
+    answer = post(fresh.fields(grant_type="refresh_token", refresh_token=refresh_token))
+    assert (answer.status_code, json.loads(answer.content)["error"]) == (401, "invalid_client")
+    assert not AccessToken.objects.filter(application=service.client).exists()
+    load_identity(other.token())
+    monkeypatch.setattr(Validator, "save_bearer_token", save)
+    fresh = Service(service.client, rotate_client_secret(actor=cast.user("admin"), client=service.client))
+    assert post(fresh.fields(grant_type="refresh_token", refresh_token=refresh_token)).status_code == 200
+
+
+def test_no_token_of_the_old_secret_survives_a_rotation_at_the_same_moment(committed_cast: Cast) -> None:
+    service = make_service(committed_cast)
+
+    def rotate() -> str:
+        return rotate_client_secret(actor=committed_cast.user("admin"), client=service.client)
+
+    fresh, *answers = at_once(rotate, *[lambda: post(service.fields())] * 12)
+    assert isinstance(fresh, str)
+    for answer in answers:
+        assert not isinstance(answer, Exception)
+        assert answer.status_code in {200, 401}
+        if answer.status_code == 200:
+            with pytest.raises(InvalidBearer):
+                load_identity(json.loads(answer.content)["access_token"])
+    load_identity(Service(service.client, fresh).token())
 
 
 def test_a_new_secret_replaces_the_old_one(cast: Cast, service: Service, epochs_to_bump: list[str]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import jwt
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.test import Client as Browser
 
 from gateway.coordination.store import CoordinationUnavailable
@@ -300,3 +301,19 @@ def test_a_client_that_is_deleted_meanwhile_is_unknown(committed_cast: Cast) -> 
     with patch.object(Validator, "validate_scopes", and_lose_the_client):
         assert refusal(post(service.fields())) == (401, "invalid_client")
     assert not AccessToken.objects.exists()
+
+
+def test_a_token_that_cannot_be_stored_leaves_the_transaction_usable(cast: Cast, service: Service) -> None:
+    """The library's own savepoint is rolled back, so the look for the client after it is answered."""
+    request = SimpleNamespace(client=service.client, user=None, organization_id=cast.org.id, resource=[])
+
+    def store(name: str) -> None:
+        Validator().save_bearer_token({"access_token": name, "expires_in": 60, "scope": "mcp:all"}, request)
+
+    with transaction.atomic():
+        store("first")
+        with pytest.raises(IntegrityError):
+            store("first")
+        assert AccessToken.objects.filter(application=service.client).count() == 1
+        store("second")
+    assert AccessToken.objects.filter(application=service.client).count() == 2

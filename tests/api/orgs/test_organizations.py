@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from audit.models import AdminAuditEntry
-from orgs.models import Membership, Organization
+from billing.models import Subscription
+from gateway.coordination import epochs, registry
+from orgs.models import Membership, Organization, User
+from orgs.services.organizations import delete_organization
 from tests.factories.api import Api
 
 
@@ -49,3 +56,42 @@ def test_one_person_owns_so_many_and_no_more(api: Api) -> None:
         Membership.objects.create(organization=organization, user=stranger, role="owner")
     assert api.refused("stranger", "POST", "/orgs", {"name": "One more"}) == (409, "org_limit")
     assert api.refused("nobody", "POST", "/orgs", {"name": "One more"}) == (401, "unauthenticated")
+
+
+def test_many_organizations_are_listed_in_as_many_queries_as_one(
+    api: Api, settings: LazySettings, django_assert_num_queries: Any
+) -> None:
+    settings.BILLING_MODE = "manual"
+    owner = api.cast.user("owner")
+    api.get("owner", "/orgs")
+    with CaptureQueriesContext(connection) as one:
+        assert len(api.get("owner", "/orgs")) == 1
+    for number in range(10):
+        made = Organization.objects.create(name=f"More {number}")
+        Membership.objects.create(organization=made, user=owner, role="owner")
+        if number % 2:
+            Subscription.objects.create(organization=made, status="active")
+    with django_assert_num_queries(len(one)):
+        listed = api.get("owner", "/orgs")
+    assert [each["subscriptionStatus"] for each in listed] == ["lapsed"] + ["lapsed", "active"] * 5
+
+
+def test_the_end_of_a_large_organization_is_told_in_parts(
+    api: Api, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    parts: list[list[str]] = []
+
+    class Store:
+        def bump_epochs(self, names: Sequence[str]) -> None:
+            parts.append(list(names))
+
+    monkeypatch.setattr(registry, "current", Store)
+    people = User.objects.bulk_create(User(email=f"p{number}@example.com") for number in range(1_200))
+    Membership.objects.bulk_create(Membership(organization=api.cast.org, user=person) for person in people)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_organization(actor=api.cast.user("owner"), organization=api.cast.org)
+    told = [name for part in parts for name in part]
+    assert max(map(len, parts)) <= 500
+    assert {epochs.subject(str(person.id)) for person in people} <= set(told)
+    assert epochs.organization(api.cast.org.id) in told
+    assert epochs.organization(api.cast.other_org.id) not in told

@@ -77,7 +77,7 @@ CHANGES: dict[str, Change] = {
         actor=who, **_own(s), user_id=_member_id(s), vendor="acme"
     ),
     "grant a team": lambda s, who: server_access.grant_team(actor=who, **_own(s), team_id=s.team.id, vendor="acme"),
-    "lift a restriction": lambda s, who: vendor_grants.replace_client_grants(actor=who, **_client(s), vendors=[]),
+    "lift a restriction": lambda s, who: vendor_grants.replace_client_grants(actor=who, **_client(s), vendors=None),
     "set an allowlist": lambda s, who: tool_access.set_allowlist(
         actor=who, **_own(s), vendor="acme", role="member", tools=[]
     ),

@@ -26,6 +26,7 @@ class Page:
 PAGES: dict[str, Page] = {
     "members": Page("member"),
     "member-role": Page("owner", ("person",), ({"role": "admin"},)),
+    "member-owner": Page("owner", ("person",), ({"typed_name": "Member", "role": "admin"},)),
     "member-remove": Page("admin", ("person",), ({},)),
     "leave": Page("member", (), ({},)),
     "invitations": Page("admin", (), ({"max_uses": "2", "expires_in_days": "3"},)),

@@ -144,7 +144,7 @@ def test_asking_counts_nothing(connected: Site, tmp_path: Path, monkeypatch: pyt
     store = SQLiteStore(tmp_path / "windows.sqlite3", registry.new_value)
     monkeypatch.setattr(registry, "current", lambda: store)
     for _ in range(3):
-        quota = ask(connected, "owner").context["explanation"].steps[4]
+        quota = ask(connected, "owner").context["explanation"].steps[1]
         assert quota.detail == "0 of 5000 calls in the last hour."
 
 
@@ -155,7 +155,7 @@ def test_how_much_somebody_calls_is_told_to_nobody_else(
     owner, client = str(connected.cast.user("owner").id), connected.tenant.client
 
     def quota(by: str, who: str) -> tuple[bool, str, str]:
-        step = ask(connected, by, who).context["explanation"].steps[4]
+        step = ask(connected, by, who).context["explanation"].steps[1]
         return step.passed, step.detail, step.remedy
 
     for calls in range(1, 8):

@@ -149,7 +149,7 @@ def test_nobody_changes_their_own_role(site: Site) -> None:
 def test_an_owner_is_warned_before_another_is_demoted(site: Site) -> None:
     Membership.objects.filter(user=site.cast.user("admin")).update(role="owner")
     page = site.owner().get(path(site, "member-role", "admin"))
-    assert "nobody can make them owner again" in text(page)
+    assert "Only an owner who steps down can make them owner again" in text(page)
     assert "checked" not in text(page)
     assert site.owner().post(path(site, "member-role", "admin"), {"role": "admin"}).status_code == 302
     assert member_row(site, "admin").role == "admin"
@@ -192,7 +192,7 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     assert "2 access tokens and 1 connected app" in page
     assert "1 vendor grant: Fake" in page
     assert "the place in 1 team: Night shift" in page
-    assert "1 pending invitation</a> they made can still be used" in page
+    assert "1 pending link that they made for anyone to use ends with the membership" in page
     response = site.owner().post(address, follow=True)
     assert notices(response) == ["Admin is no longer a member. Their tokens no longer work."]
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]

@@ -12,6 +12,7 @@ from credentials.models import Credential
 from credentials.selectors import service_client_vendors
 from gateway.lib import clock
 from oauth_ext.models import Client
+from oauth_ext.services.service_clients import create_service_client
 from oauth_ext.services.vendor_grants import replace_client_grants
 from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
 from tests.api.pages.test_markup import Strict
@@ -216,3 +217,13 @@ def test_buttons_for_the_key_are_those_that_work(site: Site) -> None:
     assert buttons() == (False, False)
     Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() + timedelta(days=1))
     assert buttons() == (True, False)
+
+
+def test_every_account_is_on_some_page(site: Site) -> None:
+    for number in range(51):
+        create_service_client(actor=site.cast.user("owner"), organization=site.cast.org, name=f"Robot {number:02}")
+    browser, path = site.owner(), f"/orgs/{site.cast.org.id}/service-accounts"
+    pages = [browser.get(path, {"page": number}) for number in (1, 2)]
+    names = [each["client"].name for page in pages for each in page.context["accounts"]]
+    assert {f"Robot {number:02}" for number in range(51)} <= set(names)
+    assert (len(pages[0].context["accounts"]), len(set(names))) == (50, len(names))

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from audit.models import AdminAuditEntry
-from credentials.models import OrganizationDataKey
+from credentials.models import Credential, OrganizationDataKey
+from gateway.lib.errors import NotFound
 from orgs.models import KnownTool
+from proxy import discovery
 from tests.factories.api import Api
 from tests.factories.tenant import connect, load_vendor
 from tests.fakes.vendor import FakeVendor
@@ -82,6 +85,36 @@ def test_a_vendor_that_is_away_shows_no_address(api: Api, connected: FakeVendor)
     answer = api.send("admin", "GET", PATH)
     assert (answer.status_code, json.loads(answer.content)["error"]) == (502, "vendor_unavailable")
     assert b"127.0.0.1" not in answer.content
+
+
+def test_a_vendor_that_is_disconnected_while_it_answers(
+    api: Api, connected: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools(api)
+    connect(api.cast.other_org, api.cast.user("other_owner"))
+    ask = discovery.discover
+
+    async def ask_and_disconnect(*asked: Any) -> Any:
+        found = await ask(*asked)
+        await sync_to_async(Credential.objects.filter(organization=api.cast.org).delete)()
+        return found
+
+    monkeypatch.setattr(discovery, "discover", ask_and_disconnect)
+    connected.tools = connected.tools[:1]
+    assert api.refused("admin", "GET", PATH) == (403, "no_credentials")
+    assert KnownTool.objects.filter(organization=api.cast.org).count() == 3
+    assert api.events() == [], "what came was compared with nothing"
+
+
+def test_an_organization_that_ends_while_the_vendor_answers(
+    api: Api, connected: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "note_list", not_found)
+    assert api.refused("admin", "GET", PATH) == (404, "not_found")
+
+
+def not_found(**_: object) -> frozenset[str]:
+    raise NotFound
 
 
 def test_a_vendor_that_is_not_connected(api: Api, live_vendor: FakeVendor) -> None:

@@ -12,6 +12,7 @@ from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.api.proxy.conftest import Agent
 from tests.factories.api import Api
 from tests.factories.cast import Cast
+from tests.factories.catalog import load_vendors
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -59,8 +60,6 @@ async def test_an_allowlist(agent: Agent, tenant: Tenant, vendor: FakeVendor, ad
 
 
 async def test_a_service_clients_vendor_list(agent: Agent, tenant: Tenant, vendor: FakeVendor, admin: Admin) -> None:
-    from tests.factories.catalog import load_vendors
-
     await in_thread(lambda: load_vendors("other"))
     path = f"/orgs/{{org}}/members/{tenant.client.client_id}/server-access"
     assert not await is_refused(agent, tenant.agent_key, "fake_list")
@@ -107,6 +106,40 @@ async def test_what_ends_a_token(agent: Agent, tenant: Tenant, jwt: str, admin: 
 def flow(committed_cast: Cast, tenant: Tenant) -> Flow:
     """A client of the member's own."""
     return make_flow(committed_cast)
+
+
+async def instructions(agent: Agent, bearer: str) -> str:
+    return str((await agent.rpc(bearer, "initialize")).json()["result"]["instructions"])
+
+
+async def test_a_token_from_before_anything_worked_works_as_soon_as_access_is_given(
+    agent: Agent, tenant: Tenant, flow: Flow, admin: Admin, committed_cast: Cast
+) -> None:
+    bearer = (await in_thread(flow.tokens))["access_token"]
+    place = f"http://testserver/orgs/{committed_cast.org.id}"
+    assert await listed(agent, bearer) == set()
+    why = f"You have no access to Fake: an admin of Acme can grant it at {place}/access."
+    assert why in await instructions(agent, bearer)
+    await admin("DELETE", "/orgs/{org}/credentials/fake")
+    why = f"No vendor is connected here: an admin of Acme can connect one at {place}/connections."
+    assert why in await instructions(agent, bearer)
+    await admin("PUT", f"/orgs/{{org}}/members/{committed_cast.user('member').id}/server-access/fake")
+    assert await listed(agent, bearer) == set()
+    assert why in await instructions(agent, bearer)
+    await admin("POST", "/orgs/{org}/credentials/fake", {"apiKey": "right-key"})
+    assert await listed(agent, bearer) == {"fake_list", "fake_write", "fake_fail"}
+    assert "these vendors: Fake" in await instructions(agent, bearer)
+    assert not await is_refused(agent, bearer, "fake_list")
+
+
+async def test_a_token_for_another_vendor_says_so(
+    agent: Agent, tenant: Tenant, flow: Flow, admin: Admin, committed_cast: Cast
+) -> None:
+    await in_thread(lambda: load_vendors("acme"))
+    bearer = (await in_thread(lambda: flow.tokens(scope="mcp:acme")))["access_token"]
+    said = await instructions(agent, bearer)
+    assert "This token does not cover Fake" in said
+    assert "Acme:" not in said  # a vendor that is not connected is not named
 
 
 async def test_a_persons_grant(agent: Agent, tenant: Tenant, flow: Flow, admin: Admin, committed_cast: Cast) -> None:

@@ -26,10 +26,10 @@ from proxy.vendors.circuit_board import PostedCircuit
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.health import put_health
-from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
+from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant, restrict_tools
 
 TOOL = "acme_list"
-STEPS = ("token", "grant", "credential", "allowlist", "quota", "vendor")
+STEPS = ("token", "quota", "grant", "credential", "allowlist", "vendor")
 
 
 @pytest.fixture
@@ -146,6 +146,24 @@ def test_a_vendor_whose_circuit_is_open(
     )
 
 
+def test_a_name_is_explained_for_the_vendor_that_owns_it(cast: Cast, tenant: Tenant) -> None:
+    load_vendor("https://pro.example/mcp", slug="acme-pro", prefix="acme_pro")
+    assert failing(str(cast.user("owner").id), "acme_pro_list") == "credential", "acme is connected, acme-pro is not"
+    connect(cast.org, cast.user("owner"), "acme-pro", apiKey="key")
+    assert failing(str(cast.user("owner").id), "acme_pro_list") is None
+    assert failing(str(cast.user("owner").id), "acme__pro_list") is None
+
+
+def test_a_used_up_quota_goes_before_everything_a_call_would_ask_next(
+    cast: Cast, tenant: Tenant, settings: LazySettings
+) -> None:
+    settings.TOOL_CALLS = Rule(f"tools-{uuid.uuid4().hex}", limit=1, window_s=3600)
+    member = str(cast.user("member").id)
+    assert failing(member) == "grant"
+    assert registry.current().hit(settings.TOOL_CALLS, member).allowed
+    assert failing(member) == failing(member, "nowhere_list") == "quota"
+
+
 def test_only_subjects_of_the_organization_that_is_named(cast: Cast, tenant: Tenant) -> None:
     for subject in (tenant.client.subject, str(cast.user("owner").id)):
         assert explain_access(subject, TOOL, org_id=cast.org.id).failing is None
@@ -160,8 +178,8 @@ def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenan
         call_command("explain_access", str(cast.user("member").id), TOOL, stdout=out)
     assert refused.value.returncode == 2
     lines = out.getvalue().splitlines()
-    assert [line[:5] for line in lines] == ["ok   ", "DENY ", *["ok   "] * 4]
-    assert lines[1] == "DENY grant: Member has no access to Acme."
+    assert [line[:5] for line in lines] == ["ok   ", "ok   ", "DENY ", *["ok   "] * 3]
+    assert lines[2] == "DENY grant: Member has no access to Acme."
     out = StringIO()
     call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", str(cast.org.id), stdout=out)
     assert "DENY" not in out.getvalue()

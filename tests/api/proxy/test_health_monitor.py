@@ -181,3 +181,19 @@ def test_an_organization_sees_the_vendors_it_connected(
     (entry,) = selectors.vendor_health(cast.org)
     assert (entry.vendor_slug, entry.status, entry.label, entry.last_checked) == ("fake", "unknown", "Checking…", None)
     assert selectors.vendor_health(cast.other_org) == []
+
+
+async def test_a_short_interval_is_not_stretched_by_jitter(
+    shared: SQLiteStore, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def spread(low: float, high: float) -> float:
+        asked.append(high)
+        return 0.0
+
+    monkeypatch.setattr(monitor.random, "uniform", spread)
+    for interval_s in (1, 60):
+        settings.HEALTH_PROBE_INTERVAL_S = interval_s
+        await run_round(shared, [vendor_at("http://127.0.0.1:9/mcp")])
+    assert asked == [0.1, 2.0]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from typing import Any
 
 import pytest
 
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
+from proxy.calls import find_tool
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, restrict_tools
@@ -292,6 +295,20 @@ async def test_opening_a_session_and_listing_tools_is_the_sessions_time(
     assert int(cold.headers["X-Session-Ms"]) >= 250
     assert int(cold.headers["X-Total-Ms"]) >= int(cold.headers["X-Session-Ms"]) + int(cold.headers["X-Vendor-Ms"])
     assert int(warm.headers["X-Session-Ms"]) < 250
+
+
+async def test_opening_the_credential_is_authentications_time(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = find_tool.destination
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(0.25)
+        return opened(*arguments)
+
+    monkeypatch.setattr(find_tool, "destination", slow)
+    answer = await agent.call(tenant.agent_key, "fake_list")
+    assert int(answer.headers["X-Auth-Ms"]) >= 250
 
 
 async def test_two_hundred_callers_with_one_id_get_their_own_answers(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit.models import RequestAuditEntry
-from gateway import lean
+from gateway import incoming_body
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
 from proxy import runtime
@@ -153,7 +153,7 @@ async def test_an_oversized_body_is_413_and_an_encoded_one_415(agent: Agent, ten
 async def test_a_body_that_does_not_come_is_408(
     agent: Agent, tenant: Tenant, begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lean, "BODY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(incoming_body, "BODY_TIMEOUT_S", 0.05)
 
     async def stuck() -> Any:
         if begun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proxy import runtime
 from proxy.vendors import handshake, turns
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.exchanges import turns_taken
@@ -17,6 +18,9 @@ async def test_each_organization_has_turns_of_its_own(
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
     vendor.reply = "sse"
+    for each in (tenant, other_tenant):
+        await agent.rpc(each.agent_key, "tools/list")
+    await runtime.current().tool_watch.settled()  # it compares lists in turns as well
     owners = turns_taken(monkeypatch)
     for each in (tenant, other_tenant):
         assert "result" in (await agent.call(each.agent_key, "fake_list")).json()
@@ -37,6 +41,7 @@ async def test_a_turn_that_does_not_come_in_time_is_a_timeout(
     await in_thread(lambda: load_vendor(vendor.url, timeout_s=1))
     monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 0)
     monkeypatch.setattr(handshake, "LONG_BODY_BYTES", 0)
+    monkeypatch.setattr(handshake, "MASKED_AT_ONCE_BYTES", 0)
     await agent.rpc(tenant.agent_key, "tools/list")  # the list is read, and kept
     async with turns.current().turn("somebody else's long answer"):
         answer = (await agent.call(tenant.agent_key, "fake_list")).json()

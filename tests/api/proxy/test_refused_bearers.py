@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from gateway.asgi import application
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
+from oauth_ext.bearer import RevokedBearer
 from oauth_ext.models import AccessToken
 from proxy import refused_bearers, runtime
 from tests.api.proxy.conftest import Agent, access_token
@@ -97,7 +98,7 @@ async def test_callers_we_know_are_served_on(
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
     await shut_out(agent)
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
-    monkeypatch.setattr("proxy.snapshot.MAX_AGE_S", 0.0)  # also when what is known of them has aged
+    monkeypatch.setattr("proxy.shared_rows.MAX_AGE_S", 0.0)  # also when what is known of them has aged
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
     assert (await agent.rpc(other_tenant.agent_key, "ping")).status_code == 429
     assert await ping_from(ELSEWHERE, other_tenant.agent_key) == 200
@@ -121,6 +122,52 @@ async def test_a_token_that_we_signed_is_never_refused_unread(
     expired = await in_thread(lambda: access_token(tenant))
     monkeypatch.setattr(clock, "now", lambda: real_now() + timedelta(hours=2))
     assert (await agent.rpc(expired, "ping")).status_code == 401  # so that its client asks for a new one
+
+
+async def test_a_revoked_token_is_looked_up_once(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, queries: Counter[str], settings: Any
+) -> None:
+    """In the hour in which it would be valid: whoever has one cannot ask for a read of the database with each."""
+    settings.REFUSED_BEARERS = Rule(f"many {clock.now().timestamp()}", limit=1_000, window_s=60)
+    revoked, valid, foreign = await in_thread(
+        lambda: (access_token(tenant), access_token(tenant), access_token(other_tenant))
+    )
+    assert (await agent.rpc(revoked, "ping")).status_code == 200
+    await in_thread(lambda: AccessToken.objects.filter(token_checksum=secrets.sha256(revoked).hex()).delete())
+    runtime.current().snapshots._callers.clear()
+    for token in (valid, foreign):
+        assert (await agent.rpc(token, "ping")).status_code == 200
+    first = await agent.rpc(revoked, "ping")
+    assert first.status_code == 401
+    queries.clear()
+    for _ in range(20):
+        again = await agent.rpc(revoked, "ping")
+        assert (again.status_code, again.json()) == (401, first.json())
+    assert queries["sent"] == 0
+    for token in (valid, foreign):
+        assert (await agent.rpc(token, "ping")).status_code == 200
+
+
+async def test_revoked_tokens_count_for_their_address(agent: Agent, tenant: Tenant) -> None:
+    revoked = await in_thread(lambda: access_token(tenant))
+    await in_thread(lambda: AccessToken.objects.filter(token_checksum=secrets.sha256(revoked).hex()).delete())
+    statuses = [(await agent.rpc(revoked, "ping")).status_code for _ in range(LIMIT + 1)]
+    assert statuses == [401] * LIMIT + [429]
+
+
+def test_the_memory_of_revoked_tokens_is_bounded_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused_bearers, "MAX_REVOKED", 2)
+    known = refused_bearers.RevokedTokens()
+    now = clock.now()
+    for digest in (b"1", b"2", b"3"):
+        known.remember(digest, RevokedBearer(now + timedelta(seconds=30)))
+    known.check(b"1")
+    for digest in (b"2", b"3"):
+        with pytest.raises(RevokedBearer):
+            known.check(digest)
+    monkeypatch.setattr(clock, "now", lambda: now + timedelta(seconds=31))
+    known.check(b"2")
+    assert list(known._expires_at) == [b"3"]
 
 
 async def test_the_address_is_heard_again(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

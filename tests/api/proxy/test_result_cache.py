@@ -249,6 +249,21 @@ async def test_mcp_uses_results_again_where_operators_named_the_tool(
     assert [row for row in await rows() if row[1] == "fake_write" and row[0] == "success"][-1][2] is False
 
 
+async def test_a_call_with_more_in_its_meta_is_neither_answered_from_a_kept_result_nor_kept(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: Any
+) -> None:
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"fake_list":{"ttl":30}}}}')
+    params = {"name": "fake_list", "arguments": {"site": "hq"}}
+    for meta, asked in (({"com.example/as": "x"}, 1), ({}, 2), ({"progressToken": 1}, 2), ({"traceparent": "00"}, 3)):
+        answer = await agent.rpc(tenant.agent_key, "tools/call", {**params, "_meta": meta})
+        assert answer.status_code == 200
+        assert vendor.seen["tools/call"] == asked, meta
+    vendor.delay_s = 0.2
+    several = [agent.rpc(tenant.agent_key, "tools/call", {**params, "_meta": {"a": n}}) for n in range(3)]
+    await asyncio.gather(*several)
+    assert vendor.seen["tools/call"] == 6
+
+
 @pytest.mark.parametrize("config", ['{"fake":{"ttl":0}}', '{"fake":{"tools":{"fake_list":{"readOnly":false}}}}'])
 async def test_operators_can_switch_it_off(
     agent: Agent, jwt: str, vendor: FakeVendor, settings: Any, config: str

@@ -16,7 +16,7 @@ from gateway.coordination import epochs
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext import bearer as bearers
 from oauth_ext.services.agent_keys import revoke_agent_key
-from proxy import runtime, snapshot
+from proxy import runtime, shared_rows, snapshot
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
@@ -56,8 +56,8 @@ async def test_a_load_that_began_before_a_revocation_lets_nobody_in(
 ) -> None:
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
     runtime.current().store.bump_epochs([epochs.subject(tenant.client.subject)])
-    # The second look at the rows is the one that counts; here it saw the key, and takes long to say so.
-    held.append(Held(bearers.load_identity, first=2))
+    # It saw the key, and takes long to say so.
+    held.append(Held(bearers.load_identity))
     monkeypatch.setattr(bearers, "load_identity", held[0])
     early = asyncio.ensure_future(agent.call(tenant.agent_key, "fake_list"))
     await asyncio.to_thread(held[0].is_holding.wait, 10)
@@ -77,10 +77,40 @@ async def test_a_change_whose_bump_was_lost_is_seen_when_the_entries_are_old(
     runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
     assert "isError" not in (await agent.call(tenant.agent_key, "fake_list")).json()["result"]
     await in_thread(Credential.objects.all().delete)
-    monkeypatch.setattr(snapshot, "MAX_AGE_S", 0.0)
+    monkeypatch.setattr(shared_rows, "MAX_AGE_S", 0.0)
     result = (await agent.call(tenant.agent_key, "fake_list")).json()["result"]
     assert result["isError"]
     assert "not connected" in result["content"][0]["text"]
+
+
+class Later:
+    """The clock of the process, set forward."""
+
+    ahead_s = 0.0
+    time = staticmethod(time.time)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead_s
+
+
+async def test_a_change_whose_bump_was_lost_is_in_force_when_people_are_told_it_is(
+    agent: Agent, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller may be made of an organization that has almost reached its age, and then reaches its own."""
+    clock = Later()
+    for module in (snapshot, shared_rows):
+        monkeypatch.setattr(module, "time", clock)
+
+    async def is_refused(bearer: str) -> bool:
+        return "isError" in (await agent.call(bearer, "fake_list")).json()["result"]
+
+    runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
+    assert not await is_refused(tenant.agent_key)
+    await in_thread(Credential.objects.all().delete)
+    clock.ahead_s = shared_rows.MAX_AGE_S - 5.0
+    assert not await is_refused(jwt), "loaded now, of what was there"
+    clock.ahead_s = epochs.IN_FORCE_WITHIN_S
+    assert await is_refused(jwt)
 
 
 async def test_noting_the_last_use_holds_no_call_up(
@@ -149,16 +179,16 @@ async def test_what_has_not_changed_stays_the_object_it_was(
 ) -> None:
     """Callers of different age share it, and with it what was worked out for each vendor."""
     loads: list[object] = []
-    load = snapshot.catalog_registry.load
+    load = shared_rows.catalog_registry.load
 
     def counted() -> Any:
         loads.append(catalog := load())
         return catalog
 
-    monkeypatch.setattr(snapshot.catalog_registry, "load", counted)
+    monkeypatch.setattr(shared_rows.catalog_registry, "load", counted)
     snapshots = runtime.current().snapshots
     first = await snapshots.reload(tenant.agent_key)
-    monkeypatch.setattr(snapshot, "MAX_AGE_S", 0.0)
+    monkeypatch.setattr(shared_rows, "MAX_AGE_S", 0.0)
     second = await snapshots.reload(jwt)
     other = await snapshots.reload(other_tenant.agent_key)
     assert len(loads) == 3

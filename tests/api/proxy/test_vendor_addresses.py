@@ -124,7 +124,7 @@ def silent_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 async def ask_of(owner: str | None, transport: VendorTransport, url: str) -> bytes:
     """One POST to an address from a credential of `owner`, or the catalog's."""
-    prepared = transport.prepare(url, {}, owner=owner)
+    prepared = transport.prepare(url, {}, organization=owner, has_own_address=owner is not None)
     async with transport.send("POST", prepared, b"{}", deadline=asyncio.get_running_loop().time() + 30) as answer:
         return await answer.body()
 
@@ -140,13 +140,36 @@ async def test_one_organizations_silent_names_hold_up_nobody_else(
         await asyncio.sleep(0)
         for owner in (None, "globex"):
             assert await ask_of(owner, transport, f"http://quick.example:{vendor.port}/") == b"{}"
-        lookups = [each for each in threading.enumerate() if each.name == "name-lookup"]
-        assert len(lookups) == names.LOOKUPS_OF_ONE
+        await until(lambda: lookups() == names.LOOKUPS_OF_ONE)
         ended = await asyncio.gather(*stuck, return_exceptions=True)
         assert {getattr(each, "fault", None) for each in ended} == {VendorFault.TIMEOUT}
         silent_names.set()
-        await until(lambda: not transport._names._shares)
+        await until(lambda: transport._names._of_credentials.is_unused)
         assert await ask_of("acme", transport, f"http://quick.example:{vendor.port}/") == b"{}"
+
+
+async def test_many_organizations_silent_names_leave_room_for_another(
+    silent_names: threading.Event, transport: VendorTransport
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        stuck = [
+            asyncio.ensure_future(ask_of(f"org-{owner}", transport, f"http://v{n}.slow.example:{vendor.port}/"))
+            for owner in range(10)
+            for n in range(6)
+        ]
+        await asyncio.sleep(0)
+        assert await ask_of("newcomer", transport, f"http://quick.example:{vendor.port}/") == b"{}"
+        await until(lambda: lookups() > 20)
+        for each in stuck:
+            each.cancel()
+        await asyncio.wait(stuck)
+        silent_names.set()
+        await until(lambda: transport._names._of_credentials.is_unused)
+
+
+def lookups() -> int:
+    """The number under way."""
+    return sum(each.name == "name-lookup" for each in threading.enumerate())
 
 
 async def test_many_who_ask_for_one_name_share_the_answer(

@@ -124,7 +124,7 @@ def test_what_is_odd_about_schemas_is_told_with_the_tools_name(connected: Cast, 
         {"name": "right", "description": "d", "inputSchema": {"type": "object", "properties": {"x": {"anyOf": []}}}},
     ]
     lines, complaint = doctor("fake", "--org", str(connected.org.id))
-    assert complaint.startswith("2 of ")
+    assert complaint.startswith("4 of "), "two hide characters besides"
     assert [line for line in lines if line.startswith(("mended", "! reference", "reference"))] == [
         r"! reference 'remote' has a $ref to 'https://vendor.example/a\x1b.json' in its inputSchema, out of it",
         "! reference 'remote' has a $ref to 'x' in its outputSchema, out of it",

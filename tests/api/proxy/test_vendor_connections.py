@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
 
 import pytest
 
 from proxy.outcomes import VendorFault
 from proxy.vendors import connections as connections_module
 from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.fair_semaphore import FairSemaphore
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.exchanges import ask, only
 from tests.fakes.deaf_port import deaf_port
@@ -29,9 +29,9 @@ class Gate:
 
 
 @pytest.fixture
-def two_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bulkhead, small enough to be reached."""
-    monkeypatch.setattr(connections_module, "CONNECTIONS_PER_ORIGIN", 2)
+def two_at_most(transport: VendorTransport) -> None:
+    """Twice as many as one organization may use."""
+    transport._connections_per_origin = 4
 
 
 @pytest.mark.usefixtures("two_at_most")
@@ -91,7 +91,7 @@ async def test_waiting_in_line_ends_at_the_deadline_and_leaves_no_trace(transpor
             await left
         gate.open.set()
         assert await asyncio.gather(*first) == [b"{}"] * 2
-        assert not only(transport)._waiting
+        assert not only(transport)._places._lines
         assert await ask(transport, vendor.url) == b"{}"
 
 
@@ -106,20 +106,20 @@ async def test_a_connection_handed_to_somebody_who_just_left_goes_to_the_next(
         leaving, staying = (asyncio.ensure_future(ask(transport, vendor.url)) for _ in range(2))
         await asyncio.sleep(0)
         held = only(transport)
-        next_waiter = held._next_waiter
+        serve_one = FairSemaphore._serve_one
 
-        def next_who_leaves() -> Any:
+        def serve_one_who_leaves(places: FairSemaphore) -> bool:
             if not leaving.cancelling():  # runs between the handing over and the waking up
                 asyncio.get_running_loop().call_soon(leaving.cancel)
-            return next_waiter()
+            return serve_one(places)
 
-        monkeypatch.setattr(held, "_next_waiter", next_who_leaves)
+        monkeypatch.setattr(FairSemaphore, "_serve_one", serve_one_who_leaves)
         gate.open.set()
         with pytest.raises(asyncio.CancelledError):
             await leaving
         assert await staying == b"{}"
         assert await asyncio.gather(*first) == [b"{}"] * 2
-        assert held._open == 2
+        assert (len(held._idle), held._places.is_unused) == (2, True)
 
 
 @pytest.mark.usefixtures("two_at_most")

@@ -276,7 +276,7 @@ async def test_bytes_before_any_request_are_not_its_answer(transport: VendorTran
         vendor = RawVendor(port=server.sockets[0].getsockname()[1])
         deadline = asyncio.get_running_loop().time() + 1
         connections = transport._connections(transport.prepare(vendor.url, {}).origin)
-        connection = await connections.take(deadline)
+        connection, _ = await connections.take(None, deadline)
         await asyncio.sleep(0.05)
         assert not connection.is_usable
         with pytest.raises(VendorProblem):

@@ -139,11 +139,12 @@ async def test_rules_limit_and_log_are_those_of_the_unified_endpoint(
             RequestAuditEntry.objects.order_by("timestamp", "id").values_list("source", "status", "error_code")
         )
     )
+    # The row that counts a minute's refused calls bears the minute's beginning: it may stand before the others.
+    rows.remove(("mcp", "denied", "rate_limited"))
     assert rows == [
         ("mcp", "success", ""),
         ("mcp", "denied", "tool_not_allowed"),
         ("mcp", "success", ""),
-        ("mcp", "denied", "rate_limited"),
     ]
 
 

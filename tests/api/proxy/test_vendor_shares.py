@@ -131,9 +131,9 @@ async def test_who_waits_is_served_and_nobody_is_lost(
 
 
 async def test_vendors_behind_one_address_have_connections_of_their_own(
-    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: LazySettings
 ) -> None:
-    monkeypatch.setattr("proxy.vendors.connections.CONNECTIONS_PER_ORIGIN", 2)
+    settings.VENDOR_CONNECTIONS_PER_ORIGIN = 4  # two for one organization
     await in_thread(lambda: load_vendor(vendor.url, slug="globex"))
     await in_thread(lambda: connect(tenant.organization, tenant.owner, "globex"))
     await warm(agent, vendor, tenant)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -15,26 +15,19 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.db import connections
 from django.test import Client as Browser
 
+from audit.actor import system
+from oauth_ext.services.leavers import deactivate_person
 from orgs.models import Identity, User
+from orgs.services import identities
 from orgs.services.identities import person_for_identity
+from orgs.services.identity_sealing import refresh_token_of, seal_refresh_token
 from orgs.signin import backend, provider
-from tests.factories.cast import Cast
+from tests.factories.cast import ISSUER, Cast
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
 AGAIN = "/signin?failed={}&next=%2Fprofile"
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-
-@pytest.fixture
-def idp(demo_identity_provider: DemoIdentityProvider, settings: Any) -> Iterator[DemoIdentityProvider]:
-    """The provider, configured as ours."""
-    settings.OIDC_OP_DISCOVERY_URL = demo_identity_provider.discovery_url
-    settings.OIDC_RP_CLIENT_ID = demo_identity_provider.client_id
-    settings.OIDC_RP_CLIENT_SECRET = demo_identity_provider.client_secret
-    provider.forget()
-    yield demo_identity_provider
-    provider.forget()
 
 
 def start(browser: Browser, target: str = "/profile") -> str:
@@ -72,6 +65,19 @@ def test_a_session_ends_with_its_person(db: None) -> None:
     assert browser.get("/profile")["Location"].startswith("/signin")
 
 
+def test_a_deactivated_person_is_told_so_at_sign_in(db: None, idp: DemoIdentityProvider) -> None:
+    browser = Browser()
+    browser.get(log_in(start(browser), "bo@example.com"))
+    User.objects.update(is_active=False)
+    answer = browser.get(log_in(start(browser), "bo@example.com"))
+    assert answer["Location"] == "/signin?failed=deactivated"
+    assert "Your account here is deactivated" in browser.get(answer["Location"]).content.decode()
+    assert browser.get("/profile").status_code == 302
+    assert browser.get("/api/profile").status_code == 401
+    User.objects.update(is_active=True)
+    assert browser.get(log_in(start(browser), "bo@example.com"))["Location"] == "/profile"
+
+
 def test_a_second_sign_in_is_the_same_person(db: None, idp: DemoIdentityProvider) -> None:
     for _ in range(2):
         browser = Browser()
@@ -85,6 +91,7 @@ def test_the_session_changes_its_key(db: None, idp: DemoIdentityProvider) -> Non
     before = browser.session.session_key
     browser.get(log_in(address, "ana@example.com"))
     assert browser.session.session_key != before
+    assert browser.session.get_expiry_age() > 11 * 3600, "the half hour of the sign-in is over"
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/x", "javascript:alert(1)"])
@@ -161,7 +168,7 @@ def test_another_form_makes_us_ask_the_provider_nothing(
     monkeypatch.setattr(requests, "post", lambda url, **more: asked.append(url))
     form = {"username": "ana@example.com", "password": "x"}
     answer = Browser().post("/admin/login/?code=stolen&state=x", form)
-    assert answer.status_code == 200
+    assert answer.status_code == 405
     assert asked == []
 
 
@@ -291,10 +298,22 @@ def person(sub: str, **claims: Any) -> User:
     return person_for_identity(issuer="https://idp.example", sub=sub, claims={"sub": sub, **claims})
 
 
+@pytest.mark.parametrize("address", ["admin@m\u0131crosoft.example", "a\u017fmin@microsoft.example"])
+def test_a_look_alike_address_links_nobody(db: None, address: str) -> None:
+    """PostgreSQL folds the dotless i to I and the long s to S."""
+    prepared = User.objects.create_user(email="admin@microsoft.example")
+    other = User.objects.create_user(email="asmin@microsoft.example")
+    found = person("thief", email=address, email_verified=True)
+    assert found not in {prepared, other}
+    again = User.objects.create_user(email=address)
+    assert person("thief-2", email=address, email_verified=True) != again, "nothing beyond ASCII links"
+    assert person("admin", email="Admin@Microsoft.example", email_verified=True) == prepared
+
+
 def test_an_address_links_only_when_it_is_verified_and_free(cast: Cast) -> None:
     made_by_an_operator = User.objects.create_user(email="new@example.com")
     assert person("x-1", email="new@example.com", email_verified=False) != made_by_an_operator
-    assert person("x-2", email="new@example.com", email_verified="true") != made_by_an_operator
+    assert person("x-2", email="new@example.com", email_verified="yes") != made_by_an_operator
     assert person("x-3", email="NEW@example.com", email_verified=True) == made_by_an_operator
     # The owner has an identity already: another subject with the same address is another person.
     assert person("x-4", email="owner@example.com", email_verified=True) != cast.user("owner")
@@ -335,6 +354,41 @@ def test_of_two_identities_at_once_one_gets_the_prepared_person(transactional_db
         thread.join(60)
     assert len(set(found)) == 2
     assert Identity.objects.count() == 2
+
+
+def signing_in_while(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object], refresh_token: str) -> Identity:
+    """The identity of a person for whom something happens between reading and writing its row."""
+    note_email = identities._note_email
+
+    def interrupted(user: User, claims: Mapping[str, Any]) -> None:
+        note_email(user, claims)
+        happens()
+
+    monkeypatch.setattr(identities, "_note_email", interrupted)
+    person_for_identity(issuer=ISSUER, sub="member", claims={"sub": "member"}, refresh_token=refresh_token)
+    return Identity.objects.get(sub="member")
+
+
+def test_no_token_is_left_with_somebody_who_is_deactivated_meanwhile(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deactivate() -> None:
+        deactivate_person(actor=system("test"), user_id=cast.user("member").pk)
+
+    assert refresh_token_of(signing_in_while(monkeypatch, lambda: None, "first")) == "first"
+    monkeypatch.undo()
+    identity = signing_in_while(monkeypatch, deactivate, "second")
+    assert (bytes(identity.refresh_sealed), identity.refresh_key_id) == (b"", "")
+
+
+def test_a_sign_in_without_a_token_puts_no_earlier_one_back(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def renew() -> None:
+        row = Identity.objects.get(sub="member")
+        key_id, sealed = seal_refresh_token("renewed", row.pk)
+        Identity.objects.filter(pk=row.pk).update(refresh_key_id=key_id, refresh_sealed=sealed)
+
+    person_for_identity(issuer=ISSUER, sub="member", claims={"sub": "member"}, refresh_token="used up by now")
+    assert refresh_token_of(signing_in_while(monkeypatch, renew, "")) == "renewed"
 
 
 def test_names_that_break_our_rules_are_left_out(db: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from datetime import timedelta
@@ -187,3 +188,14 @@ def test_of_many_at_once_one_is_done(committed_api: Api) -> None:
         "idempotency_unfinished"
     }
     assert Organization.objects.filter(name="Initech").count() == 1
+
+
+def test_a_stolen_table_cannot_be_tried_against_guessed_bodies(api: Api, settings: LazySettings) -> None:
+    body = {"name": "guessable"}
+    assert post(api, "admin", TEAMS, body).status_code == 201
+    assert post(api, "admin", TEAMS, body).status_code == 201
+    kept = bytes(RememberedAnswer.objects.get().body_sha256)
+    assert kept != hashlib.sha256(json.dumps(body).encode()).digest()
+    settings.SECRET_KEY = "another key, which is not in the database either"
+    assert outcome(post(api, "admin", TEAMS, body)) == (422, "idempotency_key_reused")
+    assert Team.objects.count() == 1

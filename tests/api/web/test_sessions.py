@@ -8,11 +8,14 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.test import Client as Browser
+from django.test.utils import CaptureQueriesContext
 
 from gateway import tasks
 from gateway.celery import app
 from gateway.lib import clock
+from gateway.web import sessions
 from gateway.web.sessions import SessionStore, stored_key
 from tests.factories.cast import Cast
 
@@ -109,3 +112,16 @@ def test_a_browser_stays_signed_in_until_it_signs_out(cast: Cast) -> None:
     )
     browser.post("/oidc/logout/")
     assert browser.get("/welcome").status_code == 302
+
+
+@pytest.mark.django_db
+def test_expired_sessions_leave_in_batches_and_living_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "CLEARED_AT_ONCE", 3)
+    now = clock.now()
+    for number in range(8):
+        when = now - timedelta(hours=1) if number < 7 else now + timedelta(hours=1)
+        Session.objects.create(session_key=f"{number:040}", session_data="", expire_date=when)
+    with CaptureQueriesContext(connection) as captured:
+        tasks.remove_expired_sessions()
+    assert [row.session_key for row in Session.objects.all()] == [f"{7:040}"]
+    assert sum(query["sql"].startswith("DELETE") for query in captured) == 3

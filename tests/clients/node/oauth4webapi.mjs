@@ -239,7 +239,7 @@ const steps = {
       unsupported_response_type: { response_type: "token" },
     };
     const asked = Object.entries(faults).map(async ([error, changes]) => {
-      const refused = await rejection(signIn("allow", changes), oauth.AuthorizationResponseError);
+      const refused = await rejection(signIn("signed-in", changes), oauth.AuthorizationResponseError);
       assert.equal(refused.error, error);
     });
     await Promise.all(asked);

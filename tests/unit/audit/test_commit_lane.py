@@ -6,13 +6,15 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from audit.call_record import UNKNOWN, CallRecord
 from audit.commit_lane import CommitLane, LaneStats
-from audit.sink import RecordRefused
+from audit.outage import Outage
+from audit.statement import RecordRefused
 from audit.waiting import AuditUnavailable, Waiting
 from tests.unit.audit.test_call_record import make_record
 
@@ -68,16 +70,20 @@ class Stage:
         self.loop = asyncio.get_running_loop()
         self.given_back: list[tuple[list[Waiting], Exception]] = []
         self.stats = LaneStats()
+        self.outage = Outage()
+        self.deadline_s = deadline_s
         self.lane = CommitLane(
             *(self.sink, self.loop),
             give_back=lambda batch, fault: self.given_back.append((list(batch), fault)),
             stats=self.stats,
+            outage=self.outage,
             max_batch=max_batch,
             deadline_s=deadline_s,
         )
 
-    def put(self, record: CallRecord | None = None) -> asyncio.Future[None]:
-        waiting = Waiting(record or make_record(), self.loop, self.loop.create_future(), time.monotonic() + 20)
+    def put(self, record: CallRecord | None = None, *, left_s: float | None = None) -> asyncio.Future[None]:
+        expires_at = time.monotonic() + (self.deadline_s if left_s is None else left_s)
+        waiting = Waiting(record or make_record(), self.loop, self.loop.create_future(), expires_at)
         self.lane.put(waiting)
         return waiting.future
 
@@ -222,12 +228,67 @@ async def test_silence_fails_the_batch_and_gives_back_what_is_behind_it() -> Non
     stage = Stage(deadline_s=0.2)
     hangs = stage.put()
     await stage.sent()
-    behind = stage.put()
+    behind = stage.put(left_s=20.0)
     with pytest.raises(AuditUnavailable):
         await hangs
     [(batch, _)] = stage.given_back
     assert [waiting.future for waiting in batch] == [behind]
     assert stage.sink.is_closed
+
+
+async def test_the_deadline_counts_from_the_record_and_not_from_its_batch(stage: Stage) -> None:
+    slow = stage.put()
+    await stage.sent()
+    behind, patient = stage.put(left_s=0.1), stage.put()
+    stage.sink.answer()
+    await slow
+    await stage.sent(2)  # only now the second batch leaves, with what is left of each deadline
+    async with asyncio.timeout(10):
+        with pytest.raises(AuditUnavailable, match="in time"):
+            await behind
+    assert stage.lane.is_open, "somebody else waits for the same answer"
+    stage.sink.answer()
+    await patient
+    assert stage.given_back == []
+
+
+async def test_the_deadline_holds_for_records_that_are_not_under_way(stage: Stage) -> None:
+    under_way = stage.put(left_s=0.3)
+    await stage.sent()
+    behind, patient = stage.put(left_s=0.1), stage.put()
+    async with asyncio.timeout(10):
+        for late in (behind, under_way):
+            with pytest.raises(AuditUnavailable, match="in time"):
+                await late
+        while not stage.given_back:
+            await asyncio.sleep(0)
+    assert [[waiting.future for waiting in batch] for batch, _ in stage.given_back] == [[patient]]
+    assert not patient.done()
+
+
+async def test_a_second_of_silence_is_an_outage_until_the_answer(stage: Stage) -> None:
+    future = stage.put()
+    async with asyncio.timeout(10):
+        while not stage.outage.is_away:
+            await asyncio.sleep(0.01)
+        assert not future.done(), "its own deadline is later"
+        stage.sink.answer()
+        await future
+    assert not stage.outage.is_away
+
+
+async def test_a_timer_that_rings_early_hides_no_outage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = stage.loop.call_later
+
+    def early(delay_s: float, *work: Any, **options: Any) -> asyncio.TimerHandle:
+        return exact(delay_s - 0.02 if delay_s > 0.5 else delay_s, *work, **options)
+
+    monkeypatch.setattr(stage.loop, "call_later", early)
+    future = stage.put()
+    async with asyncio.timeout(10):
+        while not stage.outage.is_away:
+            await asyncio.sleep(0.01)
+    assert not future.done()
 
 
 async def test_a_batch_larger_than_the_socket_takes_is_sent_on(stage: Stage) -> None:

@@ -6,7 +6,18 @@ from audit.plain_text import has_harmful_characters, plain_text
 
 
 @pytest.mark.parametrize(
-    "harmless", ["", "acme_list_devices", "Łódź – 株式会社", "a b", "a\u00a0b", "👩\u200d💻", 'it\'s "quoted" <b>']
+    "harmless",
+    [
+        "",
+        "acme_list_devices",
+        "Łódź – 株式会社",
+        "a b",
+        "a\u00a0b",
+        "👩\u200d💻",
+        "❤\ufe0f",
+        "می\u200cخواهم",
+        'it\'s "quoted" <b>',
+    ],
 )
 def test_ordinary_text_is_kept(harmless: str) -> None:
     assert plain_text(harmless, max_characters=100) == harmless
@@ -29,6 +40,20 @@ def test_ordinary_text_is_kept(harmless: str) -> None:
         "\u202e",
         "\u2066",
         "\ufeff",
+        "\u00ad",
+        "\u061c",
+        "\u180e",
+        "\u2060",
+        "\u2064",
+        "\u3164",
+        "\u115f",
+        "\ufff9",
+        "\ufffb",
+        "\ufe00",
+        "\U000e0001",
+        "\U000e0041",
+        "\U000e007f",
+        "\U000e0100",
     ],
 )
 def test_harmful_characters_are_shown_as_such(character: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from audit.call_record import CallRecord
-from audit.sink import RecordRefused
+from audit.statement import RecordRefused
 from audit.writer import AuditUnavailable, AuditWriter
 from tests.unit.audit.test_call_record import make_record
 
@@ -27,7 +27,8 @@ class FakeSink:
         self.entered = threading.Event()
         self.faults: list[Exception] = []
         self.poison: set[uuid.UUID] = set()
-        self.opened = self.closed = 0
+        self.opened = self.closed = self.probed = 0
+        self.probe_faults: Exception | None = None
 
     def open(self) -> FakeSink:
         self.opened += 1
@@ -42,6 +43,11 @@ class FakeSink:
         if any(record.id in self.poison for record in records):
             raise RecordRefused("DataError")
         self.batches.append(list(records))
+
+    def probe(self) -> None:
+        self.probed += 1
+        if self.probe_faults:
+            raise self.probe_faults
 
     def close(self) -> None:
         self.closed += 1
@@ -195,6 +201,41 @@ async def test_a_database_that_stays_away_refuses_and_then_recovers(sink: FakeSi
     assert sink.kept == [record]
     assert writer.stats().faults >= 2
     await writer.aclose()
+
+
+async def test_a_database_that_stays_away_is_probed_until_it_is_back(sink: FakeSink) -> None:
+    sink.faults = [ConnectionError("gone")] * 1_000
+    sink.probe_faults = ConnectionError("still gone")
+    writer = AuditWriter(open_sink=sink.open, deadline_s=1.2)
+    lost = asyncio.ensure_future(writer.write(make_record()))
+    writer.refuse_while_away()  # the first second is bridged
+    await wait_for(lambda: writer.outage.is_away)
+    assert not lost.done(), "its record is still tried"
+    with pytest.raises(AuditUnavailable):
+        writer.refuse_while_away()
+    with pytest.raises(AuditUnavailable):
+        await lost
+    await wait_for(lambda: sink.probed >= 2)
+    assert writer.outage.is_away
+    sink.probe_faults = None
+    sink.faults = []
+    await wait_for(lambda: not writer.outage.is_away)
+    writer.refuse_while_away()
+    probes = sink.probed
+    await writer.write(make_record())
+    assert len(sink.kept) == 1
+    assert sink.probed == probes, "nobody asks a database that is well"
+    await writer.aclose()
+
+
+async def test_closing_during_an_outage_ends_the_probes(sink: FakeSink) -> None:
+    sink.faults, sink.probe_faults = [ConnectionError("gone")] * 1_000, ConnectionError("gone")
+    writer = AuditWriter(open_sink=sink.open, deadline_s=1.2)
+    with pytest.raises(AuditUnavailable):
+        await writer.write(make_record())
+    assert writer.outage.is_away
+    await writer.aclose()
+    assert not writer._thread or not writer._thread.is_alive()
 
 
 async def test_one_bad_record_does_not_fail_its_batch(sink: FakeSink) -> None:

@@ -40,25 +40,38 @@ def test_look_up_by_slug() -> None:
         ("zeta_a_b_c", "zeta"),
     ],
 )
-def test_the_longest_prefix_comes_first(tool: str, slug: str) -> None:
-    assert next(CATALOG.prefixed(tool)).slug == slug
+def test_a_name_belongs_to_the_longest_prefix(tool: str, slug: str) -> None:
+    owner = CATALOG.owner_of(tool)
+    assert owner is not None
+    assert owner.slug == slug
 
 
-def test_shorter_prefixes_follow() -> None:
-    assert [vendor.slug for vendor in CATALOG.prefixed("datto_rmm_list")] == ["datto-rmm", "datto"]
+def test_prefixes_that_begin_with_another_are_known() -> None:
+    datto, longer = CATALOG.by_slug["datto"], CATALOG.by_slug["datto-rmm"]
+    assert CATALOG.longer_prefixes(datto) == ("datto_rmm_",)
+    assert CATALOG.longer_prefixes(longer) == CATALOG.longer_prefixes(CATALOG.by_slug["zeta"]) == ()
+    assert CATALOG.overlaps() == [(datto, longer)]
+    deep = Catalog([make_vendor(each.replace("_", "-"), prefix=each) for each in ("a_b_c", "a", "a_bx", "a_b")])
+    assert deep.longer_prefixes(deep.by_slug["a"]) == ("a_b_", "a_b_c_", "a_bx_")
+    assert [(one.slug, other.slug) for one, other in deep.overlaps()] == [
+        ("a", "a-b"),
+        ("a", "a-b-c"),
+        ("a", "a-bx"),
+        ("a-b", "a-b-c"),
+    ]
 
 
 @pytest.mark.parametrize("tool", ["", "_", "datto", "dattox_list", "DATTO_list", "_datto_list", "x_datto_list", "list"])
 def test_names_without_a_known_prefix_have_no_vendor(tool: str) -> None:
-    assert list(CATALOG.prefixed(tool)) == []
+    assert CATALOG.owner_of(tool) is None
 
 
 def test_a_prefix_of_full_length_is_found_and_long_names_cost_nothing() -> None:
     longest = "p" * 31
     catalog = Catalog([make_vendor("p", prefix=longest)])
-    assert list(catalog.prefixed(f"{longest}_tool")) == [catalog.get("p")]
-    assert list(catalog.prefixed(f"{longest}p_tool")) == []
-    assert list(catalog.prefixed("a_" * 100_000)) == []
+    assert catalog.owner_of(f"{longest}_tool") == catalog.get("p")
+    assert catalog.owner_of(f"{longest}p_tool") is None
+    assert catalog.owner_of("a_" * 100_000) is None
 
 
 def test_a_catalog_cannot_be_changed() -> None:

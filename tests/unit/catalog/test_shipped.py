@@ -50,7 +50,7 @@ def test_slugs_prefixes_and_names_are_unique_over_all_files() -> None:
 
 
 def test_every_vendor_is_routed_by_its_own_prefix(vendor: Vendor) -> None:
-    assert next(Catalog(VENDORS).prefixed(f"{vendor.tool_prefix}_tool")) == vendor
+    assert Catalog(VENDORS).owner_of(f"{vendor.tool_prefix}_tool") == vendor
 
 
 def test_every_vendor_is_described(vendor: Vendor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,16 @@ from gateway.coordination.resp import ErrorReply
 
 PATIENT_S = 20.0
 PING = resp.command("PING")
+
+
+class _Silent(asyncio.Transport):
+    """Takes what is written; nothing ever comes."""
+
+    def write(self, data: Any) -> None:
+        return
+
+    def abort(self) -> None:
+        return
 
 
 @dataclass
@@ -208,3 +219,74 @@ async def test_a_refused_password_lets_nothing_through(server: Server) -> None:
         await line.ask(PING)
     assert [b"PING"] not in server.seen
     line.close()
+
+
+async def test_all_who_wait_for_a_connection_share_one_attempt_and_its_failure(server: Server) -> None:
+    """A server that takes connections and never answers the password costs everybody one deadline, not one each."""
+
+    async def silent(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        return
+
+    server.behave = silent
+    line = line_to(server, patience_s=0.2, address="redis://:secret@127.0.0.1:{}")
+    loop = asyncio.get_running_loop()
+    failed_at: list[float] = []
+
+    async def ask() -> None:
+        with pytest.raises(TimeoutError):
+            await line.ask(PING)
+        failed_at.append(loop.time())
+
+    await asyncio.gather(*(ask() for _ in range(128)))
+    assert server.connections == 1
+    assert len(failed_at) == 128
+    assert server.seen == [[b"AUTH", b"secret"]]
+    server.behave = echo
+    assert await line.ask(resp.command("ECHO", "back")) == b"back"
+    assert server.connections == 2
+    line.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b"-READONLY You can't write against a read only replica.", "READONLY"),
+        (b"-ERR Error running script (call to f_1): @user_script:24: -READONLY You can't write", "READONLY"),
+        (b"-LOADING Redis is loading the dataset in memory", "LOADING"),
+        (b"-MASTERDOWN Link with MASTER is down", "MASTERDOWN"),
+        (b"-MISCONF Redis is configured to save RDB snapshots", "MISCONF"),
+    ],
+)
+async def test_a_server_that_cannot_write_is_left_and_its_name_is_followed(
+    server: Server, said: bytes, code: str
+) -> None:
+    async def first_refuses(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write(said + b"\r\n" if server.connections == 1 else b"+PONG\r\n")
+
+    server.behave = first_refuses
+    line = line_to(server)
+    with pytest.raises(ErrorReply) as refused:
+        await line.ask(PING)
+    assert refused.value.code == code
+    assert await line.ask(PING) == b"PONG", "on a new connection"
+    assert server.connections == 2
+    line.close()
+
+
+async def test_a_busy_loop_waits_for_a_silent_server_no_longer_than_one_more_look() -> None:
+    """Each timer fires late here, which says nothing of Redis; the silence ends the wait all the same."""
+    loop, ended, passes = asyncio.get_running_loop(), asyncio.Event(), []
+
+    def be_late() -> None:
+        time.sleep(0.02)
+        passes.append(1)
+        if not ended.is_set():
+            loop.call_soon(be_late)
+
+    wire = _Wire(loop, 0.05)
+    wire.connection_made(_Silent())
+    be_late()
+    with pytest.raises(TimeoutError):
+        await wire.ask(PING)
+    ended.set()
+    assert len(passes) <= 8

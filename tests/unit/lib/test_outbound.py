@@ -80,6 +80,27 @@ def test_what_no_resolver_sees_is_refused(url: str) -> None:
         check_url(url, allow_private=False)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://gateway.example/v1/mcp",
+        "https://GATEWAY.example:443/",
+        "http://gateway.example/mcp",
+        "https://gateway.example:99999/",
+    ],
+)
+def test_our_own_address_is_refused(url: str) -> None:
+    for own_url in ("https://gateway.example", "https://gateway.example:443"):
+        with pytest.raises(AddressRefused):
+            check_url(url, allow_private=True, own_url=own_url)
+
+
+def test_neighbours_of_our_own_address_are_not_it() -> None:
+    for url in ("https://gateway.example:8443/mcp", "https://mcp.gateway.example/mcp", "https://gateway.example.org/"):
+        check_url(url, allow_private=False, own_url="https://gateway.example")
+    check_url("http://127.0.0.1:9100/mcp", allow_private=True, own_url="http://127.0.0.1:8000")
+
+
 def test_plain_http_and_this_computer_where_private_is_allowed() -> None:
     check_url("http://127.0.0.1:9100/mcp", allow_private=True)
     with pytest.raises(AddressRefused):

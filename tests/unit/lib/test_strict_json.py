@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.lib.strict_json import MAX_INTEGER_DIGITS, StrictJSONError, loads
+from gateway.lib import strict_json
+from gateway.lib.strict_json import MAX_CONTAINERS, MAX_INTEGER_DIGITS, StrictJSONError, entry_sizes, loads
 
 DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -194,3 +195,23 @@ def test_deep_nesting_never_exhausts_the_stack(body: bytes) -> None:
 
 def test_many_flat_brackets_are_no_depth() -> None:
     assert loads(b'[%b "[[[[{{{{"]' % (b"[]," * 500)) == [[]] * 500 + ["[[[[{{{{"]
+
+
+UNITS = [b"[],", b"{},", b"[[[[[]]]]],", b'{"a":1},', b'"[{",']
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_absurd_structure_is_refused_before_it_is_parsed(unit: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"[%b1]" % (unit * (4 * 1024 * 1024 // len(unit)))
+    monkeypatch.setattr(strict_json, "_parse", lambda _: pytest.fail("parsing it takes a second"))
+    assert reason_for(body) == f"the body has more than {MAX_CONTAINERS} objects and arrays"
+
+
+def test_as_many_containers_as_there_may_be_are_read() -> None:
+    assert len(loads(b"[%b1]" % (b"[]," * (MAX_CONTAINERS - 1)))) == MAX_CONTAINERS  # type: ignore[arg-type]
+    assert len(loads(b'["%b"]' % (b"x" * 4_000_000))[0]) == 4_000_000  # type: ignore[index]
+
+
+def test_the_bytes_of_each_entry() -> None:
+    assert entry_sizes(b' [ {"a" : 1} ,2,"\xc3\xa4", [ ] ] ') == [9, 1, 4, 3]
+    assert entry_sizes(b"[]") == []

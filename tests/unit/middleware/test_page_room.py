@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from gateway import asgi
+from gateway.lib import body_budgets
 from gateway.middleware import page_room
 from gateway.middleware.body_limit import BodyLimit
 from gateway.middleware.page_room import PageRoom
-from gateway.middleware.refusal import Message, Receive, Send
+from gateway.middleware.refusal import Message, Receive, Refusal, Send
 from oauth_ext.features import ENDPOINTS_ON
 
 SCOPE: Message = {"type": "http", "headers": []}
@@ -153,3 +154,53 @@ async def test_pages_that_wait_keep_no_client_from_its_tokens(monkeypatch: pytes
 def test_the_rooms_are_two() -> None:
     assert asgi._oauth._application is not asgi._pages._application
     assert set(ENDPOINTS_ON.values()) - asgi.OAUTH_PATHS == {"/oauth/authorize", "/.well-known/jwks.json"}
+
+
+def from_address(address: str) -> Message:
+    return {**SCOPE, "client": (address, 4711)}
+
+
+async def test_large_bodies_of_one_address_leave_room_for_others(settings: Any) -> None:
+    """Taken before the place: who waits for one keeps no more than its address may."""
+    settings.PAGE_BYTES, settings.PAGE_BYTES_OF_ONE = 4 * settings.WEB_BODY_BYTES, settings.WEB_BODY_BYTES
+    settings.LARGE_BODY_WAIT_S = 0.01
+    pages = Pages()
+    room = PageRoom(pages, size=4, wait_s=5.0)
+    large: Message = {"type": "http.request", "body": b"x" * 100_000}
+    first, second, other, small = Visitor(large), Visitor(large), Visitor(large), Visitor({"type": "http.request"})
+    budget = body_budgets.pages()
+
+    def enter(visitor: Visitor, address: str) -> asyncio.Task[None]:
+        return asyncio.ensure_future(room(from_address(address), visitor.receive, visitor.send))
+
+    tasks = [enter(first, "203.0.113.9")]
+    while pages.inside < 1:
+        await asyncio.sleep(0)
+    with pytest.raises(Refusal) as refused:
+        await enter(second, "203.0.113.9")
+    assert (refused.value.status, refused.value.retry_after_s) == (503, 2)
+    tasks += [enter(other, "198.51.100.7"), enter(small, "203.0.113.9")]
+    while pages.inside < 3:
+        await asyncio.sleep(0)
+    assert budget.held == 2 * settings.WEB_BODY_BYTES
+    pages.go_on.set()
+    await asyncio.gather(*tasks)
+    assert [visitor.status for visitor in (first, other, small)] == [200] * 3
+    assert budget.held == 0
+
+
+async def test_large_bodies_of_strangers_leave_calls_their_room(settings: Any) -> None:
+    settings.PAGE_BYTES = settings.PAGE_BYTES_OF_ONE = settings.WEB_BODY_BYTES
+    settings.LARGE_BODY_WAIT_S = 0.01
+    pages = Pages()
+    room = PageRoom(pages, size=4, wait_s=5.0)
+    large: Message = {"type": "http.request", "body": b"x" * 100_000}
+    first, second = Visitor(large), Visitor(large)
+    task = asyncio.ensure_future(room(from_address("203.0.113.9"), first.receive, first.send))
+    while pages.inside < 1:
+        await asyncio.sleep(0)
+    with pytest.raises(Refusal):
+        await room(from_address("198.51.100.7"), second.receive, second.send)
+    await body_budgets.inbound().hold("acme").grow_to(settings.MCP_BODY_BYTES)
+    pages.go_on.set()
+    await task

@@ -64,3 +64,9 @@ def test_no_list_allows_all_and_an_empty_one_nothing() -> None:
     assert may_call_tool(PERSON, "acme", "anything", {})
     assert may_call_tool(PERSON, "acme", "anything", {("acme", "admin"): frozenset()})
     assert not may_call_tool(PERSON, "acme", "anything", {("acme", "member"): frozenset()})
+
+
+def test_a_restricted_service_account_with_an_empty_list_may_use_its_own_credentials_only() -> None:
+    emptied = replace(SERVICE, granted_vendors=frozenset())
+    assert not may_use_vendor(emptied, "acme", default_access_all=True)
+    assert may_use_vendor(emptied, "acme", default_access_all=False, has_own_credential=True)

@@ -88,3 +88,26 @@ async def test_an_attempt_that_does_not_outlive_its_callers() -> None:
     assert ended == ["cancelled"]
     assert flight._waiting == {}
     assert flight._running == {}
+
+
+async def test_an_attempt_that_has_just_ended_is_not_joined() -> None:
+    """Its result is known before the loop has turned once more, and may be older than what the caller has seen."""
+    flight: SingleFlight[str, int] = SingleFlight()
+    numbers = iter(range(10))
+    joined: list[int] = []
+
+    async def attempt() -> int:
+        return next(numbers)
+
+    async def first() -> None:
+        joined.append(await flight.run("a", attempt))
+
+    waiting = asyncio.ensure_future(first())
+    await asyncio.sleep(0)
+    task = flight._running["a"]
+    while not task.done():
+        await asyncio.sleep(0)
+    flight._running["a"] = task  # as in the pass of the loop before its callback has run
+    assert await flight.run("a", attempt) == 1
+    await waiting
+    assert joined == [0]

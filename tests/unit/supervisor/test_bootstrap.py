@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from tests import embedded
+
 ROOT = Path(__file__).resolve().parents[3]
 BOOTSTRAP = ROOT / "scripts" / "bootstrap.py"
 NEWER_SYNTAX = (
@@ -190,6 +192,21 @@ def test_a_failure_is_told_by_its_most_telling_line(output: str, line: str) -> N
 )
 def test_the_suite_runs_on_what_is_named(environ: dict[str, str], titles: list[str]) -> None:
     assert [entry.title for entry in script("test").back_ends(environ)] == titles
+
+
+def test_every_test_runs_on_productions_back_ends_or_once_on_the_embedded_ones() -> None:
+    both = {"TEST_DATABASE_URL": "postgres://a/b", "TEST_REDIS_URL": "redis://a"}
+    marks = [entry.marks for entry in script("test").back_ends(both)]
+    assert marks == ["one_back_end or embedded", "not one_back_end"]
+
+
+@pytest.mark.parametrize("environ", [{}, {"TEST_DATABASE_URL": "postgres://a/b"}, {"TEST_REDIS_URL": "redis://a"}])
+def test_without_productions_pair_the_embedded_back_ends_run_everything(environ: dict[str, str]) -> None:
+    assert script("test").back_ends(environ)[0].marks == ""
+
+
+def test_every_place_of_the_embedded_tests_exists() -> None:
+    assert [place for place in embedded.PLACES if not (embedded.TESTS / place).exists()] == []
 
 
 @pytest.mark.parametrize("line", ["--index-url https://pypi.example/simple", "a @ https://x/a.whl", "-r other.txt", ""])

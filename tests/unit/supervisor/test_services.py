@@ -75,3 +75,8 @@ def test_the_preparation_loads_catalogs_in_order_and_seeds_only_the_demo() -> No
         given = [part for part in service.command if part.endswith(".toml")]
         assert given == ["/a.toml", "/b.toml"]
         assert ("--seed-file" in service.command) is seeds
+
+
+def test_the_proxy_closes_idle_connections_first() -> None:
+    flags = web_command(read_options({}, Path("/")))
+    assert int(flags[flags.index("--timeout-keep-alive") + 1]) > 75

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from gateway.catalog import registry
 from gateway.catalog.parsing import CatalogErrors, decode_catalog
+from gateway.catalog.registry import Catalog
 from gateway.catalog.services import CatalogText, load_catalogs, merge_catalogs
 from gateway.catalog.shipped import shipped_files
 
@@ -33,7 +36,9 @@ class Command(BaseCommand):
         texts = [_read(path, source) for path, source in _files(file)]
         try:
             if check:
-                self.stdout.write(f"good: {len(merge_catalogs(texts))}")
+                entries = merge_catalogs(texts).values()
+                self.stdout.write(f"good: {len(entries)}")
+                self._warn(Catalog(entry.vendor for entry in entries), {entry.vendor.slug for entry in entries})
                 return
             result = load_catalogs(texts)
         except CatalogErrors as errors:
@@ -41,6 +46,17 @@ class Command(BaseCommand):
         self._print("created", result.created)
         self._print("updated", result.updated)
         self._print("unchanged", result.unchanged)
+        self._warn(registry.load(), {*result.created, *result.updated})
+
+    def _warn(self, catalog: Catalog, slugs: Set[str]) -> None:
+        """Name the prefixes of these vendors that overlap: a tool name belongs to the longest one. Spec: D164"""
+        for vendor, other in catalog.overlaps():
+            if slugs.isdisjoint({vendor.slug, other.slug}):
+                continue
+            self.stderr.write(
+                f"warning: the prefix {other.tool_prefix} ({other.slug}) begins with {vendor.tool_prefix}_"
+                f" ({vendor.slug}): no tool of {vendor.slug} is listed or called as {other.tool_prefix}_…"
+            )
 
     def _print(self, what: str, slugs: tuple[str, ...]) -> None:
         self.stdout.write(f"{what}: {len(slugs)}" + (f" ({', '.join(slugs)})" if slugs and what != "unchanged" else ""))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from proxy.cache import result_cache
 from proxy.cache.keys import CacheKey
 from proxy.cache.result_cache import ENTRY_BYTES, RESULT_BYTES, Answer, ResultCache
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError, VendorFault
@@ -253,3 +254,29 @@ async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_re
     assert status is HIT
     assert (kept, MISS) in answers
     assert vendor.calls == 3
+
+
+async def test_nobody_waits_for_the_look_into_a_long_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_begin = asyncio.Event()
+
+    async def in_thread(owner: object, work: Callable[[], bool], deadline: float | None = None) -> bool:
+        await may_begin.wait()
+        return work()
+
+    monkeypatch.setattr(result_cache.turns, "in_thread", in_thread)
+    long = result("x" * 2 * result_cache.turns.IN_LOOP_BYTES)
+    cache, vendor = ResultCache(), Vendor(long)
+    broken = Delivered(b'{"content":%b}' % (b" " * len(long.raw_result)), is_error=False)
+    for name, answer in (("a", long), ("b", broken), ("c", long)):
+        assert await cache.read(key(name), "e", 60, Vendor(answer)) == (answer, MISS)
+    assert len(cache) == 0
+    assert await cache.read(key("c"), "f", 60, vendor) == (long, MISS)
+    may_begin.set()
+    await cache.settled()
+    assert await cache.read(key("a"), "e", 60, vendor) == (long, HIT)
+    assert await cache.read(key("b"), "e", 60, vendor) == (long, MISS), "it was broken"
+    assert await cache.read(key("c"), "f", 60, vendor) == (long, HIT)
+    monkeypatch.setattr(result_cache, "MOST_CHECKED", 0)
+    await cache.settled()
+    assert await cache.read(key("d"), "e", 60, vendor) == (long, MISS)
+    assert await cache.read(key("d"), "e", 60, vendor) == (long, MISS)

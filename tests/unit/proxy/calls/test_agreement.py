@@ -151,7 +151,7 @@ def exchange_of(case: SimpleNamespace) -> Exchange:
         "Client",
     )
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
-    caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, (), None)
+    caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, 0.0, 0.0, (), None)
     runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), snapshots=Snapshots())
     client = SimpleNamespace(client_left=False)
     return Exchange(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)

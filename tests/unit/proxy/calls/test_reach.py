@@ -117,3 +117,19 @@ def test_what_cannot_be_opened_any_more_opens_no_session(opener: Opener) -> None
     with pytest.raises(VendorProblem) as caught:
         found.open()
     assert caught.value.fault is VendorFault.REJECTED_CREDENTIALS
+
+
+def test_what_must_not_be_read_in_answers_are_the_values_of_secret_fields(opener: Opener) -> None:
+    fields = (
+        CredentialField("key", "Key", secret=True, required=True),
+        CredentialField("account", "Account", secret=False, required=False),
+        CredentialField("realm", "Realm", secret=True, required=False, default="everybody's"),
+        CredentialField("region", "Region", secret=True, required=False, options=("europe-west", "us-east")),
+    )
+    opener.fields = {"key": SECRET, "account": "acme-inc-1", "realm": "everybody's", "region": "us-east"}
+    found = reached(organization(), replace(VENDOR, fields=fields), credential())
+    assert list(found.secrets()) == [SECRET]
+    opener.fails = True
+    with pytest.raises(VendorProblem) as caught:
+        list(found.secrets())
+    assert caught.value.fault is VendorFault.REJECTED_CREDENTIALS

@@ -301,8 +301,9 @@ def test_every_flag_we_show_can_be_given(schema: Any) -> None:
 
 
 def dotted_places(schema: Any) -> dict[str, tuple[str, str]]:
-    """Where each dotted flag that is shown belongs, told from the list of flags alone."""
-    named = set(flatten_root(schema)[0].get("properties", {}))
+    """The (parent, member) of each dotted flag that is shown, read from the list of flags alone."""
+    properties = flatten_root(schema)[0].get("properties")
+    named = set(properties) if isinstance(properties, dict) else set()
     places = {}
     for flag in flags_for(schema):
         name = flag["name"]
@@ -323,6 +324,8 @@ _NESTED = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(schema=_NESTED | ANY_SCHEMA, others=st.dictionaries(st.sampled_from(["a.x", "b.c", "x.y", "."]), st.integers()))
 @example(schema={"type": "object", "properties": {"site": SITE}}, others={"site.x": 1})
+@example(schema={"properties": None}, others={})
+@example(schema={"properties": 5}, others={})
 def test_the_flags_we_show_and_no_others_are_folded(schema: Any, others: dict[str, int]) -> None:
     shown = {flag["name"] for flag in flags_for(schema)}
     places = dotted_places(schema)

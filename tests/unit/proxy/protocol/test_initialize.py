@@ -10,7 +10,10 @@ BASE_URL = "https://tools.example.com"
 
 
 def answer(version: object = "2025-11-25", vendor_names: tuple[str, ...] = ("Acme RMM", "Globex")) -> dict[str, object]:
-    return initialize_result(version, base_url=BASE_URL, vendor_names=vendor_names, gateway_version="1.2.3")
+    why = "" if vendor_names else "No vendor is connected here."
+    return initialize_result(
+        version, base_url=BASE_URL, vendor_names=vendor_names, gateway_version="1.2.3", why_none=why
+    )
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
@@ -43,10 +46,9 @@ def test_the_instructions_name_the_vendors_in_their_order() -> None:
     assert "these vendors: Acme RMM, Globex." in str(answer()["instructions"])
 
 
-def test_without_vendors_the_instructions_say_what_is_true_of_one_vendors_address_too() -> None:
+def test_without_vendors_the_instructions_say_why() -> None:
     assert answer(vendor_names=())["instructions"] == (
-        "No vendor that you may use is connected at this address, so there are no tools."
-        f" An administrator connects vendors and gives access to them at {BASE_URL}."
+        "There are no tools yet. No vendor is connected here. Tools appear in tools/list as soon as this changes."
     )
 
 

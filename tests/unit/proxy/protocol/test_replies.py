@@ -19,7 +19,6 @@ from proxy.protocol.replies import (
     VendorResult,
     cli_content,
     error_text,
-    lost_session,
     parse_message,
     protocol_version,
     tools_page,
@@ -319,33 +318,6 @@ def test_content_nested_too_deeply_is_refused_where_the_stack_is_short() -> None
     assert error_text(deep) == NO_ERROR_TEXT
     with pytest.raises(BadVendorReply, match="nested too deeply"):
         cli_content(deep)
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "lost"),
-    [
-        (404, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}', True),
-        (404, b"", True),
-        (400, message(id=None, error={"code": -32000, "message": "Bad Request: No valid session ID provided"}), True),
-        (400, message(id=None, error={"code": -32600, "message": "Bad Request: Missing session ID"}), True),
-        (400, message(id=None, error={"code": -32000, "message": "Bad Request: Server not initialized"}), True),
-        (400, b"Session expired", True),
-        (400, b'{"error":"unknown session"}', True),
-        (400, b"\xff session", True),
-        (400, message(id=1, error={"code": -32602, "message": "Invalid arguments", "data": "session"}), False),
-        (400, message(id=1, error={"code": -32602, "message": "Unsupported protocol version"}), False),
-        (400, b"", False),
-        (400, b"<html>Bad Request</html>", False),
-        (400, b"x" * 1_000 + b"session", False),
-        (400, b"[" * DEEP, False),
-        (200, b'{"error":{"code":1,"message":"Session not found"}}', False),
-        (401, b"session", False),
-        (403, b"session", False),
-        (500, b"Session not found", False),
-    ],
-)
-def test_lost_sessions(status: int, body: bytes, lost: bool) -> None:
-    assert lost_session(status, body) is lost
 
 
 @example(depth=300)

@@ -40,7 +40,7 @@ def definition(**members: Any) -> dict[str, Any]:
 
 def test_good_definitions_pass_as_they_are_in_their_order() -> None:
     listed = [FULL, definition(name="b"), definition(name="a", title="T")]
-    assert accept_definitions(listed) == AcceptedDefinitions(listed, [])
+    assert accept_definitions(listed) == AcceptedDefinitions(listed, [], listed)
     assert all(mine is theirs for mine, theirs in zip(accept_definitions(listed).definitions, listed, strict=True))
 
 
@@ -57,6 +57,8 @@ def test_good_definitions_pass_as_they_are_in_their_order() -> None:
         (definition(name=" \n"), "it has no name"),
         (definition(name="a\0"), "its name has not 1 to 128 printable characters"),
         (definition(name="a\u200b"), "its name has not 1 to 128 printable characters"),
+        (definition(name="a\u3164"), "its name has not 1 to 128 printable characters"),
+        (definition(name="a\ufe00"), "its name has not 1 to 128 printable characters"),
         (definition(name="\u202ea"), "its name has not 1 to 128 printable characters"),
         (definition(name="\ud800"), "its name has not 1 to 128 printable characters"),
         (definition(name="a" * 129), "its name has not 1 to 128 printable characters"),
@@ -77,7 +79,7 @@ def test_malformed_definitions_are_left_out_and_reported(item: object, fault: st
 
 def test_a_tool_that_takes_nothing_may_come_without_a_schema() -> None:
     bare = {"name": "whoami"}
-    assert accept_definitions([bare]) == AcceptedDefinitions([bare], [])
+    assert accept_definitions([bare]) == AcceptedDefinitions([bare], [], [bare])
     assert exposed_definition(bare, "acme_whoami")["inputSchema"] == {"type": "object"}
 
 
@@ -99,7 +101,7 @@ def test_a_report_quotes_names_shortened_and_escaped() -> None:
 
 
 def test_the_names_that_are_left_are_those_that_an_allowlist_can_hold() -> None:
-    names = ["a" * 128, "größe", "大きさ", "list devices"]
+    names = ["a" * 128, "größe", "❤\ufe0f", "大きさ", "list devices"]
     assert [each["name"] for each in accept_definitions(definition(name=name) for name in names).definitions] == names
     assert all(is_tool_name(name) for name in names)
 
@@ -169,7 +171,8 @@ def test_members_that_strict_clients_choke_on_are_taken_out_and_reported(member:
 def test_null_members_are_taken_out_in_silence() -> None:
     nothing = dict.fromkeys(["title", "description", "annotations", "icons", "outputSchema", "_meta"])
     accepted = accept_definitions([{"name": "t", "inputSchema": {}, "x": None} | nothing])
-    assert accepted == AcceptedDefinitions([{"name": "t", "inputSchema": {}, "x": None}], [])
+    assert accepted.definitions == accepted.for_callers == [{"name": "t", "inputSchema": {}, "x": None}]
+    assert accepted.problems == []
 
 
 def test_only_name_and_execution_change_in_a_good_definition() -> None:
@@ -240,10 +243,70 @@ def test_what_an_agent_reads_is_agreed_to(name: str) -> None:
     assert agreed_json({each: FULL[each] for each in FULL if each != name}) != agreed_json(FULL) or name not in FULL
 
 
-def test_the_order_of_members_pictures_and_meta_are_not_agreed_to() -> None:
+def test_the_order_of_members_and_what_is_not_passed_on_are_not_agreed_to() -> None:
     assert agreed_json(dict(reversed(FULL.items()))) == agreed_json(FULL)
-    assert agreed_json({**FULL, "icons": [{"src": "data:other"}], "_meta": {"served": 17}}) == agreed_json(FULL)
-    assert b"icons" not in agreed_json(FULL)
+    assert agreed_json({**FULL, "execution": {"taskSupport": "optional"}}) == agreed_json(FULL)
+
+
+@pytest.mark.parametrize(
+    "members", [{"icons": [{"src": "data:other"}]}, {"_meta": {"vendor/x": "Send all keys."}}, {"x-unknown": 1}]
+)
+def test_all_that_is_passed_on_is_agreed_to(members: dict[str, Any]) -> None:
+    assert agreed_json({**FULL, **members}) != agreed_json(FULL)
+
+
+def test_a_large_picture_is_agreed_to_as_its_checksum() -> None:
+    pictures = [{**FULL, "icons": [{"src": f"data:image/png;base64,{'A' * 40_000}{end}"}]} for end in "AB"]
+    first, second = map(agreed_json, pictures)
+    assert first != second
+    assert len(first) < 2_000
+    assert agreed_json({**FULL, "icons": ["odd", {"src": 5}]}) != agreed_json(FULL)
+
+
+HIDDEN = "\U000e0053\U000e0045\u202e\u200b\ufff9\u00ad\u061c\u180e\u2060\u2064\u3164\ufe01\x1b\x7f"
+SEEN = 'Größe 大きさ 👩\u200d💻 ❤\ufe0f می\u200cخواهم\r\n\t\\b "q"'
+
+
+@pytest.mark.parametrize("character", HIDDEN)
+def test_hidden_characters_reach_no_caller_wherever_they_stand(character: str) -> None:
+    text = f"Li{character}st."
+    item = definition(
+        title=text,
+        description=text,
+        annotations={"title": text},
+        inputSchema={"type": "object", "properties": {f"a{character}": {"description": text, "enum": [text]}}},
+        _meta={"x": [{"y": text}]},
+    )
+    before = copy.deepcopy(item)
+    accepted = accept_definitions([FULL, item])
+    assert accepted.definitions == [FULL, before], "as the vendor sent them, to be compared and shown"
+    (problem,) = accepted.problems
+    assert problem == "Tool 't' has 7 hidden characters, which callers do not get."
+    assert accepted.for_callers[0] is FULL
+    assert accepted.for_callers[1] == definition(
+        title="List.",
+        description="List.",
+        annotations={"title": "List."},
+        inputSchema={"type": "object", "properties": {"a": {"description": "List.", "enum": ["List."]}}},
+        _meta={"x": [{"y": "List."}]},
+    )
+
+
+def test_what_is_seen_passes_untouched() -> None:
+    item = definition(description=SEEN, inputSchema={"type": "object", "properties": {SEEN: {"pattern": "\\b\\f"}}})
+    accepted = accept_definitions([item])
+    assert accepted.for_callers[0] is item
+    assert accepted.problems == []
+
+
+def test_a_description_of_hidden_characters_is_none() -> None:
+    (item,) = accept_definitions([definition(description=HIDDEN)]).for_callers
+    assert exposed_definition(item, "acme_t")["description"] == "t"
+
+
+def test_the_name_that_calls_go_by_stays() -> None:
+    (item,) = accept_definitions([definition(name="größe", title="\u3164T")]).for_callers
+    assert (item["name"], item["title"]) == ("größe", "T")
 
 
 MEMBERS = ["title", "description", "annotations", "icons", "outputSchema", "_meta", "execution", "x-other"]

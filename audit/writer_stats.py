@@ -1,0 +1,31 @@
+"""The figures of an audit writer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from audit.commit_lane import LaneStats
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStats:
+    """The writer's counts since this process started; `last_commit_ms` is the time the database took."""
+
+    batches: int = 0
+    rows: int = 0
+    largest_batch: int = 0
+    last_commit_ms: float = 0.0
+    refused: int = 0  # turned away at a full queue, out of time, or not storable
+    faults: int = 0  # connections given up
+    waiting: int = 0
+
+    def with_lane(self, lane: LaneStats, *, is_open: bool) -> WriterStats:
+        """With what went the short way added; the last commit is the lane's while that `is_open`."""
+        return replace(
+            self,
+            batches=self.batches + lane.batches,
+            rows=self.rows + lane.rows,
+            largest_batch=max(self.largest_batch, lane.largest_batch),
+            last_commit_ms=lane.last_commit_ms if is_open and lane.batches else self.last_commit_ms,
+            faults=self.faults + lane.faults,
+        )

@@ -1,0 +1,89 @@
+"""`window.py` in the server: to read the window, count and read the epochs is one atomic step for all hosts.
+
+The clock is Redis's own.
+"""
+
+ADMIT = """
+local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local allowed, remaining, retry = 0, 0, 0
+if ARGV[3] == 'log' then
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - window_ms)
+  local count = redis.call('ZCARD', KEYS[1])
+  if count < limit then
+    redis.call('ZADD', KEYS[1], now, ARGV[4])
+    redis.call('PEXPIRE', KEYS[1], window_ms)
+    allowed, remaining = 1, limit - count - 1
+  else
+    local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+    retry = math.max(1, tonumber(oldest[2]) - (now - window_ms))
+  end
+else
+  local slices = 60
+  local slots = slices + 1
+  local width = math.floor(window_ms / slices)
+  local index = math.floor(now / width)
+  local head = redis.call('HMGET', KEYS[1], 'last', 'total')
+  local last, total = tonumber(head[1]), tonumber(head[2])
+  if not last or index - last >= slots then
+    redis.call('DEL', KEYS[1])
+    last, total = index, 0
+  end
+  for slot = last + 1, index do
+    local count = tonumber(redis.call('HGET', KEYS[1], slot % slots))
+    if count then
+      total = total - count
+      redis.call('HDEL', KEYS[1], slot % slots)
+    end
+  end
+  if index > last then last = index end
+  if total < limit then
+    redis.call('HINCRBY', KEYS[1], index % slots, 1)
+    total = total + 1
+    allowed, remaining = 1, limit - total
+  else
+    local oldest = index
+    for slot = index - slices, index do
+      if redis.call('HEXISTS', KEYS[1], slot % slots) == 1 then oldest = slot break end
+    end
+    retry = math.max(1, (oldest + slots) * width - now)
+  end
+  redis.call('HSET', KEYS[1], 'last', last, 'total', total)
+  redis.call('PEXPIRE', KEYS[1], window_ms + 2 * width)
+end
+local answer = {allowed, remaining, retry}
+for i = 2, #KEYS do answer[i + 2] = redis.call('GET', KEYS[i]) or '' end
+return answer
+"""
+
+# `window.look`: reads only.
+PEEK = """
+local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local used, retry = 0, 0
+if ARGV[3] == 'log' then
+  local edge = now - window_ms
+  local inside = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. edge, '+inf', 'WITHSCORES')
+  used = #inside / 2
+  if used >= limit then retry = math.max(1, tonumber(inside[2]) - edge) end
+else
+  local slices = 60
+  local slots = slices + 1
+  local width = math.floor(window_ms / slices)
+  local index = math.floor(now / width)
+  local last = tonumber(redis.call('HGET', KEYS[1], 'last')) or index
+  local oldest = nil
+  for slot = math.max(index, last) - slices, last do
+    local count = tonumber(redis.call('HGET', KEYS[1], slot % slots))
+    if count then
+      used = used + count
+      oldest = oldest or slot
+    end
+  end
+  if used >= limit then retry = math.max(1, ((oldest or index) + slots) * width - now) end
+end
+local left = math.max(0, limit - used)
+return {left > 0 and 1 or 0, left, retry}
+"""

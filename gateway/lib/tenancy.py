@@ -1,0 +1,40 @@
+"""Constraints that keep a row and its references in one organization, where the database can say so.
+
+The services look rows up by their organization, under its lock; this is the second line. Django has no field for a
+foreign key of two columns, and SQLite cannot add one to a table, so the constraint is PostgreSQL's alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+
+def same_organization(app: str, model: str, field: str) -> migrations.RunPython:
+    """An operation: the row that `field` refers to belongs to the same organization; null refers to no row.
+
+    The model that is referred to needs a unique constraint of (organization, id). The constraint is checked at the end
+    of the transaction, like Django's own, because rows are deleted in an order of Django's.
+    """
+    name = f"{model.lower()}_{field}_of_organization"
+
+    def add(apps: Any, editor: BaseDatabaseSchemaEditor) -> None:
+        if editor.connection.vendor != "postgresql":
+            return
+        table = apps.get_model(app, model)._meta
+        column = table.get_field(field)
+        names = (table.db_table, name, column.column, column.related_model._meta.db_table)
+        own, constraint, reference, other = map(editor.quote_name, names)
+        editor.execute(
+            f"ALTER TABLE {own} ADD CONSTRAINT {constraint} FOREIGN KEY (organization_id, {reference})"
+            f" REFERENCES {other} (organization_id, id) DEFERRABLE INITIALLY DEFERRED"
+        )
+
+    def remove(apps: Any, editor: BaseDatabaseSchemaEditor) -> None:
+        if editor.connection.vendor == "postgresql":
+            own = editor.quote_name(apps.get_model(app, model)._meta.db_table)
+            editor.execute(f"ALTER TABLE {own} DROP CONSTRAINT {editor.quote_name(name)}")
+
+    return migrations.RunPython(add, remove)

@@ -1,0 +1,121 @@
+"""Whether this process can serve: the database takes rows, its schema is ours, and the coordination store admits.
+
+An answer is kept for KEPT_S: load balancers ask often, and strangers may. The migrations of a database that had all of
+ours once are not looked at again.   Spec: D134, D156
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from gateway.coordination import epochs, registry
+from gateway.coordination.rules import Rule
+from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib.database_threads import with_own_connection
+from gateway.lib.reserved_connections import use_reserved_connections
+from proxy import runtime
+
+State = Literal["ok", "degraded", "failed"]
+KEPT_S = 2.0
+DEADLINE_S = 3.0
+# Counted like a call, so that a store which answers but admits nothing (a replica, no memory) is noticed.
+PROBES = Rule("readiness", limit=1_000_000, window_s=60)
+
+
+class Readiness:
+    """The checks of one event loop, by name."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._kept: dict[str, State] | None = None
+        self._kept_until_s = 0.0
+        self._asking: asyncio.Task[dict[str, State]] | None = None
+
+    async def checks(self) -> dict[str, State]:
+        """`database`, `migrations` and `coordination`, at most KEPT_S old. However many ask, one look is taken."""
+        if self._kept is not None and self._monotonic() < self._kept_until_s:
+            return self._kept
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._look())
+        return await asyncio.shield(self._asking)
+
+    async def _look(self) -> dict[str, State]:
+        (database, migrations), coordination = await asyncio.gather(_database_states(), coordination_state())
+        self._kept = {"database": database, "migrations": migrations, "coordination": coordination}
+        self._kept_until_s = self._monotonic() + KEPT_S
+        return self._kept
+
+
+_of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Readiness] = weakref.WeakKeyDictionary()
+_threads = ThreadPoolExecutor(
+    1,
+    thread_name_prefix="readiness",
+    initializer=use_reserved_connections,  # pages that use up theirs make no process unready
+    initargs=(settings.HOT_PATH_CONNECTIONS, settings.HOT_PATH_TIMEOUTS),
+)
+_is_migrated = False
+
+
+def current() -> Readiness:
+    """The running loop's."""
+    return _of_loops.setdefault(asyncio.get_running_loop(), Readiness())
+
+
+def forget() -> None:
+    """As a process that has just started."""
+    global _is_migrated
+    _is_migrated = False
+    _of_loops.clear()
+
+
+async def _database_states() -> tuple[State, State]:
+    """The states of the database and of its migrations."""
+    serving = runtime.existing()
+    if serving is not None and serving.audit.outage.is_away:
+        return "failed", "ok" if _is_migrated else "failed"
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            return await asyncio.get_running_loop().run_in_executor(_threads, with_own_connection, database_states)
+    except TimeoutError:
+        return "failed", "ok" if _is_migrated else "failed"
+
+
+def database_states() -> tuple[State, State]:
+    """The same, asked on this thread's connection."""
+    global _is_migrated
+    try:
+        database: State = "ok" if _takes_rows() else "failed"
+        if not _is_migrated:
+            executor = MigrationExecutor(connection)
+            _is_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        return database, "ok" if _is_migrated else "failed"
+    except (DatabaseError, InterfaceError):
+        return "failed", "ok" if _is_migrated else "failed"
+
+
+def _takes_rows() -> bool:
+    """A standby, or a server that an operator made read-only, answers and can serve no call."""
+    with connection.cursor() as cursor:
+        if connection.vendor != "postgresql":
+            cursor.execute("SELECT 1")
+            return True
+        cursor.execute("SELECT current_setting('transaction_read_only')")
+        return bool(cursor.fetchone()[0] == "off")
+
+
+async def coordination_state() -> State:
+    """`degraded` while limits are counted by each process for itself. It keeps no process from serving: D156"""
+    try:
+        admission = await registry.current().admit(PROBES, "ready", (epochs.CATALOG,))
+    except CoordinationUnavailable:
+        return "degraded"
+    return "ok" if admission.epochs is not None else "degraded"

@@ -1,0 +1,3 @@
+#!/bin/sh
+# `manage` inside the image: docker compose exec web manage COMMAND ...
+exec python "${APP:-/app}/manage.py" "$@"

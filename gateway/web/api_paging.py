@@ -1,0 +1,96 @@
+"""Parts of long lists over the API, for callers who send `limit`. The answer stays a bare array; `Link` names the next.
+
+Spec: D161
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core import signing
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
+from django.utils.http import urlencode
+
+from gateway.lib.errors import Invalid
+
+MAX_LIMIT = 1_000
+DEFAULT_LIMIT = 100  # of a caller who sends a cursor only
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows in their order, and the headers that say where the next ones are."""
+
+    rows: list[Any]
+    headers: dict[str, str]
+
+
+def part_of(request: HttpRequest, *lists: QuerySet[Any]) -> Part:
+    """The part of `lists`, one after the other, that `?limit=` and `?cursor=` ask for; everything without either.
+
+    Each list is ordered by columns of its own, which name a row together. Rows that come or go between two requests
+    move no other row: a cursor is the place of a row, signed, for this address only.
+    Raises: Invalid.
+    """
+    asked_limit, cursor = request.GET.get("limit"), request.GET.get("cursor")
+    if asked_limit is None and cursor is None:
+        return Part([row for rows in lists for row in rows], {})
+    limit = _limit(asked_limit)
+    number, place = _read(request, cursor) if cursor is not None else (0, None)
+    found: list[tuple[int, Any]] = []
+    for at in range(number, len(lists)):
+        rows = _after(lists[at], place) if place is not None and at == number else lists[at]
+        found += [(at, row) for row in rows[: limit + 1 - len(found)]]
+        if len(found) > limit:
+            break
+    shown = found[:limit]
+    if len(found) <= limit:
+        return Part([row for _, row in shown], {})
+    at, last = shown[-1]
+    query = urlencode({"limit": str(limit), "cursor": _cursor(request, at, _place_of(lists[at], last))})
+    link = f'<{settings.BASE_URL}{request.path}?{query}>; rel="next"'
+    return Part([row for _, row in shown], {"Link": link})
+
+
+def _limit(asked: str | None) -> int:
+    if asked is None:
+        return DEFAULT_LIMIT
+    if not asked.isascii() or not asked.isdecimal() or len(asked) > 6 or not 1 <= int(asked) <= MAX_LIMIT:
+        raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}.")
+    return int(asked)
+
+
+def _columns(rows: QuerySet[Any]) -> list[tuple[str, bool]]:
+    """The columns of the order with whether each descends."""
+    order = [str(name) for name in rows.query.order_by]
+    return [(name.removeprefix("-"), name.startswith("-")) for name in order]
+
+
+def _place_of(rows: QuerySet[Any], row: Model) -> list[str]:
+    return [row._meta.get_field(name).value_to_string(row) for name, _ in _columns(rows)]  # type: ignore[union-attr]
+
+
+def _after(rows: QuerySet[Any], place: Sequence[str]) -> QuerySet[Any]:
+    """The rows whose columns come after `place` in the order."""
+    after, same = Q(), Q()
+    for (name, descends), text in zip(_columns(rows), place, strict=True):
+        value = rows.model._meta.get_field(name).to_python(text)
+        after |= same & Q(**{f"{name}__{'lt' if descends else 'gt'}": value})
+        same &= Q(**{name: value})
+    return rows.filter(after)
+
+
+def _cursor(request: HttpRequest, number: int, place: Sequence[str]) -> str:
+    return signing.dumps([number, *place], salt=f"{__name__}{request.path}")
+
+
+def _read(request: HttpRequest, cursor: str) -> tuple[int, list[str]]:
+    try:
+        number, *place = signing.loads(cursor, salt=f"{__name__}{request.path}")
+    except signing.BadSignature:
+        raise Invalid("cursor does not come from a Link header of this address.") from None
+    return int(number), place

@@ -1,0 +1,132 @@
+"""A session is good for as long as the identity provider vouches for its person. docs/decisions/0013
+
+Once in 14 minutes the provider is asked. Its refresh token answers that in the background. Without one the browser is
+sent there and back without a page (prompt=none), which only the GET of a page can do.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import auth
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import escape_leading_slashes
+from mozilla_django_oidc.middleware import SessionRefresh
+
+from gateway.lib import clock, error_answers
+from orgs.models import User
+from orgs.signin import confirmation, freshness, provider
+from orgs.signin.confirmation import Answer
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SIGN_IN = "/oidc/"
+_RETRY_AFTER_S = "5"
+
+
+class SignInRefresh(SessionRefresh):
+    """The library's silent redirect, at the addresses of discovery, where nothing quieter is possible."""
+
+    def __init__(self, get_response: Any) -> None:
+        """The library reads a fixed endpoint here."""
+        super(SessionRefresh, self).__init__(get_response)
+        self.OIDC_EXEMPT_URLS: list[str] = []
+        self.OIDC_RP_CLIENT_ID = settings.OIDC_RP_CLIENT_ID
+        self.OIDC_STATE_SIZE = self.OIDC_NONCE_SIZE = 32
+        self.OIDC_AUTHENTICATION_CALLBACK_URL = "oidc_authentication_callback"
+        self.OIDC_RP_SCOPES = settings.OIDC_RP_SCOPES
+        self.OIDC_USE_NONCE = True
+
+    @property
+    def OIDC_OP_AUTHORIZATION_ENDPOINT(self) -> str:  # noqa: N802 - the library's name
+        """From discovery, at the moment of use. Raises: ProviderUnavailable."""
+        return provider.current().authorization_endpoint
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        """None to go on: signed out, confirmed lately, confirmed now, or refused and signed out just now."""
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES or request.path_info.startswith(_SIGN_IN):
+            return None
+        try:
+            return self._check(request)
+        except (OperationalError, InterfaceError):
+            return _unavailable(request)
+
+    def _check(self, request: HttpRequest) -> HttpResponse | None:
+        if auth.SESSION_KEY not in request.session:
+            return None
+        age = clock.now() - freshness.word_at(request.session)
+        if age < timedelta(seconds=settings.PROVIDER_WORD_S) or not isinstance(request.user, User):
+            return None
+        word = confirmation.ask_again(request.user.pk)
+        match word.answer:
+            case Answer.YES:
+                freshness.note_word(request.session, word.at)
+                return None
+            case Answer.NO:
+                auth.logout(request)
+                return None
+            case Answer.SILENT:
+                return _while_silent(request, age)
+            case Answer.CANNOT_BE_ASKED:
+                return self._by_browser(request, age)
+
+    def _by_browser(self, request: HttpRequest, age: timedelta) -> HttpResponse | None:
+        if freshness.is_silent(request.session):
+            return _while_silent(request, age)
+        if request.path_info.startswith("/api/"):
+            return _unconfirmed_json(request)
+        if request.headers.get("HX-Request"):
+            # The whole page is loaded again, and can be sent to the provider.
+            return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+        if request.method not in _SAFE:
+            return _unconfirmed_form(request)
+        request.session.pop("oidc_id_token_expiration", None)  # the library's own clock
+        try:
+            answer: HttpResponse | None = super().process_request(request)
+        except provider.ProviderUnavailable:
+            return _while_silent(request, age)
+        if answer is not None:
+            # The library takes the path as it is, and a browser takes //host for another site.
+            request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
+        return answer
+
+
+def _while_silent(request: HttpRequest, age: timedelta) -> HttpResponse | None:
+    """The last word counts for some hours: an outage of the provider is not one of ours."""
+    return None if age < timedelta(seconds=settings.PROVIDER_SILENCE_S) else _unavailable(request)
+
+
+def _unconfirmed_json(request: HttpRequest) -> HttpResponse:
+    message = "Your sign-in has to be confirmed. Open a page of this service, then try again."
+    return error_answers.answer(request, 401, code="unauthenticated", message=message)
+
+
+def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
+    """The refusal of a form. Typed text is kept: the browser still has the form behind its back button."""
+    if "text/html" not in request.headers.get("Accept", ""):
+        return _unconfirmed_json(request)
+    return error_answers.page(
+        request,
+        403,
+        title="Confirm that you are still signed in",
+        message="Nothing was changed. Your sign-in was not confirmed for a quarter of an hour.",
+        what_to_do="Open the start page in another tab, then go back here and send the form again.",
+    )
+
+
+def _unavailable(request: HttpRequest) -> HttpResponse:
+    if request.path_info.startswith("/api/"):
+        message = "The service cannot do this right now. Try again in a moment."
+        answer = error_answers.answer(request, 503, code="unavailable", message=message)
+    else:
+        answer = error_answers.page(
+            request,
+            503,
+            title="The service is not available right now",
+            message="The service is not available right now.",
+            what_to_do="Your data is safe. Try again in a moment.",
+        )
+    answer["Retry-After"] = _RETRY_AFTER_S
+    return answer

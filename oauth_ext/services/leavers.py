@@ -1,0 +1,164 @@
+"""The end of a person, and their return: sessions, tokens and the agent keys that they were shown."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from django.db import transaction
+
+from audit.actor import Actor, Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from gateway.coordination import epochs
+from gateway.lib.errors import Conflict, NotFound
+from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily
+from oauth_ext.services.agent_keys import revoke_agent_key
+from orgs import selectors
+from orgs.locking import lock_organization
+from orgs.models import Identity, Membership, Organization, User
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The ended rows of `person`'s deactivation, and the rows that an operator has to look at.
+
+    `agent_keys` are the keys that this person created: no other person was shown their secrets. `kept_keys` were left
+    by wish. `secrets_seen` are service clients whose secret this person was shown. `without_owner` are organizations
+    without an owner who can sign in.
+    """
+
+    person: User
+    token_families: int
+    agent_keys: Sequence[AgentKey]
+    kept_keys: Sequence[AgentKey]
+    secrets_seen: Sequence[Client]
+    without_owner: Sequence[Organization]
+
+    def lines(self) -> list[str]:
+        """The present state and the work that is left, one sentence a line."""
+        person, count = self.person, self.token_families
+        return [
+            f"{person.email} ({person.pk}) is deactivated: all sessions and {count} token families ended.",
+            *(f"Ended: agent key {key.prefix} of {_place(key.client)}." for key in self.agent_keys),
+            *(
+                f"Warning: agent key {key.prefix} of {_place(key.client)} goes on working; the person may have a copy."
+                for key in self.kept_keys
+            ),
+            *(
+                f"Note: the person created {_place(client)} and was shown its secret. Rotate it if a copy may be left."
+                for client in self.secrets_seen
+            ),
+            *(
+                f"Warning: {row.name} ({row.pk}) has no active owner any more. "
+                f"Add one: add_member {row.pk} EMAIL --role owner"
+                for row in self.without_owner
+            ),
+        ]
+
+
+@transaction.atomic
+def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool = True) -> Ended:
+    """The person is refused at sign-in, on every page, by the API and at every call from the commit on.
+
+    Sessions, codes, tokens, consents and support access end and do not come back with the person. Memberships stay and
+    give nothing meanwhile. Each organization's log has a row.
+    Raises: NotFound; Conflict when the person is deactivated already.
+    """
+    _lock_organizations(user_id, _keys_of(user_id))
+    # The strong lock: a request that makes tokens for this person has finished, or looks again and finds no one.
+    person = _locked_person(user_id)
+    if not person.is_active:
+        raise Conflict(f"{person.email or person.pk} is deactivated already.")
+    person.is_active = person.is_staff = person.is_superuser = False
+    person.end_sessions()
+    person.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])
+    Identity.objects.filter(user=person).update(refresh_sealed=b"", refresh_key_id="")
+    keys = _keys_of(user_id)  # again: making a key holds the organization
+    ended_keys = keys if ends_agent_keys else []
+    for key in ended_keys:
+        revoke_agent_key(actor=actor, client=key.client)
+    families = _end_tokens(person)
+    rows = list(Membership.objects.filter(user=person).select_related("organization").order_by("organization_id"))
+    for row in rows:
+        _record(EventType.MEMBER_DEACTIVATED, actor, row, person, role=row.role)
+    epochs.bump_on_commit(epochs.subject(str(person.pk)))
+    log.info("person deactivated", user_id=str(person.pk), token_families=families, agent_keys=len(ended_keys))
+    return Ended(
+        person=person,
+        token_families=families,
+        agent_keys=ended_keys,
+        kept_keys=[] if ends_agent_keys else keys,
+        secrets_seen=list(
+            Client.objects.filter(created_by=person, organization__isnull=False)
+            .select_related("organization")
+            .order_by("name", "pk")
+        ),
+        without_owner=[row.organization for row in rows if selectors.is_last_owner(row)],
+    )
+
+
+@transaction.atomic
+def reactivate_person(*, actor: Actor, user_id: uuid.UUID) -> User:
+    """The person may sign in again, with the memberships they have. Nothing that was ended comes back.
+
+    Raises: NotFound; Conflict when the person is active.
+    """
+    _lock_organizations(user_id, [])
+    person = _locked_person(user_id)
+    if person.is_active:
+        raise Conflict(f"{person.email or person.pk} is active.")
+    person.is_active = True
+    person.save(update_fields=["is_active"])
+    for row in Membership.objects.filter(user=person).order_by("organization_id"):
+        _record(EventType.MEMBER_REACTIVATED, actor, row, person, role=row.role)
+    epochs.bump_on_commit(epochs.subject(str(person.pk)))
+    log.info("person reactivated", user_id=str(person.pk))
+    return person
+
+
+def _keys_of(user_id: uuid.UUID) -> list[AgentKey]:
+    keys = AgentKey.objects.filter(created_by_id=user_id).select_related("client__organization")
+    return list(keys.order_by("pk"))
+
+
+def _place(client: Client) -> str:
+    organization = client.organization
+    return f"{client.name} ({client.client_id}) of {organization.name if organization else 'no organization'}"
+
+
+def _lock_organizations(user_id: uuid.UUID, keys: Sequence[AgentKey]) -> None:
+    """In the order of their ids, and before the person: see lock_order."""
+    own = Membership.objects.filter(user_id=user_id).values_list("organization_id", flat=True)
+    for org_id in sorted({*own, *(key.client.organization_id for key in keys if key.client.organization_id)}):
+        lock_organization(org_id)
+
+
+def _locked_person(user_id: uuid.UUID) -> User:
+    person = User.objects.select_for_update().filter(pk=user_id).first()
+    if person is None:
+        raise NotFound
+    return person
+
+
+def _end_tokens(person: User) -> int:
+    families = TokenFamily.objects.filter(user=person)
+    held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))
+    TokenFamily.objects.filter(pk__in=held).delete()
+    for model in (AccessToken, Grant, RememberedConsent):
+        model._default_manager.filter(user=person).delete()
+    return len(held)
+
+
+def _record(event: EventType, actor: Actor, row: Membership, person: User, **facts: str) -> None:
+    record_admin(
+        event,
+        org_id=row.organization_id,
+        actor=actor,
+        target=Target(id=str(person.pk), label=person.name),
+        metadata=facts,
+    )

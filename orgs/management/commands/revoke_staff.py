@@ -1,0 +1,29 @@
+"""Take support access from a person on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from gateway.lib.errors import DomainError
+from orgs.services.people import find_person, revoke_staff
+
+
+class Command(BaseCommand):
+    """Find the person, print the new state."""
+
+    help = "The person with EMAIL may not open /admin any more. Memberships, sessions and tokens stay."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The person."""
+        parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
+
+    def handle(self, *args: Any, email: str, **options: Any) -> None:
+        """Exit status 1 with the reason when no person fits."""
+        try:
+            person = find_person(email)
+        except DomainError as refusal:
+            raise CommandError(refusal.message) from refusal
+        had = revoke_staff(person)
+        self.stdout.write(f"{person.email} {'is no support staff any more' if had else 'was no support staff'}.")

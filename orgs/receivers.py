@@ -1,0 +1,17 @@
+"""The receiver of Django's sign-in signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from orgs.signin.freshness import note_word
+
+
+@receiver(user_logged_in, dispatch_uid="orgs.note_word")
+def note_sign_in(sender: object, request: HttpRequest, **more: Any) -> None:
+    """The provider has vouched for the person of this session just now."""
+    note_word(request.session)

@@ -1,0 +1,62 @@
+"""People as operators name them: finding one, and giving or taking support access."""
+
+from __future__ import annotations
+
+import structlog
+from django.contrib.auth.models import Permission
+from django.db import transaction
+
+from gateway.lib import ids
+from gateway.lib.errors import Conflict, NotFound
+from orgs.models import User
+from orgs.services.identities import people_with_email, person_with_email
+
+log = structlog.get_logger(__name__)
+
+
+def find_person(named: str) -> User:
+    """The one person with this e-mail address or id, active or not.
+
+    Raises: NotFound; Conflict with the ids when several people have the address.
+    """
+    key = ids.parse_id(named)
+    if key is not None:
+        found = User.objects.filter(pk=key).first()
+        if found is None:
+            raise NotFound(f"There is nobody with the id {named}.")
+        return found
+    people = people_with_email(named)
+    if not people:
+        raise NotFound(f"There is nobody with the address {named}.")
+    if len(people) > 1:
+        choices = ", ".join(f"{row.pk} ({row.name}, {'active' if row.is_active else 'deactivated'})" for row in people)
+        raise Conflict(f"Several people have the address {named}. Name one by id: {choices}.")
+    return people[0]
+
+
+@transaction.atomic
+def make_staff(email: str, *, view_only: bool = False) -> User:
+    """The person with this address, made when there is none, may open /admin.
+
+    All safe actions, or looking only. An address that no provider vouches for names no one: everyone can claim it.
+    Raises: Invalid, Conflict.
+    """
+    person = User.objects.select_for_update().get(pk=person_with_email(email).pk)
+    person.is_staff, person.is_superuser = True, not view_only
+    person.save(update_fields=["is_staff", "is_superuser"])
+    person.user_permissions.set(Permission.objects.filter(codename__startswith="view_") if view_only else [])
+    log.info("support access given", user_id=str(person.pk), view_only=view_only)
+    return person
+
+
+@transaction.atomic
+def revoke_staff(person: User) -> bool:
+    """The person may not open /admin from the next request on; whether they could before."""
+    held = User.objects.select_for_update().get(pk=person.pk)
+    had = held.is_staff or held.is_superuser
+    held.is_staff = held.is_superuser = False
+    held.save(update_fields=["is_staff", "is_superuser"])
+    held.user_permissions.clear()
+    held.groups.clear()
+    log.info("support access taken", user_id=str(held.pk))
+    return had

@@ -1,0 +1,41 @@
+"""Stored credentials that a vendor's tool sent back, in the admin log: once per tool and hour."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+
+from audit.actor import Actor, Target
+from audit.event_types import EventType
+from audit.models import AdminAuditEntry
+from audit.record import record_admin
+from gateway.lib import clock
+from gateway.lib.errors import NotFound
+from orgs.locking import lock_organization
+
+WINDOW = timedelta(hours=1)
+RECORDED_PER_WINDOW = 20  # of one vendor: one that offers thousands of such tools fills no log
+
+
+def record_echo(*, org_id: uuid.UUID, vendor: str, tool: str, actor: Actor) -> bool:
+    """Write the row, unless one about this tool stands already, of any process; whether it did."""
+    with transaction.atomic():
+        try:
+            lock_organization(org_id)
+        except NotFound:
+            return False
+        rows = AdminAuditEntry.objects.filter(org_id=org_id, timestamp__gt=clock.now() - WINDOW)
+        rows = rows.filter(event_type=EventType.VENDOR_SECRET_ECHOED, target_id=vendor)
+        recent = list(rows.values_list("metadata", flat=True)[:RECORDED_PER_WINDOW])
+        if len(recent) == RECORDED_PER_WINDOW or any(each.get("tool") == tool for each in recent):
+            return False
+        record_admin(
+            EventType.VENDOR_SECRET_ECHOED,
+            org_id=org_id,
+            actor=actor,
+            target=Target(id=vendor, label=vendor),
+            metadata={"vendor": vendor, "tool": tool},
+        )
+        return True

@@ -1,0 +1,75 @@
+"""Approving a vendor's tools as they were last seen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F
+
+from audit.actor import Target
+from audit.event_types import EventType
+from audit.record import record_admin
+from orgs.errors import ToolsChanged
+from orgs.locking import lock_for_change
+from orgs.models import KnownTool, Organization, User
+from orgs.roles import Role
+from orgs.services.tool_change_log import NAMED_IN_LOG
+from orgs.services.tool_comparison import NOT_OFFERED
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The tools as a reviewer saw them: `fingerprint_of` the vendor's tools, and ids of the rows that were shown."""
+
+    fingerprint: str
+    shown: frozenset[str]
+
+
+def approve_tools(*, organization: Organization, vendor: str, review: Review | None = None) -> list[str] | None:
+    """The tools that waited are approved as they were last seen; their names. For the transaction with the lock.
+
+    With a `review` only those that were shown are, and none where the vendor changed its tools since: then it is None.
+    """
+    rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
+    known = list(rows.defer("seen_definition", "approved_definition"))
+    if review and fingerprint_of(known) != review.fingerprint:
+        return None
+    waiting = [row for row in known if not row.is_approved and (not review or str(row.pk) in review.shown)]
+    if review:
+        rows = rows.filter(pk__in=[row.pk for row in waiting])
+    rows.update(approved_sha256=F("seen_sha256"), approved_definition="")
+    rows.filter(seen_sha256=NOT_OFFERED).delete()
+    return sorted({row.tool for row in waiting})
+
+
+@transaction.atomic
+def approve_shown_tools(*, actor: User, organization: Organization, vendor: str, review: Review) -> int:
+    """Approve the changes that a reviewer was shown. Returns the number of tools. No list is changed.
+
+    Raises: ToolsChanged when the vendor changed them again since; NotFound, Forbidden.   Spec: D78 · ux.md 7
+    """
+    lock_for_change(organization, actor=actor, role=Role.OWNER)
+    approved = approve_tools(organization=organization, vendor=vendor, review=review)
+    if approved is None:
+        raise ToolsChanged
+    if approved:
+        record_admin(
+            EventType.VENDOR_TOOLS_APPROVED,
+            org_id=organization.id,
+            actor=actor.as_actor(),
+            target=Target(id=vendor, label=vendor),
+            metadata={"vendor": vendor, "tools": approved[:NAMED_IN_LOG], "count": len(approved)},
+        )
+    return len(approved)
+
+
+def fingerprint_of(tools: Iterable[KnownTool]) -> str:
+    """A short text that is another one as soon as one of the vendor's tools is."""
+    ordered = sorted(tools, key=lambda row: (row.credential_scope, row.tool))
+    seen = b"".join(
+        f"{row.credential_scope}\0{row.tool}\0".encode() + bytes(row.seen_sha256) + b"\n" for row in ordered
+    )
+    return hashlib.sha256(seen).hexdigest()[:32]

@@ -1,0 +1,162 @@
+"""Asking the identity provider again whether a person is still one of its people. docs/decisions/0013
+
+Its refresh token answers without a browser: for pages, for /api and when a client refreshes its tokens. One process
+asks at a time, because a provider that rotates its tokens takes the second use of one for theft.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+import jwt
+import requests
+import structlog
+from django.conf import settings
+from django.db.models import F, Q
+
+from gateway.lib import clock
+from orgs.models import Identity
+from orgs.services.identity_sealing import refresh_token_of, seal_refresh_token
+from orgs.signin import provider
+from orgs.signin.provider import Provider, ProviderUnavailable
+
+log = structlog.get_logger(__name__)
+
+
+class Answer(Enum):
+    """The provider's word on a person."""
+
+    YES = "yes"
+    NO = "no"
+    SILENT = "silent"  # it is away, or another request is asking at this moment
+    CANNOT_BE_ASKED = "cannot be asked"  # it gave no refresh token, or there is no identity
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """The provider's last word; `at` is when it last vouched for the person."""
+
+    answer: Answer
+    at: datetime
+
+
+class PersonRefused(Exception):
+    """The provider does not vouch for the person any more."""
+
+
+class ProviderSilent(Exception):
+    """The provider does not answer, and its last word is too old."""
+
+
+def ask_again(user_id: uuid.UUID) -> Word:
+    """The provider's word on a person, at most 14 minutes old where it can be had. No transaction may be open."""
+    rows = Identity.objects.filter(user_id=user_id)
+    newest = rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
+    if newest is None:
+        return Word(Answer.CANNOT_BE_ASKED, datetime.min.replace(tzinfo=clock.now().tzinfo))
+    at = newest.last_word_at
+    if newest.is_refused:
+        return Word(Answer.NO, at)
+    if newest.confirmed_at and clock.now() - at < timedelta(seconds=settings.PROVIDER_WORD_S):
+        return Word(Answer.YES, at)
+    token = refresh_token_of(newest)
+    if token is None:
+        return Word(Answer.CANNOT_BE_ASKED, at)
+    if not _claim(newest):
+        return Word(Answer.SILENT, at)
+    return _asked(newest, token)
+
+
+def require_person(user_id: uuid.UUID) -> None:
+    """Return if tokens may be given to the person's clients now.
+
+    Raises: PersonRefused, for good; ProviderSilent, for now.
+    """
+    word = ask_again(user_id)
+    age = clock.now() - word.at
+    if word.answer is Answer.YES:
+        return
+    if word.answer is Answer.SILENT:
+        if age > timedelta(seconds=settings.PROVIDER_SILENCE_S):
+            raise ProviderSilent
+        return
+    if word.answer is Answer.NO or age > timedelta(days=settings.OIDC_WORD_DAYS):
+        raise PersonRefused
+
+
+def _claim(identity: Identity) -> bool:
+    """Whether this process may ask now: the WHERE clause is the lock."""
+    now = clock.now()
+    due = Q(asked_at=None) | Q(asked_at__lt=now - timedelta(seconds=settings.PROVIDER_ASKED_EVERY_S))
+    unchanged = Q(refresh_key_id=identity.refresh_key_id, confirmed_at=identity.confirmed_at)
+    return Identity.objects.filter(due, unchanged, pk=identity.pk).update(asked_at=now) == 1
+
+
+def _asked(identity: Identity, token: str) -> Word:
+    """Only a definite no is a no: a possible fault of ours, or a provider in trouble, is silence."""
+    at = identity.last_word_at
+    try:
+        known = provider.current()
+        if known.issuer != identity.issuer:  # another provider took over: its people sign in anew
+            return Word(Answer.CANNOT_BE_ASKED, at)
+        answer = _post(known, token)
+        if answer.status_code == 400 and _json(answer).get("error") == "invalid_grant":
+            _note_no(identity)
+            return Word(Answer.NO, at)
+        if answer.status_code != 200:
+            log.warning("the identity provider gave no answer about a person", status=answer.status_code)
+            return Word(Answer.SILENT, at)
+        return Word(Answer.YES, _note_yes(identity, known, _json(answer)))
+    except (requests.RequestException, ProviderUnavailable, jwt.PyJWTError, ValueError) as fault:
+        log.warning("the identity provider gave no answer about a person", fault=type(fault).__name__)
+        return Word(Answer.SILENT, at)
+
+
+def _post(known: Provider, token: str) -> requests.Response:
+    form = {
+        "grant_type": "refresh_token",
+        "refresh_token": token,
+        "client_id": settings.OIDC_RP_CLIENT_ID,
+        "client_secret": settings.OIDC_RP_CLIENT_SECRET,
+    }
+    return requests.post(known.token_endpoint, data=form, timeout=settings.OIDC_TIMEOUT, allow_redirects=False)
+
+
+def _json(answer: requests.Response) -> dict[str, Any]:
+    found = answer.json()
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
+
+
+def _note_no(identity: Identity) -> None:
+    log.info("the identity provider vouches for a person no more", user_id=str(identity.user_id))
+    Identity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at).update(
+        refused_at=clock.now(), refresh_sealed=b"", refresh_key_id=""
+    )
+
+
+def _note_yes(identity: Identity, known: Provider, tokens: dict[str, Any]) -> datetime:
+    """Raises: ValueError or jwt.PyJWTError for an answer about another person."""
+    if not isinstance(tokens.get("access_token"), str):
+        raise ValueError("no access token in the answer")
+    if id_token := tokens.get("id_token"):
+        _check_subject(known, id_token, identity)
+    now = clock.now()
+    changes: dict[str, Any] = {"confirmed_at": now, "refused_at": None}
+    if renewed := tokens.get("refresh_token"):
+        changes["refresh_key_id"], changes["refresh_sealed"] = seal_refresh_token(str(renewed), identity.pk)
+    # A sign-in meanwhile has stored a token of its own, which is the newer one.
+    Identity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at).update(**changes)
+    return now
+
+
+def _check_subject(known: Provider, id_token: str, identity: Identity) -> None:
+    """OpenID Connect Core 12.2: issuer, audience and subject are those of the sign-in."""
+    claims = provider.signed_claims(known, id_token)
+    if claims.get("sub") != identity.sub:
+        raise ValueError("the ID token speaks of another subject")

@@ -1,0 +1,169 @@
+"""The caps on rows of an organization: the last one goes in once, also when fifty ask together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db.models import QuerySet
+
+from credentials.models import Credential
+from credentials.scopes import CredentialScope
+from credentials.services.connections import store_credential
+from gateway.catalog.registry import known_vendor
+from gateway.lib.errors import DomainError
+from oauth_ext.models import Client
+from oauth_ext.services.service_clients import create_service_client, delete_service_client
+from orgs.errors import LimitReached
+from orgs.models import Invitation, Membership, Organization, Team, User
+from orgs.roles import Role
+from orgs.services.invitation_sealing import token_of
+from orgs.services.invitations import accept_invitation, create_invitation, revoke_invitation
+from orgs.services.members import add_member
+from orgs.services.teams import create_team, delete_team
+from tests.api.oauth_ext.conftest import at_once
+from tests.factories.api import Api
+from tests.factories.cast import Cast, make_person
+from tests.factories.catalog import load_vendors
+
+CAP = 3
+THREADS = 50
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A setting, the way to make one more row as `actor`, and the rows that count."""
+
+    setting: str
+    words: str
+    make: Callable[[User, Organization, int], Any]
+    rows: Callable[[Organization], QuerySet[Any]]
+
+
+def make_key(actor: User, organization: Organization, number: int) -> Credential:
+    return store_credential(
+        actor=actor,
+        organization=organization,
+        vendor=known_vendor("acme"),
+        scope=CredentialScope.NAMED_KEY,
+        fields={"apiKey": "x"},
+        name=f"key {number}",
+    )
+
+
+KINDS = {
+    "service clients": Kind(
+        "SERVICE_CLIENTS_PER_ORGANIZATION",
+        "3 service accounts",
+        lambda actor, org, number: create_service_client(actor=actor, organization=org, name=f"bot {number}"),
+        lambda org: Client.objects.filter(organization=org),
+    ),
+    "teams": Kind(
+        "TEAMS_PER_ORGANIZATION",
+        "3 teams",
+        lambda actor, org, number: create_team(actor=actor, organization=org, name=f"team {number}"),
+        lambda org: Team.objects.filter(organization=org),
+    ),
+    "named keys": Kind(
+        "NAMED_KEYS_PER_VENDOR",
+        "3 named keys for one vendor",
+        make_key,
+        lambda org: Credential.objects.filter(organization=org, scope=CredentialScope.NAMED_KEY.value),
+    ),
+    "open invitations": Kind(
+        "INVITATIONS_PER_ORGANIZATION",
+        "3 open invitations",
+        lambda actor, org, number: create_invitation(actor=actor, organization=org),
+        lambda org: Invitation.objects.filter(organization=org),
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, settings: LazySettings) -> Kind:
+    found = KINDS[request.param]
+    setattr(settings, found.setting, CAP)
+    return found
+
+
+def test_fifty_at_once_make_no_row_too_many(committed_cast: Cast, kind: Kind) -> None:
+    load_vendors("acme")
+    owner, other_owner = committed_cast.user("owner"), committed_cast.user("other_owner")
+    kind.make(owner, committed_cast.org, 999)
+    results = at_once(
+        *[lambda number=number: kind.make(owner, committed_cast.org, number) for number in range(THREADS)]  # type: ignore[misc]
+    )
+    refused = [result for result in results if isinstance(result, Exception)]
+    assert len(refused) == THREADS - (CAP - 1)
+    assert {(type(fault), str(fault)) for fault in refused} == {
+        (LimitReached, f"This organization has {kind.words}, which is as many as it may have.")
+    }
+    assert kind.rows(committed_cast.org).count() == CAP
+    kind.make(other_owner, committed_cast.other_org, 1)  # another organization has room of its own
+    assert kind.rows(committed_cast.other_org).count() == 1
+
+
+def test_the_numbers_of_a_deployment_that_sets_none(settings: LazySettings) -> None:
+    assert (
+        settings.SERVICE_CLIENTS_PER_ORGANIZATION,
+        settings.TEAMS_PER_ORGANIZATION,
+        settings.NAMED_KEYS_PER_VENDOR,
+    ) == (200, 200, 100)
+
+
+def test_the_api_says_the_number(api: Api, settings: LazySettings) -> None:
+    for name in ("SERVICE_CLIENTS_PER_ORGANIZATION", "TEAMS_PER_ORGANIZATION", "INVITATIONS_PER_ORGANIZATION"):
+        setattr(settings, name, 1)
+    for path, body in (("service-clients", {"name": "bot"}), ("teams", {"name": "night"}), ("invitations", {})):
+        assert api.send("admin", "POST", f"/orgs/{{org}}/{path}", body).status_code == 201
+        answer = api.send("admin", "POST", f"/orgs/{{org}}/{path}", {**body, "name": "another"} if body else body)
+        assert (answer.status_code, answer.json()["error"]) == (409, "limit_reached")
+        assert "1" in answer.json()["message"]
+
+
+def test_pages_say_it_beside_the_form(cast: Cast, settings: LazySettings) -> None:
+    settings.TEAMS_PER_ORGANIZATION = settings.SERVICE_CLIENTS_PER_ORGANIZATION = 1
+    browser = cast.client("owner")
+    create_team(actor=cast.user("owner"), organization=cast.org, name="night")
+    create_service_client(actor=cast.user("owner"), organization=cast.org, name="bot")
+    page = browser.post(f"/orgs/{cast.org.id}/teams", {"name": "day"})
+    assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
+    listing = browser.get(f"/orgs/{cast.org.id}/service-accounts")
+    form = {"name": "another", "expires_in_days": "9", "once": listing.context["ticket"]}
+    page = browser.post(f"/orgs/{cast.org.id}/service-accounts", form)
+    assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
+
+
+def test_what_goes_makes_room(cast: Cast, settings: LazySettings) -> None:
+    settings.TEAMS_PER_ORGANIZATION = settings.SERVICE_CLIENTS_PER_ORGANIZATION = 1
+    settings.INVITATIONS_PER_ORGANIZATION = 1
+    owner, org = cast.user("owner"), cast.org
+    for _ in range(2):
+        team = create_team(actor=owner, organization=org, name="night")
+        client = create_service_client(actor=owner, organization=org, name="bot").client
+        invitation = create_invitation(actor=owner, organization=org)
+        with pytest.raises(LimitReached):
+            create_invitation(actor=owner, organization=org)
+        delete_team(actor=owner, organization=org, team_id=team.id)
+        delete_service_client(actor=owner, client=client)
+        revoke_invitation(actor=owner, organization=org, invitation_id=invitation.id)
+
+
+def test_a_full_organization_takes_nobody_and_the_link_keeps_its_use(cast: Cast, settings: LazySettings) -> None:
+    settings.MEMBERS_PER_ORGANIZATION = 3
+    invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
+    token = token_of(invitation) or ""
+    with pytest.raises(LimitReached):
+        accept_invitation(user=cast.user("stranger"), token=token)
+    with pytest.raises(DomainError, match="3 members"):
+        add_member(
+            actor=cast.user("owner").as_actor(), organization=cast.org, user=make_person("late"), role=Role.MEMBER
+        )
+    invitation.refresh_from_db()
+    assert invitation.use_count == 0
+    assert accept_invitation(user=cast.user("member"), token=token).already_member
+    Membership.objects.filter(user=cast.user("member")).delete()
+    assert not accept_invitation(user=cast.user("stranger"), token=token).already_member

@@ -1,0 +1,125 @@
+"""An owner makes another member owner and steps down in one step; there always is an owner. Spec: D154"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from audit.models import AdminAuditEntry
+from orgs.models import Membership, User
+from orgs.roles import Role
+from orgs.services.members import change_role, remove_member
+from orgs.services.ownership import transfer_ownership
+from tests.api.orgs.test_member_races import at_once, owners, second_owner
+from tests.factories.api import Api
+from tests.factories.cast import Cast
+
+
+def to(api: Api, who: str) -> str:
+    return named(api.cast.user(who).id)
+
+
+def named(user_id: object) -> str:
+    return f"/orgs/{{org}}/members/{user_id}/ownership"
+
+
+def roles(cast: Cast) -> dict[str, str]:
+    rows = Membership.objects.filter(organization=cast.org).select_related("user")
+    return {row.user.email.partition("@")[0]: row.role for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("more", "becomes"),
+    [({}, "admin"), ({"stepDownTo": "admin"}, "admin"), ({"stepDownTo": "member"}, "member")],
+)
+def test_a_member_becomes_owner_and_the_owner_steps_down(
+    api: Api, more: dict[str, str], becomes: str, epochs_to_bump: list[str]
+) -> None:
+    answer = api.send("owner", "PUT", to(api, "member"), more)
+    assert (answer.status_code, answer.json()["role"]) == (200, "owner")
+    assert answer.json()["userId"] == str(api.cast.user("member").id)
+    assert roles(api.cast) == {"owner": becomes, "admin": "admin", "member": "owner"}
+    rows = AdminAuditEntry.objects.filter(event_type="member.role_changed").order_by("timestamp", "id")
+    changes = [(row.target_label, row.metadata["was"], row.metadata["role"], row.actor_label) for row in rows]
+    assert changes == [("Member", "member", "owner", "Owner"), ("Owner", "owner", becomes, "Owner")]
+    assert set(epochs_to_bump) == {f"subject:{api.cast.user(who).id}" for who in ("owner", "member")}
+    assert api.refused("owner", "PUT", to(api, "admin"), {})[0] == 403, "it is no longer theirs"
+    assert api.send("member", "PUT", to(api, "owner"), {}).status_code == 200
+
+
+@pytest.mark.parametrize(("who", "status"), [("admin", 403), ("member", 403), ("other_owner", 404), ("stranger", 404)])
+def test_only_an_owner_may(api: Api, who: str, status: int) -> None:
+    assert api.refused(who, "PUT", to(api, "member"), {})[0] == status
+    assert roles(api.cast) == {"owner": "owner", "admin": "admin", "member": "member"}
+
+
+def test_what_is_refused_changes_nothing(api: Api) -> None:
+    for path, refusal in (
+        (to(api, "other_owner"), (404, "not_found")),
+        (to(api, "stranger"), (404, "not_found")),
+        (named(uuid.uuid4()), (404, "not_found")),
+        (named("nobody"), (404, "not_found")),
+        (to(api, "owner"), (403, "cannot_change_own_role")),
+    ):
+        assert api.refused("owner", "PUT", path, {}) == refusal
+    for step_down_to in ("owner", "x", "", 7, None):
+        assert api.faults("owner", "PUT", to(api, "member"), {"stepDownTo": step_down_to}) == {"stepDownTo"}
+    User.objects.filter(pk=api.cast.user("member").pk).update(is_active=False)
+    assert api.refused("owner", "PUT", to(api, "member"), {}) == (409, "member_deactivated")
+    assert roles(api.cast) == {"owner": "owner", "admin": "admin", "member": "member"}
+    assert not AdminAuditEntry.objects.exists()
+
+
+def test_to_somebody_who_is_owner_already_it_is_stepping_down(api: Api) -> None:
+    second_owner(api.cast)
+    assert api.send("owner", "PUT", to(api, "stranger"), {}).status_code == 200
+    assert roles(api.cast) == {"owner": "admin", "admin": "admin", "member": "member", "stranger": "owner"}
+    assert [row.target_label for row in AdminAuditEntry.objects.all()] == ["Owner"]
+
+
+def test_nobody_steps_down_to_owner(cast: Cast) -> None:
+    with pytest.raises(ValueError, match="no owner"):
+        transfer_ownership(
+            actor=cast.user("owner"),
+            organization=cast.org,
+            user_id=cast.user("member").id,
+            step_down_to=Role.OWNER,
+        )
+
+
+def test_two_owners_who_step_down_at_once_leave_one(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    org, one, two = committed_cast.org, committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        lambda: transfer_ownership(actor=one, organization=org, user_id=two.id),
+        lambda: transfer_ownership(actor=two, organization=org, user_id=one.id),
+    )
+    assert codes == ["", ""], "the second one makes the first an owner again"
+    assert owners(committed_cast) == 1
+
+
+def test_two_owners_who_step_down_for_a_third_leave_the_third(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    org, heir = committed_cast.org, committed_cast.user("member")
+    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        *[lambda: transfer_ownership(actor=one, organization=org, user_id=heir.id)] * 5,
+        *[lambda: transfer_ownership(actor=two, organization=org, user_id=heir.id)] * 5,
+    )
+    assert codes == ["", "", *["forbidden"] * 8]
+    assert roles(committed_cast)["member"] == "owner"
+    assert owners(committed_cast) == 1
+
+
+def test_an_heir_who_is_removed_or_demoted_meanwhile(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    org, heir = committed_cast.org, committed_cast.user("member")
+    one, two = committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = at_once(
+        lambda: transfer_ownership(actor=one, organization=org, user_id=heir.id),
+        lambda: remove_member(actor=two, organization=org, user_id=heir.id),
+        lambda: change_role(actor=two, organization=org, user_id=one.id, role=Role.MEMBER),
+    )
+    assert set(codes) <= {"", "not_found", "forbidden"}
+    assert owners(committed_cast) >= 1

@@ -1,0 +1,130 @@
+"""Support access: given and taken by command, reached through the identity provider, refused in plain words."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client as Browser
+
+from audit.models import AdminAuditEntry
+from orgs.models import Identity, Membership, User
+from orgs.services.identities import person_for_identity
+from tests.factories.cast import ISSUER, Cast, make_person
+
+
+def run(*arguments: str, **options: object) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_a_person_becomes_staff_and_is_none_again(cast: Cast) -> None:
+    browser = cast.client("stranger")
+    assert browser.get("/admin/", follow=True).status_code == 403
+    assert run("make_staff", "stranger@example.com") == "stranger@example.com is support staff.\n"
+    assert browser.get("/admin/").status_code == 200
+    assert browser.get("/admin/orgs/user/").status_code == 200
+    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com is no support staff any more.\n"
+    assert browser.get("/admin/", follow=True).status_code == 403
+    assert browser.get("/profile").status_code == 200, "still a person like others"
+    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com was no support staff.\n"
+
+
+def test_staff_who_may_only_look_see_tables_and_no_action(cast: Cast) -> None:
+    run("make_staff", "stranger@example.com", view_only=True)
+    page = cast.client("stranger").get("/admin/orgs/user/")
+    assert page.status_code == 200
+    assert "deactivate_people" not in page.content.decode()
+    run("make_staff", "stranger@example.com")
+    assert "deactivate_people" in cast.client("stranger").get("/admin/orgs/user/").content.decode()
+
+
+def test_staff_who_never_signed_in_are_linked_by_a_verified_address(db: None) -> None:
+    run("make_staff", "support@example.com")
+    claims = {"email": "support@example.com", "email_verified": True}
+    assert person_for_identity(issuer=ISSUER, sub="s", claims=claims).is_staff
+
+
+@pytest.mark.parametrize("command", [("make_staff", "boss@example.com"), ("create_org", "Acme", "boss@example.com")])
+def test_a_claimed_address_gets_nothing_by_command(db: None, command: tuple[str, ...]) -> None:
+    """A stranger signs in first with an address that nobody vouches for; the operator means somebody else."""
+    thief = person_for_identity(issuer=ISSUER, sub="thief", claims={"email": "boss@example.com"})
+    run(*command)
+    thief.refresh_from_db()
+    assert not thief.is_staff
+    assert not Membership.objects.filter(user=thief).exists()
+    boss = person_for_identity(issuer=ISSUER, sub="boss", claims={"email": "boss@example.com", "email_verified": True})
+    assert boss.is_staff or Membership.objects.filter(user=boss).exists()
+
+
+def test_createsuperuser_makes_staff_without_a_password(db: None) -> None:
+    call_command("createsuperuser", interactive=False, email="root@example.com", stdout=StringIO())
+    person = User.objects.get()
+    assert (person.email, person.is_staff, person.is_superuser) == ("root@example.com", True, True)
+    assert not person.has_usable_password()
+    assert not User.objects.create_superuser("b@example.com", "a-password").has_usable_password()
+
+
+def test_a_bad_address_makes_nobody(db: None) -> None:
+    with pytest.raises(CommandError, match="no e-mail address"):
+        run("make_staff", "nobody")
+    assert not User.objects.exists()
+
+
+def test_the_admin_s_sign_in_leads_to_the_provider(cast: Cast) -> None:
+    browser = Browser()
+    answer = browser.get("/admin/orgs/user/")
+    assert answer["Location"] == "/admin/login/?next=/admin/orgs/user/"
+    answer = browser.get(answer["Location"])
+    assert answer["Location"] == "/oidc/authenticate/?next=%2Fadmin%2Forgs%2Fuser%2F"
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/profile", "/admin/login/", ""])
+def test_the_admin_s_sign_in_leads_nowhere_else(cast: Cast, target: str) -> None:
+    assert Browser().get("/admin/login/", {"next": target})["Location"] == "/oidc/authenticate/?next=%2Fadmin%2F"
+    run("make_staff", "stranger@example.com")
+    assert cast.client("stranger").get("/admin/login/", {"next": target})["Location"] == "/admin/"
+
+
+def test_somebody_without_support_access_is_told_so_and_does_not_loop(cast: Cast) -> None:
+    page = cast.client("member").get("/admin/login/?next=/admin/")
+    assert page.status_code == 403
+    assert "support staff" in page.content.decode()
+    assert "member@example.com" in page.content.decode()
+
+
+def test_no_form_is_taken(cast: Cast) -> None:
+    form = {"username": "member@example.com", "password": "x"}
+    assert Browser().post("/admin/login/", form).status_code == 405
+
+
+def test_staff_deactivate_and_reactivate_people(cast: Cast) -> None:
+    support = make_person("support")
+    run("make_staff", "support@example.com")
+    browser = Browser()
+    browser.force_login(support, backend="orgs.signin.backend.IdentityBackend")
+
+    def act(action: str, *people: User) -> list[str]:
+        form = {"action": action, "_selected_action": [str(person.pk) for person in people]}
+        page = browser.post("/admin/orgs/user/", form, follow=True)
+        return [str(message) for message in page.context["messages"]]
+
+    page = cast.client("member")
+    said = act("deactivate_people", cast.user("member"), support)
+    assert "1 deactivated." in said
+    assert any("You cannot deactivate yourself." in line for line in said)
+    assert page.get("/profile").status_code == 302
+    row = AdminAuditEntry.objects.get(event_type="member.deactivated")
+    assert (row.org_id, row.actor_label) == (cast.org.id, "Support (support staff)")
+    assert act("reactivate_people", cast.user("member")) == ["1 may sign in again."]
+    assert User.objects.get(pk=cast.user("member").pk).is_active
+
+
+def test_somebody_shut_out_before_the_first_sign_in_is_not_let_in_as_another(db: None) -> None:
+    run("create_org", "Initech", "bill@initech.example")
+    run("deactivate_user", "bill@initech.example")
+    claims = {"email": "bill@initech.example", "email_verified": True}
+    assert not person_for_identity(issuer=ISSUER, sub="bill", claims=claims).is_active
+    assert Identity.objects.get().user == User.objects.get()

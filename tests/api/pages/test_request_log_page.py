@@ -1,0 +1,65 @@
+"""The page of the request log: its gate is that of the log's API, and coalesced rows say how many calls they are."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+
+from gateway.lib import clock
+from tests.api.audit.rows import add_row
+from tests.api.pages.conftest import Site, text
+
+LOG = "audit_pages:request-log"
+OVERVIEW = "orgs:overview"
+
+
+@pytest.fixture
+def logged(site: Site) -> Site:
+    """An error of the organization, and one of another."""
+    add_row(org_id=site.cast.org.id, status="error", error_code="our_error", timestamp=clock.now())
+    add_row(org_id=site.cast.other_org.id, status="error", error_code="foreign_error", timestamp=clock.now())
+    return site
+
+
+def test_the_log_of_a_lapsed_organization_is_withheld_with_the_reason(logged: Site, settings: LazySettings) -> None:
+    assert "our_error" in text(logged.owner().get(logged.path(LOG)))
+    settings.BILLING_MODE = "manual"  # and nobody has paid
+    settings.BILLING_PORTAL_URL = "https://pay.example/portal"
+    for who, words in (("owner", 'href="https://pay.example/portal"'), ("admin", "An owner can renew it: Owner")):
+        answer = logged.cast.client(who).get(logged.path(LOG))
+        page = text(answer)
+        assert answer.status_code == 402
+        assert "our_error" not in page
+        assert "The subscription of this organization has ended" in page
+        assert words in page
+    assert "pay.example" not in text(logged.cast.client("admin").get(logged.path(LOG)))
+    assert logged.cast.client("member").get(logged.path(LOG)).status_code == 403
+    assert logged.cast.client("other_owner").get(logged.path(LOG)).status_code == 404
+
+
+@pytest.mark.usefixtures("lapsed")
+def test_the_overview_of_a_lapsed_organization_withholds_errors_only(logged: Site) -> None:
+    for who in ("owner", "admin"):
+        answer = logged.cast.client(who).get(logged.path(OVERVIEW))
+        page = text(answer)
+        assert answer.status_code == 200
+        assert "our_error" not in page
+        assert "Calls per day" in page
+        assert "needs an active subscription" in page
+    assert "needs an active subscription" not in text(logged.cast.client("member").get(logged.path(OVERVIEW)))
+
+
+def test_the_overview_with_a_plan_shows_errors(logged: Site) -> None:
+    page = text(logged.owner().get(logged.path(OVERVIEW)))
+    assert "our_error" in page
+    assert "needs an active subscription" not in page
+
+
+def test_a_row_of_many_refused_calls_says_how_many(site: Site) -> None:
+    row = add_row(org_id=site.cast.org.id, status="denied", error_code="rate_limited")
+    assert "calls in this minute" not in text(site.owner().get(site.path(LOG)))
+    row.count = 4711
+    row.save()
+    page = text(site.owner().get(site.path(LOG)))
+    assert "4711 calls in this minute" in page
+    assert "4711 refused calls" in page

@@ -1,0 +1,218 @@
+"""A request is judged by its head before its body is read, on real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from gateway.asgi import application
+from gateway.coordination.rules import Rule
+from gateway.lib import body_budgets
+from proxy import runtime
+from tests.factories.tenant import Tenant
+from tests.fakes.served_app import served
+
+LARGE = 4 * 1024 * 1024
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+@pytest.fixture
+async def port(tenant: Tenant) -> AsyncIterator[int]:
+    """The gateway behind its own server."""
+    async with served(application, access_log=False) as port:
+        yield port
+    await runtime.stop()
+
+
+class Connection:
+    """A client that sends what it likes and reads one answer after the other."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, *parts: bytes) -> None:
+        self.writer.writelines(parts)
+        await self.writer.drain()
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        async with asyncio.timeout(10):
+            lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            pairs = [line.split(": ", 1) for line in lines[1:] if line]
+            headers = {name.lower(): value for name, value in pairs}
+            body = await self.reader.readexactly(int(headers.get("content-length", "0")))
+        return int(lines[0].split()[1]), headers, body
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+Connect = Callable[[], Awaitable[Connection]]
+
+
+@pytest.fixture
+async def connect(port: int) -> AsyncIterator[Connect]:
+    """Opens connections, which are closed after the test."""
+    opened: list[Connection] = []
+
+    async def connected() -> Connection:
+        opened.append(Connection(*await asyncio.open_connection("127.0.0.1", port)))
+        return opened[-1]
+
+    yield connected
+    for each in opened:
+        await each.close()
+
+
+def head(bearer: str | None, length: int | None = LARGE, *, method: str = "POST", **changes: str) -> bytes:
+    """The head of a request; `changes` are headers, with underscores for hyphens, "" for none."""
+    sent = {"Host": "testserver", "Content-Type": "application/json"}
+    sent |= {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+    sent |= {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": str(length)}
+    sent |= {name.replace("_", "-"): value for name, value in changes.items()}
+    lines = [f"{method} /v1/mcp HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items() if value)]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@pytest.mark.parametrize("length", [LARGE, None], ids=["declared", "chunked"])
+@pytest.mark.parametrize("bearer", [None, "nonsense", "cak_" + "a" * 12 + "_" + "b" * 43])
+async def test_nobody_is_told_so_without_their_body(connect: Connect, bearer: str | None, length: int | None) -> None:
+    client = await connect()
+    await client.send(head(bearer, length, Expect="100-continue"))
+    status, headers, _ = await client.answer()
+    assert status == 401, "and no 100 Continue"
+    assert "www-authenticate" in headers
+
+
+async def test_a_key_with_another_secret_is_looked_up_before_the_body(connect: Connect, tenant: Tenant) -> None:
+    client = await connect()
+    await client.send(head(tenant.agent_key[:-1] + ("a" if tenant.agent_key[-1] != "a" else "b")))
+    assert (await client.answer())[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"Host": "evil.example"}, 400),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"method": "PUT"}, 405),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Encoding": "gzip"}, 415),
+        ({"Accept": "image/png"}, 406),
+        ({"Content_Length": str(LARGE + 1)}, 413),
+    ],
+)
+async def test_what_the_head_shows_is_refused_on_the_head(
+    connect: Connect, tenant: Tenant, changes: dict[str, str], status: int
+) -> None:
+    client = await connect()
+    await client.send(head(tenant.agent_key, **changes))  # type: ignore[arg-type]
+    assert (await client.answer())[0] == status
+
+
+@pytest.mark.parametrize("bearer", [None, "nonsense"])
+async def test_size_comes_before_authentication(connect: Connect, bearer: str | None) -> None:
+    client = await connect()
+    await client.send(head(bearer, LARGE + 1))
+    status, headers, _ = await client.answer()
+    assert (status, headers["connection"]) == (413, "close")
+    assert await client.reader.read() == b""
+
+
+async def test_a_caller_past_the_limit_sends_no_large_body(connect: Connect, tenant: Tenant, settings: Any) -> None:
+    settings.BACKSTOP = Rule("requests", limit=1, window_s=60)
+    client = await connect()
+    await client.send(head(tenant.agent_key, len(PING)), PING)
+    assert (await client.answer())[0] == 200
+    await client.send(head(tenant.agent_key))
+    status, headers, _ = await client.answer()
+    assert status == 429
+    assert int(headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("length", [LARGE, None], ids=["declared", "chunked"])
+async def test_a_body_that_comes_later_is_read(connect: Connect, tenant: Tenant, length: int | None) -> None:
+    body = PING + b" " * (LARGE - len(PING))
+    client = await connect()
+    for _ in range(2):
+        await client.send(head(tenant.agent_key, length))
+        for begin in range(0, LARGE, 1_000_000):
+            part = body[begin : begin + 1_000_000]
+            await client.send(part if length else b"%x\r\n%b\r\n" % (len(part), part))
+        await client.send(b"" if length else b"0\r\n\r\n")
+        status, _, answer = await client.answer()
+        assert (status, json.loads(answer)["result"]) == (200, {})
+    assert body_budgets.inbound().held == 0
+
+
+async def test_the_rest_of_a_refused_body_is_dropped_and_the_connection_goes_on(
+    connect: Connect, tenant: Tenant
+) -> None:
+    client = await connect()
+    await client.send(head(None, 1_000_000))
+    assert (await client.answer())[0] == 401
+    await client.send(b"x" * 1_000_000, head(tenant.agent_key, len(PING)), PING)
+    assert (await client.answer())[0] == 200
+
+
+async def test_a_refused_body_without_end_ends_the_connection(connect: Connect) -> None:
+    client = await connect()
+    await client.send(head(None, None))
+    assert (await client.answer())[0] == 401
+    part = b"%x\r\n%b\r\n" % (1_000_000, b"x" * 1_000_000)
+    with pytest.raises(ConnectionError):
+        await client.send(*[part] * 100)
+
+
+@pytest.fixture
+def small_share(settings: Any) -> None:
+    """Room for three of the largest bodies, two of them of one organization."""
+    settings.INBOUND_BYTES, settings.INBOUND_BYTES_OF_ONE = 3 * LARGE, 2 * LARGE
+    settings.LARGE_BODY_WAIT_S = 0.1
+
+
+@pytest.mark.usefixtures("small_share")
+async def test_one_organization_does_not_use_up_anothers_share(
+    connect: Connect, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    dawdling = [await connect() for _ in range(2)]
+    for client in dawdling:
+        await client.send(head(tenant.agent_key), b" " * 1_000_000)
+    while body_budgets.inbound().held < 2 * LARGE:
+        await asyncio.sleep(0.01)
+    third = await connect()
+    await third.send(head(tenant.agent_key))
+    status, headers, body = await third.answer()
+    assert (status, headers["retry-after"], json.loads(body)["error"]) == (503, "2", "overloaded")
+    small = await connect()
+    await small.send(head(tenant.agent_key, len(PING)), PING)
+    assert (await small.answer())[0] == 200, "what is small needs no room"
+    other = await connect()
+    await other.send(head(other_tenant.agent_key), PING + b" " * (LARGE - len(PING)))
+    assert (await other.answer())[0] == 200
+    for client in (*dawdling, third, small, other):
+        await client.close()
+    async with asyncio.timeout(5):
+        while body_budgets.inbound().held:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.usefixtures("small_share")
+async def test_who_waits_for_room_gets_it_when_a_body_ends(connect: Connect, tenant: Tenant, settings: Any) -> None:
+    settings.LARGE_BODY_WAIT_S = 10.0
+    body = PING + b" " * (LARGE - len(PING))
+    clients = [await connect() for _ in range(3)]
+    for client in clients:
+        await client.send(head(tenant.agent_key))
+    while not body_budgets.inbound()._waiting:
+        await asyncio.sleep(0.01)
+    for client in clients:
+        await client.send(body)
+    assert [(await client.answer())[0] for client in clients] == [200] * 3
+    assert body_budgets.inbound().held == 0

@@ -1,0 +1,279 @@
+"""While epochs are unknown, what callers share is loaded once a second, and nothing is believed for long.
+
+Spec: D23 · reliability.md F2
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db.backends.utils import CursorWrapper
+
+from credentials.models import Credential
+from gateway.coordination import outbox
+from gateway.coordination.models import PendingBump
+from gateway.coordination.store import CoordinationUnavailable
+from oauth_ext.services.agent_keys import revoke_agent_key
+from proxy import outbox_relay, runtime, shared_rows, snapshot
+from proxy.access import Caller
+from proxy.outbox_relay import relay_if_leader
+from proxy.snapshot import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, Snapshots, SnapshotUnavailable
+from tests.api.proxy.conftest import Agent, access_token
+from tests.factories.tenant import Tenant, make_tenant
+from tests.factories.threads import in_thread
+
+ADDRESS = "127.0.0.1"
+
+
+class Time:
+    """Stands still until it is told to move."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def time(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(snapshot, "time", made)
+    monkeypatch.setattr(shared_rows, "time", made)
+    return made
+
+
+@pytest.fixture
+async def away(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> Snapshots:
+    """The snapshots of a process whose store is away."""
+
+    async def unknown(names: Sequence[str]) -> None:
+        return None
+
+    store = runtime.current().store
+    monkeypatch.setattr(store, "read_epochs", unknown)
+    made = runtime.current().snapshots
+    monkeypatch.setattr(made, "_spread", lambda: 0.0)
+    return made
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[object]]:
+    """The number of loads of each organization, and of "catalog"."""
+    seen: Counter[object] = Counter()
+
+    def noting(name: Callable[..., object], work: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: object) -> Any:
+            seen[name(*args)] += 1
+            return work(*args)
+
+        return noted
+
+    monkeypatch.setattr(shared_rows, "organization_access", noting(lambda key: key, shared_rows.organization_access))
+    registry = shared_rows.catalog_registry
+    monkeypatch.setattr(registry, "load", noting(lambda: "catalog", registry.load))
+    return seen
+
+
+async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
+    away: Snapshots, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
+) -> None:
+    more = [await in_thread(lambda: access_token(tenant)) for _ in range(6)]
+    bearers = [tenant.agent_key, jwt, *more]
+    callers = await asyncio.gather(*(away.caller(bearer, ADDRESS) for bearer in [*bearers, other_tenant.agent_key]))
+    mine, other = tenant.organization.id, other_tenant.organization.id
+    assert loads == {mine: 1, other: 1, "catalog": 1}
+    assert len({id(caller.organization) for caller in callers}) == 2
+    time.now_s += shared_rows.UNCONFIRMED_AGE_S
+    await asyncio.gather(*(away.reload(bearer) for bearer in bearers))
+    assert loads == {mine: 1, other: 1, "catalog": 1}
+    time.now_s += 0.001
+    await asyncio.gather(*(away.reload(bearer) for bearer in bearers))
+    assert loads == {mine: 2, other: 1, "catalog": 2}
+
+
+async def test_a_known_caller_is_loaded_with_two_statements(
+    away: Snapshots, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await away.caller(tenant.agent_key, ADDRESS)
+    await away.noted()
+    statements: list[str] = []
+    execute = CursorWrapper.execute
+
+    def noted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        statements.append(sql)
+        return execute(self, sql, params)
+
+    monkeypatch.setattr(CursorWrapper, "execute", noted)
+    await away.reload(tenant.agent_key)
+    await away.noted()
+    assert len(statements) == 2, statements
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part(
+    away: Snapshots, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(away, "_spread", lambda: spread)
+    await away.caller(tenant.agent_key, ADDRESS)
+    time.now_s += shared_rows.UNCONFIRMED_AGE_S
+    second = await away.caller(jwt, ADDRESS)
+    assert second.as_of_s == second.loaded_at_s - shared_rows.UNCONFIRMED_AGE_S
+    lasts_s = second.unconfirmed_until_s - second.as_of_s
+    assert lasts_s == UNCONFIRMED_AGE_S - spread * UNCONFIRMED_SPREAD_S < 5.0
+    time.now_s = second.unconfirmed_until_s - 0.001
+    assert await away.caller(jwt, ADDRESS) is second
+    assert await away.confirmed(jwt, second, None) is second
+    time.now_s = second.unconfirmed_until_s
+    assert await away.confirmed(jwt, second, None) is not second
+
+
+async def test_a_revocation_is_in_force_by_age(
+    agent: Agent, away: Snapshots, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def local(*args: Any) -> Any:
+        return replace(await admit(*args), epochs=None)
+
+    store = runtime.current().store
+    admit = store.admit
+    monkeypatch.setattr(store, "admit", local)
+    assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
+    await in_thread(lambda: revoke_agent_key(actor=tenant.owner, client=tenant.client))
+    await in_thread(Credential.objects.all().delete)
+    time.now_s += UNCONFIRMED_AGE_S
+    assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401
+    result = (await agent.call(jwt, "fake_list")).json()["result"]
+    assert result["isError"]
+    assert "not connected" in result["content"][0]["text"]
+
+
+# --- rights older than an epoch that was seen -------------------------------------------------------------------------
+
+
+async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
+    agent: Agent, time: Time, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots = runtime.current().snapshots
+    old = await snapshots.caller(tenant.agent_key, ADDRESS)
+    seen = ("after the change", *(old.epochs or ())[1:])
+
+    async def joined_too_early(*args: object) -> Caller:
+        return old
+
+    time.now_s += 1
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "reload", joined_too_early)
+        with pytest.raises(SnapshotUnavailable, match="older than an epoch"):
+            await snapshots.confirmed(tenant.agent_key, old, seen)
+    new = await snapshots.confirmed(tenant.agent_key, old, seen)
+    assert new.loaded_at_s > old.loaded_at_s
+
+
+async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
+    away: Snapshots, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
+) -> None:
+    """The store said that something changed, and went away before the rows were read."""
+    old = await away.caller(tenant.agent_key, ADDRESS)
+    time.now_s += shared_rows.UNCONFIRMED_AGE_S / 2
+    new = await away.confirmed(tenant.agent_key, old, ("changed", "changed", "changed"))
+    assert new.as_of_s == time.now_s
+    assert loads[tenant.organization.id] == loads["catalog"] == 2
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+async def test_who_was_used_longest_ago_is_forgotten_first(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "MAX_CALLERS", 2)
+    snapshots = runtime.current().snapshots
+    first = await snapshots.caller(tenant.agent_key, ADDRESS)
+    await snapshots.caller(jwt, ADDRESS)
+    first = await snapshots.reload(tenant.agent_key)
+    await snapshots.caller(other_tenant.agent_key, ADDRESS)
+    assert len(snapshots._callers) == 2
+    assert await snapshots.caller(tenant.agent_key, ADDRESS) is first
+
+
+async def test_the_organization_used_longest_ago_is_forgotten_first(
+    away: Snapshots, tenant: Tenant, other_tenant: Tenant, loads: Counter[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_rows, "MAX_ORGANIZATIONS", 2)
+    third = await in_thread(lambda: make_tenant(other_tenant.organization, other_tenant.owner, name="third bot"))
+    for bearer in (tenant.agent_key, other_tenant.agent_key, third.agent_key, tenant.agent_key):
+        await away.reload(bearer)
+    assert list(away._shared._organizations) == [other_tenant.organization.id, tenant.organization.id]
+    assert set(loads.values()) == {1}
+
+
+# --- the relay --------------------------------------------------------------------------------------------------------
+
+
+async def test_one_process_at_a_time_relays_for_all(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host committed a bump that it could not send: a process that reaches the store sends it."""
+    store, snapshots = runtime.current().store, runtime.current().snapshots
+    name = f"subject:{tenant.client.subject}"
+    monkeypatch.setattr(outbox, "LEADER", replace(outbox.LEADER, window_s=3600))
+    before = await store.begin_epochs([name])
+    await in_thread(lambda: outbox.put([name, name]))
+    assert await relay_if_leader(store, snapshots) == 2
+    after = await store.read_epochs([name])
+    assert before is not None
+    assert after is not None
+    assert after[0] not in {"", before[0]}
+    assert not await in_thread(PendingBump.objects.exists)
+    await in_thread(lambda: outbox.put([name]))
+    assert await relay_if_leader(store, snapshots) == 0, "another one leads"
+
+
+async def test_a_fault_of_ours_does_not_end_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = 0
+    has_gone_on = asyncio.Event()
+
+    async def faulty(*_: object) -> int:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise RuntimeError
+        has_gone_on.set()
+        return 0
+
+    monkeypatch.setattr(outbox_relay, "relay_if_leader", faulty)
+    monkeypatch.setattr(outbox_relay, "EVERY_S", 0.0)
+    relay = asyncio.ensure_future(outbox_relay.keep_relaying(None, None))  # type: ignore[arg-type]
+    try:
+        async with asyncio.timeout(10):
+            await has_gone_on.wait()
+    finally:
+        relay.cancel()
+        await asyncio.wait([relay])
+
+
+async def test_a_process_without_the_store_relays_nothing(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, snapshots = runtime.current().store, runtime.current().snapshots
+    await in_thread(lambda: outbox.put(["subject:a"]))
+    admit = store.admit
+
+    async def local(*args: Any) -> Any:
+        return replace(await admit(*args), epochs=None)
+
+    async def is_locked(*args: Any) -> Any:
+        raise CoordinationUnavailable("locked")
+
+    for answer in (local, is_locked):
+        monkeypatch.setattr(store, "admit", answer)
+        assert await relay_if_leader(store, snapshots) == 0
+    assert await in_thread(PendingBump.objects.exists)
