@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from gateway.lib.errors import Conflict, DomainError, Forbidden, NotFound
 
 
@@ -47,6 +50,19 @@ class DeactivatedMember(Conflict):
     """A person who cannot sign in cannot be the owner that every organization has. Spec: D154"""
 
     code, message = "member_deactivated", "This person is deactivated and cannot become an owner."
+
+
+class DeactivatedPerson(Conflict):
+    """Operators give nothing to people who are shut out; `ids` are all of them who have the address."""
+
+    code = "person_deactivated"
+
+    def __init__(self, email: str, ids: Sequence[UUID]) -> None:
+        named = " or ".join(str(key) for key in ids)
+        super().__init__(
+            f"The person with the address {email} is deactivated. Nothing was changed."
+            f" `manage.py reactivate_user {named}` lets the person sign in again."
+        )
 
 
 class TeamNameTaken(Conflict):

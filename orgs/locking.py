@@ -6,6 +6,7 @@ from uuid import UUID
 
 from audit.actor import Actor
 from gateway.lib.errors import Forbidden, NotFound
+from orgs.errors import DeactivatedPerson
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
 
@@ -34,6 +35,17 @@ def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, r
     if isinstance(actor, User):
         current_membership(locked, actor, role=role)
     return locked
+
+
+def lock_active_person(user: User) -> User:
+    """The person as they are now, held until the transaction ends: deactivation comes before or after it.
+
+    The organization, if there is one, is locked before.   Raises: DeactivatedPerson.
+    """
+    held = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if not held.is_active:
+        raise DeactivatedPerson(held.email, [held.pk])
+    return held
 
 
 def current_membership(organization: Organization, user: User, *, role: Role) -> Membership:

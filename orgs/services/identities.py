@@ -14,6 +14,7 @@ from django.db.models import Q
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Invalid
 from gateway.lib.text import NAME_MAX_CHARACTERS, clean_name
+from orgs.errors import DeactivatedPerson
 from orgs.models import Identity, User
 from orgs.services.identity_sealing import seal_refresh_token
 
@@ -71,7 +72,7 @@ def _first_sign_in(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> Ident
 def person_with_email(email: str) -> User:
     """For operators: the one person with this address, made when there is none; they are linked at first sign-in.
 
-    Raises: Invalid for what is no address; Conflict when several people have it.   Spec: D47
+    Raises: Invalid for what is no address; Conflict when several people have it; DeactivatedPerson.   Spec: D47
     """
     try:
         validate_email(email)
@@ -79,10 +80,13 @@ def person_with_email(email: str) -> User:
         raise Invalid(fields={"email": [f"{email} is no e-mail address."]}) from fault
     # Without the provider's word an address is only a claim.
     known = Q(email_verified=True) | Q(identities=None)
-    found = [person for person in people_with_email(email, known) if person.is_active]
-    if len(found) > 1:
+    people = people_with_email(email, known)
+    active = [person for person in people if person.is_active]
+    if len(active) > 1:
         raise Conflict(f"Several people have the address {email}.")
-    return found[0] if found else User.objects.create_user(email=email)
+    if people and not active:
+        raise DeactivatedPerson(email, [person.pk for person in people])
+    return active[0] if active else User.objects.create_user(email=email)
 
 
 def people_with_email(email: str, *conditions: Q) -> list[User]:

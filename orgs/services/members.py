@@ -16,7 +16,7 @@ from gateway.lib.errors import Conflict, Forbidden
 from orgs import events
 from orgs.caps import require_room
 from orgs.errors import CannotChangeOwnRole, LastOwner
-from orgs.locking import current_membership, lock_for_change, lock_organization
+from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
 from orgs.models import Membership, Organization, Removal, User
 from orgs.roles import Role, may_remove
 from orgs.selectors import is_last_owner, member
@@ -27,9 +27,10 @@ from orgs.services.invitations import revoke_open_links
 def add_member(*, actor: Actor, organization: Organization, user: User, role: Role) -> Membership:
     """The person is a member, by an operator's word: people join by invitation otherwise.
 
-    Raises: NotFound; Conflict when they already are; LimitReached.
+    Raises: NotFound; Conflict when they already are; DeactivatedPerson; LimitReached.
     """
     lock_organization(organization)
+    lock_active_person(user)
     if Membership.objects.filter(organization=organization, user=user).exists():
         raise Conflict("This person is already a member.")
     require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")

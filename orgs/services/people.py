@@ -8,6 +8,7 @@ from django.db import transaction
 
 from gateway.lib import ids
 from gateway.lib.errors import Conflict, NotFound
+from orgs.locking import lock_active_person
 from orgs.models import User
 from orgs.services.identities import people_with_email, person_with_email
 
@@ -39,9 +40,9 @@ def make_staff(email: str, *, view_only: bool = False) -> User:
     """The person with this address, made when there is none, may open /admin.
 
     All safe actions, or looking only. An address that no provider vouches for names no one: everyone can claim it.
-    Raises: Invalid, Conflict.
+    Raises: Invalid; Conflict, also for a deactivated person.
     """
-    person = User.objects.select_for_update().get(pk=person_with_email(email).pk)
+    person = lock_active_person(person_with_email(email))
     person.is_staff, person.is_superuser = True, not view_only
     person.save(update_fields=["is_staff", "is_superuser"])
     person.user_permissions.set(Permission.objects.filter(codename__startswith="view_") if view_only else [])

@@ -8,9 +8,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client as Browser
 
+from audit.actor import system
 from audit.models import AdminAuditEntry
-from orgs.models import Identity, Membership, User
+from orgs.errors import DeactivatedPerson
+from orgs.models import Identity, Membership, Organization, User
+from orgs.roles import Role
 from orgs.services.identities import person_for_identity
+from orgs.services.members import add_member
+from orgs.services.people import make_staff
 from tests.factories.cast import ISSUER, Cast, make_person
 
 
@@ -128,3 +133,69 @@ def test_somebody_shut_out_before_the_first_sign_in_is_not_let_in_as_another(db:
     claims = {"email": "bill@initech.example", "email_verified": True}
     assert not person_for_identity(issuer=ISSUER, sub="bill", claims=claims).is_active
     assert Identity.objects.get().user == User.objects.get()
+
+
+def commands_naming(email: str, cast: Cast) -> list[tuple[str, ...]]:
+    """Each command that gives something to the person with the address."""
+    return [("make_staff", email), ("add_member", str(cast.org.pk), email), ("create_org", "Initech", email)]
+
+
+def everything() -> tuple[object, ...]:
+    """What these commands could change."""
+    people = User.objects.order_by("pk").values_list("pk", "email", "is_active", "is_staff", "is_superuser")
+    return list(people), Membership.objects.count(), Organization.objects.count(), AdminAuditEntry.objects.count()
+
+
+@pytest.mark.parametrize("address", ["stranger@example.com", "Stranger@Example.com"])
+def test_a_deactivated_person_is_given_nothing_by_command(cast: Cast, address: str) -> None:
+    run("deactivate_user", "stranger@example.com")
+    before, shut_out = everything(), cast.user("stranger").pk
+    for command in commands_naming(address, cast):
+        with pytest.raises(CommandError, match=f"is deactivated.*reactivate_user {shut_out}"):
+            run(*command)
+    assert everything() == before
+    run("reactivate_user", "stranger@example.com")
+    for command in commands_naming(address, cast):
+        run(*command)
+    memberships = Membership.objects.filter(user_id=shut_out)
+    assert (User.objects.get(pk=shut_out).is_staff, memberships.count()) == (True, 2)
+
+
+def test_a_deactivated_member_is_said_to_be_deactivated(cast: Cast) -> None:
+    run("deactivate_user", "member@example.com")
+    with pytest.raises(CommandError, match="is deactivated"):
+        run("add_member", str(cast.org.pk), "member@example.com", "--role", "admin")
+    assert Membership.objects.get(user=cast.user("member")).role == "member"
+
+
+def test_an_address_that_an_active_person_has_now_names_that_person(cast: Cast) -> None:
+    run("deactivate_user", "stranger@example.com")
+    claims = {"email": "stranger@example.com", "email_verified": True}
+    heir = person_for_identity(issuer=ISSUER, sub="heir", claims=claims)
+    for command in commands_naming("stranger@example.com", cast):
+        run(*command)
+    heir.refresh_from_db()
+    assert (heir.is_staff, Membership.objects.filter(user=heir).count()) == (True, 2)
+    assert not User.objects.get(pk=cast.user("stranger").pk).is_staff
+
+
+def test_a_deactivated_person_with_a_claimed_address_is_not_meant(cast: Cast) -> None:
+    thief = person_for_identity(issuer=ISSUER, sub="thief", claims={"email": "boss@example.com"})
+    run("deactivate_user", str(thief.pk))
+    assert run("make_staff", "boss@example.com") == "boss@example.com is support staff.\n"
+    thief.refresh_from_db()
+    assert not thief.is_staff
+
+
+def test_the_services_refuse_a_person_who_was_deactivated_after_the_lookup(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cast.user("stranger")
+    run("deactivate_user", "stranger@example.com")
+    monkeypatch.setattr("orgs.services.people.person_with_email", lambda email: found)
+    before = everything()
+    with pytest.raises(DeactivatedPerson):
+        make_staff("stranger@example.com")
+    with pytest.raises(DeactivatedPerson):
+        add_member(actor=system("add_member"), organization=cast.org, user=found, role=Role.MEMBER)
+    assert everything() == before
