@@ -29,8 +29,9 @@ REFUSED_TOKEN_REQUESTS = Rule("refused-token-requests", limit=BACKSTOP.limit, wi
 # A tenth of it for each client there, so that one client's faults are held against it before they are held against all
 # who share the address.
 REFUSED_TOKENS_OF_CLIENT = Rule("refused-tokens-of-client", limit=max(1, BACKSTOP.limit // 10), window_s=60)
-# A client that got tokens from an address within a day is heard there also while strangers use up the address's window.
-# Its limit is never reached on purpose: the window is asked only whether anything is in it.
+# A client that got tokens from an address within a day is heard there also while strangers use up the address's window,
+# and while they use up the client's own one by naming it, if it brings a secret, code or refresh token that is its own.
+# The limit is never reached on purpose: the window is asked only whether anything is in it.
 TOKENS_LATELY = Rule("tokens-lately", limit=1_000_000, window_s=86_400)
 TOKENS_OF_CLIENT = Rule("tokens", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 

@@ -18,6 +18,8 @@ from gateway.lib import secrets
 from gateway.lib.client_address import address_key
 from gateway.web import rate
 from oauth_ext import client_authentication, features, server, token_form
+from oauth_ext.client_authentication import Presented
+from oauth_ext.client_proof import own_credential
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.intake import Refused, admitted, posted, read_form, require_room
@@ -40,23 +42,25 @@ def token(request: HttpRequest) -> HttpResponse:
     """Exchange a grant for tokens. Reads no session and no query string.
 
     Refusals are counted for the client at its address, then for the address; granted tokens are counted for the
-    client there. So neither the many who share an address nor strangers among them hold up a client that works.
+    client there. So neither the many who share an address nor strangers among them hold up a client that works, also
+    when they name it.
     Every answer says how much is left.   Spec: §8 · D19-D22
     """
     address = address_key(rate.address_of(request))
     store = registry.current()
     admission = store.peek(settings.REFUSED_TOKEN_REQUESTS, address)
-    client = ""
+    held_against = ""
     try:
         fields = _fields(request, admission)
-        client = f"{address} {secrets.sha256(_claimed_client(request, fields)).hex()}"
-        _require_room(admission, client)
+        sent = _claimed(request, fields)
+        client = f"{address} {secrets.sha256(sent.client_id).hex()}"
+        held_against = _require_room(admission, client, sent, fields)
         response = _granted(request, fields, client)
     except Refused as refusal:
         response = refusal.response
         if response.status_code not in _NOT_COUNTED:
-            if client:
-                store.hit(settings.REFUSED_TOKENS_OF_CLIENT, client)
+            if held_against:
+                store.hit(settings.REFUSED_TOKENS_OF_CLIENT, held_against)
             admission = store.hit(settings.REFUSED_TOKEN_REQUESTS, address)
     for name, value in rate.headers(admission).items():
         response.headers.setdefault(name, value)
@@ -75,16 +79,27 @@ def _fields(request: HttpRequest, of_address: Admission) -> Fields:
         raise
 
 
-def _require_room(of_address: Admission, client: str) -> None:
-    """In the client's own window, and in the address's unless the client got tokens there lately.
+def _require_room(of_address: Admission, client: str, sent: Presented, fields: Fields) -> str:
+    """The key under which a refusal of this request counts: of the client at its address, or of what it brings.
 
+    A client that got tokens there lately is heard in a full window of the address. Strangers can also name the client
+    and fill its own window. Then it is heard by what it alone has, and each such credential has a window of its own.
     Raises: Refused with 429.
     """
-    require_room(settings.REFUSED_TOKENS_OF_CLIENT, client)
-    if not of_address.allowed:
-        lately = registry.current().peek(settings.TOKENS_LATELY, client)
-        if lately.remaining == lately.rule.limit:
-            admitted(of_address)
+    of_client = registry.current().peek(settings.REFUSED_TOKENS_OF_CLIENT, client)
+    if of_client.allowed and of_address.allowed:
+        return client
+    lately = registry.current().peek(settings.TOKENS_LATELY, client)
+    if lately.remaining == lately.rule.limit:
+        admitted(of_client)
+        admitted(of_address)
+    if of_client.allowed:
+        return client
+    credential = own_credential(sent, fields)
+    if not credential:
+        admitted(of_client)
+    require_room(settings.REFUSED_TOKENS_OF_CLIENT, f"{client} {credential}")
+    return f"{client} {credential}"
 
 
 def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
@@ -117,13 +132,13 @@ def _count_granted(response: HttpResponse, client: str) -> None:
             response[name] = value
 
 
-def _claimed_client(request: HttpRequest, fields: Fields) -> str:
+def _claimed(request: HttpRequest, fields: Fields) -> Presented:
     """Whoever says so: only the client itself is granted anything, and nothing else is counted under its id."""
-    client_id = token_form.first(fields, "client_id")
+    client_id, client_secret = (token_form.first(fields, name) for name in ("client_id", "client_secret"))
     try:
-        return client_authentication.presented(request.headers.get("Authorization"), client_id, "").client_id
+        return client_authentication.presented(request.headers.get("Authorization"), client_id, client_secret)
     except client_authentication.BadClientAuthentication:
-        return client_id
+        return Presented(client_authentication.POST, client_id, "")
 
 
 def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:

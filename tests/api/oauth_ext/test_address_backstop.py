@@ -14,6 +14,7 @@ from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import clock
+from oauth_ext import server
 from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
 from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import Cast
@@ -220,10 +221,85 @@ def test_a_client_that_got_tokens_here_is_heard_while_strangers_fill_the_window(
     assert post(known.fields()).status_code == 200
     assert post(newcomer.fields()).status_code == 429
     assert grant(known.fields(), REMOTE_ADDR="198.51.100.8").status_code == 200
-    # It has no free hand: its own faults are counted.
-    settings.REFUSED_TOKENS_OF_CLIENT = Rule(f"own {stamp}", limit=1, window_s=60)
-    assert bogus(known.client.client_id).status_code in {400, 401}
-    assert post(known.fields()).status_code == 429
+
+
+@pytest.fixture
+def three_refusals_of_a_client(settings: Settings) -> None:
+    stamp = clock.now().timestamp()
+    settings.REFUSED_TOKEN_REQUESTS = Rule(f"of address {stamp}", limit=100, window_s=60)
+    settings.REFUSED_TOKENS_OF_CLIENT = Rule(f"of client {stamp}", limit=3, window_s=60)
+    settings.TOKENS_OF_CLIENT = Rule(f"tokens {stamp}", limit=100, window_s=60)
+    settings.BACKSTOP = Rule(f"pages {stamp}", limit=100, window_s=60)
+
+
+def fill(client_id: str) -> None:
+    """Strangers are refused in the client's name until its window is full."""
+    while bogus(client_id).status_code != 429:
+        pass
+
+
+@pytest.mark.usefixtures("three_refusals_of_a_client")
+def test_a_client_is_heard_by_its_secret_while_strangers_are_refused_in_its_name(cast: Cast) -> None:
+    known, newcomer = make_service(cast), make_service(cast, organization=cast.other_org)
+    assert post(known.fields()).status_code == 200
+    for service in (known, newcomer):
+        fill(service.client.client_id)
+    assert [post(known.fields()).status_code for _ in range(5)] == [200] * 5
+    assert grant({"grant_type": "client_credentials"}, HTTP_AUTHORIZATION=known.basic).status_code == 200
+    for wrong in ("guessed", newcomer.secret, ""):
+        assert post(known.fields(client_secret=wrong)).status_code == 429
+    assert grant({**known.fields()}, HTTP_AUTHORIZATION=known.basic).status_code == 429  # two ways at once
+    assert post(newcomer.fields()).status_code == 429  # no tokens from this address so far
+    assert bogus(known.client.client_id).status_code == 429
+
+
+@pytest.mark.usefixtures("three_refusals_of_a_client")
+def test_an_app_is_heard_by_its_code_and_refresh_token_while_strangers_are_refused_in_its_name(cast: Cast) -> None:
+    flow, other = make_flow(cast), make_flow(cast, "other_owner")
+    first, of_other = flow.tokens()["refresh_token"], other.tokens()["refresh_token"]
+    fill(flow.client.client_id)
+    assert flow.redeem(flow.code()).status_code == 200
+    second = flow.refresh(first)
+    assert second.status_code == 200
+    assert flow.refresh(second.json()["refresh_token"]).status_code == 200
+    code_of_other = other.code()
+    strangers = flow.refresh(of_other), flow.refresh("guessed"), flow.redeem(code_of_other), flow.redeem("guessed")
+    for refused in strangers:
+        assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited")
+    # What strangers brought is as good as before.
+    assert (other.refresh(of_other).status_code, other.redeem(code_of_other).status_code) == (200, 200)
+
+
+@pytest.mark.usefixtures("three_refusals_of_a_client")
+def test_what_is_wrong_beside_an_own_credential_counts_for_that_credential(cast: Cast) -> None:
+    service, flow = make_service(cast), make_flow(cast)
+    assert post(service.fields()).status_code == 200
+    refresh_token, code = flow.tokens()["refresh_token"], flow.code()
+    for client_id in (service.client.client_id, flow.client.client_id):
+        fill(client_id)
+    own_faults: list[Callable[[], HttpResponse]] = [
+        lambda: post(service.fields(scope="nonsense")),
+        lambda: flow.redeem(code, code_verifier="w" * 43),
+    ]
+    for fault in own_faults:
+        assert [fault().status_code for _ in range(5)] == [400] * 3 + [429] * 2
+    assert post(service.fields()).status_code == 429
+    assert flow.refresh(refresh_token).status_code == 200
+
+
+@pytest.mark.usefixtures("three_refusals_of_a_client")
+def test_nothing_that_is_no_credential_is_exchanged_in_a_full_window(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, exchanged = make_flow(cast), []
+    flow.tokens()
+    fill(flow.client.client_id)
+    endpoint = server.token_endpoint
+    monkeypatch.setattr(server, "token_endpoint", lambda: exchanged.append(1) or endpoint())
+    assert {bogus(flow.client.client_id).status_code for _ in range(20)} == {429}
+    assert exchanged == []
+    assert flow.redeem(flow.code()).status_code == 200
+    assert exchanged == [1]
 
 
 def test_ten_addresses_do_not_use_up_the_registrations_of_all(db: None, settings: Settings) -> None:
