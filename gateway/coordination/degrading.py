@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -79,6 +80,15 @@ class DegradingStore:
             except CoordinationUnavailable as fault:
                 self._note(fault)
         return self._locally(self._local.hit, rule, key)
+
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        """See CoordinationStore; `epochs` is None while the store is away."""
+        if not self._away():
+            try:
+                return self._remainders.note(await self._store.charge(rule, key, units), key)
+            except CoordinationUnavailable as fault:
+                self._note(fault)
+        return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         """See CoordinationStore."""
@@ -248,7 +258,7 @@ class DegradingStore:
 
     # --- limits of this process ---------------------------------------------------------------------------------------
 
-    def _locally(self, ask: Callable[[Rule, str], Admission], rule: Rule, key: str) -> Admission:
+    def _locally(self, ask: Callable[[Rule, str], Admission], rule: Rule, key: str, units: int = 1) -> Admission:
         """The answer of this process's own window, which holds the share or what the store said was left, if less.
 
         The window counts what was admitted here since before the store said so, too: the store never knew of it.
@@ -257,8 +267,8 @@ class DegradingStore:
         said = self._remainders.of(rule, key)
         if said is None:
             return ask(share, key)
-        if said.left == 0:
-            return Admission(share, False, 0, self._closed_for_s(said), None)
+        if said.left < min(units, share.limit):
+            return Admission(share, False, said.left, self._closed_for_s(said), None)
         return replace(ask(replace(share, limit=said.left), key), rule=share)
 
     def _closed_for_s(self, said: Remainder) -> int:

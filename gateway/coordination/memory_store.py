@@ -21,14 +21,14 @@ class MemoryLimiter:
         self._states: OrderedDict[tuple[str, str], window.State] = OrderedDict()
         self._lock = threading.Lock()
 
-    def hit(self, rule: Rule, key: str) -> Admission:
-        """Admit once under this process's own count."""
+    def hit(self, rule: Rule, key: str, units: int = 1) -> Admission:
+        """Admit `units` under this process's own count."""
         with self._lock:
             state = self._states.setdefault((rule.name, key), window.new_state(rule))
             self._states.move_to_end((rule.name, key))
             if len(self._states) > MAX_KEYS:
                 self._states.popitem(last=False)
-            return Admission.of(rule, window.take(state, rule, self._now_ms()), epochs=None)
+            return Admission.of(rule, window.take(state, rule, self._now_ms(), units), epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         """What the next `hit` would meet; nothing is counted or remembered."""

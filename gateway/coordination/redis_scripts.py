@@ -5,19 +5,21 @@ The clock is Redis's own.
 
 ADMIT = """
 local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local units = math.min(tonumber(ARGV[3]), limit)
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local allowed, remaining, retry = 0, 0, 0
-if ARGV[3] == 'log' then
+if ARGV[4] then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - window_ms)
   local count = redis.call('ZCARD', KEYS[1])
-  if count < limit then
-    redis.call('ZADD', KEYS[1], now, ARGV[4])
+  local excess = count + units - limit
+  if excess <= 0 then
+    for unit = 1, units do redis.call('ZADD', KEYS[1], now, ARGV[4] .. unit) end
     redis.call('PEXPIRE', KEYS[1], window_ms)
-    allowed, remaining = 1, limit - count - 1
+    allowed, remaining = 1, -excess
   else
-    local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-    retry = math.max(1, tonumber(oldest[2]) - (now - window_ms))
+    local last = redis.call('ZRANGE', KEYS[1], excess - 1, excess - 1, 'WITHSCORES')
+    remaining, retry = math.max(0, limit - count), math.max(1, tonumber(last[2]) - (now - window_ms))
   end
 else
   local slices = 60
@@ -38,16 +40,18 @@ else
     end
   end
   if index > last then last = index end
-  if total < limit then
-    redis.call('HINCRBY', KEYS[1], index % slots, 1)
-    total = total + 1
-    allowed, remaining = 1, limit - total
+  local excess = total + units - limit
+  if excess <= 0 then
+    redis.call('HINCRBY', KEYS[1], index % slots, units)
+    total = total + units
+    allowed, remaining = 1, -excess
   else
-    local oldest = index
+    local gone = index
     for slot = index - slices, index do
-      if redis.call('HEXISTS', KEYS[1], slot % slots) == 1 then oldest = slot break end
+      excess = excess - (tonumber(redis.call('HGET', KEYS[1], slot % slots)) or 0)
+      if excess <= 0 then gone = slot break end
     end
-    retry = math.max(1, (oldest + slots) * width - now)
+    remaining, retry = math.max(0, limit - total), math.max(1, (gone + slots) * width - now)
   end
   redis.call('HSET', KEYS[1], 'last', last, 'total', total)
   redis.call('PEXPIRE', KEYS[1], window_ms + 2 * width)
@@ -63,26 +67,31 @@ local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local used, retry = 0, 0
-if ARGV[3] == 'log' then
+if ARGV[4] then
   local edge = now - window_ms
   local inside = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. edge, '+inf', 'WITHSCORES')
   used = #inside / 2
-  if used >= limit then retry = math.max(1, tonumber(inside[2]) - edge) end
+  if used >= limit then retry = math.max(1, tonumber(inside[2 * (used - limit + 1)]) - edge) end
 else
   local slices = 60
   local slots = slices + 1
   local width = math.floor(window_ms / slices)
   local index = math.floor(now / width)
   local last = tonumber(redis.call('HGET', KEYS[1], 'last')) or index
-  local oldest = nil
-  for slot = math.max(index, last) - slices, last do
-    local count = tonumber(redis.call('HGET', KEYS[1], slot % slots))
-    if count then
-      used = used + count
-      oldest = oldest or slot
-    end
+  local oldest, counts = math.max(index, last) - slices, {}
+  for slot = oldest, last do
+    counts[slot] = tonumber(redis.call('HGET', KEYS[1], slot % slots)) or 0
+    used = used + counts[slot]
   end
-  if used >= limit then retry = math.max(1, ((oldest or index) + slots) * width - now) end
+  local excess, gone = used + 1 - limit, oldest
+  if excess > 0 then
+    excess = excess - counts[gone]
+    while excess > 0 do
+      gone = gone + 1
+      excess = excess - counts[gone]
+    end
+    retry = math.max(1, (gone + slots) * width - now)
+  end
 end
 local left = math.max(0, limit - used)
 return {left > 0 and 1 or 0, left, retry}

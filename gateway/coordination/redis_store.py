@@ -71,6 +71,11 @@ class RedisStore:
             raise CoordinationUnavailable(described(fault)) from fault
         return self._admission(rule, cast(list[object], answer), asked=True)
 
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        """See CoordinationStore. The script goes along, so that a server that lost it counts as well."""
+        [answer] = await self._ask(self._first_command(rule, key, (), units))
+        return self._admission(rule, cast(list[object], answer), asked=True)
+
     def hit(self, rule: Rule, key: str) -> Admission:
         """See CoordinationStore."""
         keys, arguments = self._call(rule, key, ())
@@ -173,19 +178,19 @@ class RedisStore:
         keys, arguments = self._call(rule, key, epochs)
         return resp.command("EVALSHA", str(self._script.sha), len(keys), *keys, *arguments)
 
-    def _first_command(self, rule: Rule, key: str, epochs: Sequence[str]) -> bytes:
+    def _first_command(self, rule: Rule, key: str, epochs: Sequence[str], units: int = 1) -> bytes:
         """The same with the script itself, for a server that has not seen it."""
-        keys, arguments = self._call(rule, key, epochs)
+        keys, arguments = self._call(rule, key, epochs, units)
         return resp.command("EVAL", ADMIT, len(keys), *keys, *arguments)
 
-    def _call(self, rule: Rule, key: str, epochs: Sequence[str]) -> tuple[list[str], list[str | int]]:
+    def _call(self, rule: Rule, key: str, epochs: Sequence[str], units: int = 1) -> tuple[list[str], list[str | int]]:
         """Keys and arguments of the script."""
         # Two kinds of windows, two names: where a limit is changed, a log meets no ring that is still there.
         kind = "rate-log" if rule.keeps_log else "rate"
         keys = [f"{self._prefix}{kind}:{rule.name}:{key}", *map(self._epoch_key, epochs)]
         if rule.keeps_log:  # each admission needs a member of its own; the ring needs none
-            return keys, [rule.limit, rule.window_s * 1000, "log", self._new_value()]
-        return keys, [rule.limit, rule.window_s * 1000, "ring"]
+            return keys, [rule.limit, rule.window_s * 1000, units, self._new_value()]
+        return keys, [rule.limit, rule.window_s * 1000, units]
 
     def _epoch_key(self, name: str) -> str:
         return f"{self._prefix}epoch:{name}"

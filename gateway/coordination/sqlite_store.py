@@ -49,13 +49,19 @@ class SQLiteStore:
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._writes = 0
-        self._asked: tuple[Rule, int]
+        self._asked: tuple[Rule, int, int]
         self._answer: window.Take
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """See CoordinationStore."""
         with self._statement() as connection:
             taken, values = self._take(connection, rule, key, epochs)
+            return Admission.of(rule, taken, values)
+
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        """See CoordinationStore."""
+        with self._statement() as connection:
+            taken, values = self._take(connection, rule, key, (), units)
             return Admission.of(rule, taken, values)
 
     def hit(self, rule: Rule, key: str) -> Admission:
@@ -125,10 +131,12 @@ class SQLiteStore:
                 self._connection.close()
             self._connection = None
 
-    def _take(self, connection: sqlite3.Connection, rule: Rule, key: str, epochs: Sequence[str]) -> _Taken:
+    def _take(
+        self, connection: sqlite3.Connection, rule: Rule, key: str, epochs: Sequence[str], units: int = 1
+    ) -> _Taken:
         """Count and read the epochs in one statement, which is its own transaction: it locks before it reads."""
         name, now_ms = f"{rule.name}:{key}", self._now_ms()
-        self._asked = (rule, now_ms)
+        self._asked = (rule, now_ms, units)
         sql, values = _admit_sql(len(epochs)), (name, now_ms + 2 * rule.window_s * 1000, *epochs)
         rows = connection.execute(sql, values).fetchall()
         if not rows:  # the first admission of this key
@@ -141,9 +149,9 @@ class SQLiteStore:
 
     def _count(self, blob: bytes) -> bytes:
         """Called by the statement with the window's state; leaves the answer in `_answer` and gives the new state."""
-        rule, now_ms = self._asked
+        rule, now_ms, units = self._asked
         state = _load(rule, blob) if blob else window.new_state(rule)
-        self._answer = window.take(state, rule, now_ms)
+        self._answer = window.take(state, rule, now_ms, units)
         return _pack(state)
 
     @staticmethod

@@ -53,6 +53,14 @@ class CoordinationStore(Protocol):
         """Count one admission under (rule, key) unless the window is full, and read `epochs`: one round trip."""
         ...
 
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        """Count `units` at once under (rule, key), or nothing if the window has no room for all of them.
+
+        More than the whole limit count as the limit, so that nothing is refused for good. `remaining` is in units, also
+        of a refusal, which may leave room for less.
+        """
+        ...
+
     def hit(self, rule: Rule, key: str) -> Admission:
         """`admit` for synchronous callers, without epochs."""
         ...

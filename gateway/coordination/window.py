@@ -50,9 +50,13 @@ def new_state(rule: Rule) -> State:
     return LogState() if rule.keeps_log else RingState()
 
 
-def take(state: State, rule: Rule, now_ms: int) -> Take:
-    """Admit once by the arithmetic that fits the state."""
-    return take_from_log(state, rule, now_ms) if isinstance(state, LogState) else take_from_ring(state, rule, now_ms)
+def take(state: State, rule: Rule, now_ms: int, units: int = 1) -> Take:
+    """Admit `units` together or none of them. More than the limit count as it: an empty window refuses nothing."""
+    if units > rule.limit:
+        units = rule.limit
+    if isinstance(state, LogState):
+        return take_from_log(state, rule, now_ms, units)
+    return take_from_ring(state, rule, now_ms, units)
 
 
 def look(state: State, rule: Rule, now_ms: int) -> Take:
@@ -61,35 +65,39 @@ def look(state: State, rule: Rule, now_ms: int) -> Take:
         edge = now_ms - rule.window_s * 1000
         inside = [moment for moment in state.taken_ms if moment > edge]
         left = max(0, rule.limit - len(inside))
-        return Take(left > 0, left, 0 if left else max(1, inside[0] - edge))
+        return Take(left > 0, left, 0 if left else max(1, inside[-rule.limit] - edge))
     width_ms = rule.window_s * 1000 // SLICES
     index = now_ms // width_ms
     copy = replace(state, counts=[*state.counts])
     _advance(copy, index)
     left = max(0, rule.limit - copy.total)
-    return Take(left > 0, left, 0 if left else _until_oldest_leaves(copy, index, width_ms, now_ms))
+    excess = copy.total + 1 - rule.limit
+    return Take(left > 0, left, 0 if left else _until_gone(copy, excess, index, width_ms, now_ms))
 
 
-def take_from_log(state: LogState, rule: Rule, now_ms: int) -> Take:
-    """Admit once if fewer than the limit lie in the window that ends now."""
+def take_from_log(state: LogState, rule: Rule, now_ms: int, units: int = 1) -> Take:
+    """Admit `units`, at most the limit, if with them no more than the limit lie in the window that ends now."""
     edge = now_ms - rule.window_s * 1000
     state.taken_ms = [moment for moment in state.taken_ms if moment > edge]
-    if len(state.taken_ms) >= rule.limit:
-        return Take(False, 0, max(1, state.taken_ms[0] - edge))
-    state.taken_ms.append(now_ms)
-    return Take(True, rule.limit - len(state.taken_ms), 0)
+    left = rule.limit - len(state.taken_ms) - units
+    if left < 0:
+        return Take(False, max(0, left + units), max(1, state.taken_ms[units - 1 - rule.limit] - edge))
+    state.taken_ms += [now_ms] * units
+    return Take(True, left, 0)
 
 
-def take_from_ring(state: RingState, rule: Rule, now_ms: int) -> Take:
-    """Admit once if the slices that touch the window hold fewer than the limit."""
+def take_from_ring(state: RingState, rule: Rule, now_ms: int, units: int = 1) -> Take:
+    """Admit `units`, at most the limit, if with them the slices that touch the window hold no more than the limit."""
     width_ms = rule.window_s * 1000 // SLICES
     index = now_ms // width_ms
-    _advance(state, index)
-    if state.total >= rule.limit:
-        return Take(False, 0, _until_oldest_leaves(state, index, width_ms, now_ms))
-    state.counts[index % SLOTS] += 1
-    state.total += 1
-    return Take(True, rule.limit - state.total, 0)
+    if index > state.last:
+        _advance(state, index)
+    left = rule.limit - state.total - units
+    if left < 0:
+        return Take(False, max(0, left + units), _until_gone(state, -left, index, width_ms, now_ms))
+    state.counts[index % SLOTS] += units
+    state.total += units
+    return Take(True, left, 0)
 
 
 def _advance(state: RingState, index: int) -> None:
@@ -103,6 +111,12 @@ def _advance(state: RingState, index: int) -> None:
     state.last = max(state.last, index)  # a clock that steps back must not reopen old slices
 
 
-def _until_oldest_leaves(state: RingState, index: int, width_ms: int, now_ms: int) -> int:
-    oldest = next((slot for slot in range(index - SLICES, index + 1) if state.counts[slot % SLOTS]), index)
-    return max(1, (oldest + SLOTS) * width_ms - now_ms)
+def _until_gone(state: RingState, excess: int, index: int, width_ms: int, now_ms: int) -> int:
+    """Milliseconds until slices with so many have left, the oldest first."""
+    last = index
+    for slot in range(index - SLICES, index + 1):
+        excess -= state.counts[slot % SLOTS]
+        if excess <= 0:
+            last = slot
+            break
+    return max(1, (last + SLOTS) * width_ms - now_ms)

@@ -41,6 +41,13 @@ VENDOR_REPLY_BYTES = 10 * 1024 * 1024
 JSON_DEPTH = 64
 BATCH_ENTRIES = 20  # D107
 
+# Section 8 counts requests, whatever their size. Bodies of 64 KiB and more are counted by their size as well, in begun
+# units of 64 KiB, for the organization: it may have many callers, and turns and memory are shared out by organization.
+# The least that can be set has room for one body of the largest size.
+BODY_UNIT_BYTES = 64 * 1024
+_LARGE_BODY_MIB = env.integer("LARGE_BODY_MIB_PER_MINUTE", 256, low=4, high=100_000)
+LARGE_BODIES = Rule("large-bodies", limit=_LARGE_BODY_MIB * 1024 * 1024 // BODY_UNIT_BYTES, window_s=60)
+
 # Memory of one process for bodies of more than 64 KiB, a third of it for what comes in. One organization has a quarter:
 # at least one body of the largest size. A quarter of what comes in is for pages and /api, whose bodies are read before
 # the caller is known: strangers keep no agent from its calls. One address has a quarter of that.

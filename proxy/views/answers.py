@@ -92,6 +92,18 @@ def rate_limited(retry_after_s: int) -> Refusal:
     )
 
 
+def too_many_large_bodies(admission: Admission) -> Refusal:
+    """429 for a body that its organization's window has no room for. The window is told in bytes. Spec: D19"""
+    wait_s = admission.retry_after_s
+    text = f"Your organization has sent too much in large bodies. Try again in {wait_s} s."
+    headers = {"Retry-After": str(wait_s)}
+    if admission.epochs is not None:  # else it is this process's share
+        rule, unit = admission.rule, settings.BODY_UNIT_BYTES
+        headers["RateLimit-Policy"] = f'"{rule.name}";q={rule.limit * unit};qu="content-bytes";w={rule.window_s}'
+        headers["RateLimit"] = f'"{rule.name}";r={admission.remaining * unit};t={wait_s}'
+    return Refusal(429, "rate_limited", text, headers)
+
+
 def refused_too_often(admission: Admission) -> Refusal:
     """429 for an address whose bearers are not looked up for a while. Spec: D19, D22"""
     refusal = rate_limited(admission.retry_after_s)

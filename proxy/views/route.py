@@ -178,6 +178,19 @@ async def count(exchange: Exchange) -> None:
         raise answers.rate_limited(admission.retry_after_s)
 
 
+async def _count_large(exchange: Exchange, size_bytes: int) -> None:
+    """Count a large body: as a request of its caller, then by its size for the organization.
+
+    Raises: Refusal with 429; as `admit`.
+    """
+    await count(exchange)
+    key, units = f"org:{exchange.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
+    with exchange.timing.phase("auth"):
+        admission = await exchange.runtime.store.charge(settings.LARGE_BODIES, key, units)
+    if not admission.allowed:
+        raise answers.too_many_large_bodies(admission)
+
+
 async def body_of(exchange: Exchange, request: HttpRequest) -> object:
     """The body's JSON. A large one is counted first, then parsed in a thread that serves organizations in rotation.
 
@@ -201,13 +214,13 @@ async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
     """The body, read now if it did not come with the head. A large one is counted: before it is read, if it says so."""
     declared = 0 if request.incoming is None else request.incoming.declared_bytes or 0
     if declared >= LARGE_BODY_BYTES:
-        await count(exchange)
+        await _count_large(exchange, declared)
     try:
         body = await request.load_body()
     except BodyRefused as refused:
         raise answers.body_refused(refused) from None
     if len(body) >= LARGE_BODY_BYTES > declared:
-        await count(exchange)
+        await _count_large(exchange, len(body))
     return body
 
 

@@ -63,7 +63,7 @@ def gateway_of_its_own() -> Iterator[Attacked]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         template = Template(folder)
         stack.callback(template.remove)
-        many = {"REQUESTS_PER_MINUTE": "1000000"}
+        many = {"REQUESTS_PER_MINUTE": "1000000", "LARGE_BODY_MIB_PER_MINUTE": "100000"}
         yield stack.enter_context(attacked(stack.enter_context(deployment(template, folder / "var", variables=many))))
 
 

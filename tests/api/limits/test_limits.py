@@ -39,6 +39,7 @@ def test_the_numbers_are_the_specifications_and_no_other_route_has_one() -> None
     assert found == SPECIFIED
     assert (configured.INVITATION_ACCEPT.limit, configured.INVITATION_ACCEPT.window_s) == (5, 900)
     assert (configured.BACKSTOP.limit, configured.BACKSTOP.window_s) == (600, 60)
+    assert configured.LARGE_BODIES.limit * configured.BODY_UNIT_BYTES == 256 * 1024 * 1024
 
 
 def test_two_hundred_at_once_from_two_processes_pass_exactly_five(committed_api: Api) -> None:

@@ -136,6 +136,22 @@ async def test_a_caller_past_the_limit_sends_no_large_body(connect: Connect, ten
     assert int(headers["retry-after"]) > 0
 
 
+async def test_an_organization_past_its_bytes_sends_no_large_body(
+    connect: Connect, tenant: Tenant, other_tenant: Tenant, settings: Any
+) -> None:
+    settings.LARGE_BODIES = Rule("large-bodies", limit=3, window_s=60)
+    client = await connect()
+    await client.send(head(tenant.agent_key), PING + b" " * (LARGE - len(PING)))
+    assert (await client.answer())[0] == 200
+    await client.send(head(tenant.agent_key))
+    status, headers, _ = await client.answer()
+    assert status == 429
+    assert int(headers["retry-after"]) > 0
+    other = await connect()
+    await other.send(head(other_tenant.agent_key), PING + b" " * (LARGE - len(PING)))
+    assert (await other.answer())[0] == 200
+
+
 @pytest.mark.parametrize("length", [LARGE, None], ids=["declared", "chunked"])
 async def test_a_body_that_comes_later_is_read(connect: Connect, tenant: Tenant, length: int | None) -> None:
     body = PING + b" " * (LARGE - len(PING))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from django.conf import LazySettings
+from httpx import Response
 
 from gateway.coordination.degrading import DegradingStore
 from gateway.coordination.recovery import Recovery
@@ -36,6 +37,11 @@ class LateStore:
         if self.is_late:
             raise CoordinationUnavailable("late")
         return await self.store.admit(rule, key, epochs)
+
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        if self.is_late:
+            raise CoordinationUnavailable("late")
+        return await self.store.charge(rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         return self.store.hit(rule, key)
@@ -128,6 +134,23 @@ async def test_going_away_again_and_again_opens_no_window(process: Process, tena
     process.goes(late=True)
     assert await process.calls(tenant, 2) == [429, 429]
     assert vendor.seen["tools/call"] == RULE.limit + RULE.limit // PROCESSES
+
+
+async def test_large_bodies_have_the_processs_share(
+    process: Process, tenant: Tenant, other_tenant: Tenant, settings: LazySettings
+) -> None:
+    settings.LARGE_BODIES = Rule("large-bodies", limit=8, window_s=60)
+    process.goes(late=True)
+    arguments = {"text": "x" * 3 * 64 * 1024}
+
+    async def ping(one: Tenant) -> Response:
+        return await process.agent.rpc(one.agent_key, "ping", arguments)
+
+    assert (await ping(tenant)).status_code == 200
+    refused = await ping(tenant)
+    assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+    assert "RateLimit" not in refused.headers, "the share is not the limit"
+    assert (await ping(other_tenant)).status_code == 200
 
 
 async def test_who_had_nothing_left_is_told_when_the_store_is_asked_again(process: Process, tenant: Tenant) -> None:

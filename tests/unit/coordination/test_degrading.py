@@ -42,6 +42,10 @@ class FlakyStore:
         self._answer()
         return self._admission(rule, rule.limit - 1, tuple("e" for _ in epochs))
 
+    async def charge(self, rule: Rule, key: str, units: int) -> Admission:
+        self._answer()
+        return self._admission(rule, rule.limit - units, ())
+
     def hit(self, rule: Rule, key: str) -> Admission:
         self._answer()
         return self._admission(rule, rule.limit - 1, None)
@@ -133,6 +137,21 @@ async def test_counts_locally_with_this_processes_share_and_unknown_epochs() -> 
     assert [answer.allowed for answer in answers] == [True] * 4 + [False] * 2
     assert {answer.epochs for answer in answers} == {None}
     assert await store.read_epochs(("a",)) is None
+
+
+async def test_a_charge_passes_through_and_falls_back_to_the_share() -> None:
+    store, inner, clock = made(processes=2)
+    assert (await store.charge(RULE, "anna", 3)).remaining == RULE.limit - 3
+    inner.up = False
+    answers = [await store.charge(RULE, "bo", units) for units in (3, 2, 1)]
+    assert [answer.allowed for answer in answers] == [True, False, True]
+    assert [(answer.remaining, answer.epochs) for answer in answers] == [(1, None), (1, None), (0, None)]
+    assert answers[1].retry_after_s > 0
+    assert not store.hit(RULE, "bo").allowed, "of the same window"
+    whole = [(await store.charge(RULE, "cy", 8)).allowed for _ in range(2)]
+    assert whole == [True, False], "what needs more than the share has all of it, once"
+    clock.now += RULE.window_s * 61 / 60
+    assert (await store.charge(RULE, "cy", 8)).allowed
 
 
 async def test_a_look_passes_through_and_falls_back_to_the_local_count() -> None:
@@ -358,6 +377,15 @@ async def test_no_more_than_was_left_and_no_more_than_the_share(left: int, admit
     assert await leaving.admitted("bo") == 4, "nobody else's window is touched"
     other = Rule("other", limit=8, window_s=3600)
     assert await leaving.admitted(rule=other) == 4, "nor the same key's under another rule"
+
+
+@pytest.mark.parametrize(("left", "units", "allowed"), [(2, 3, False), (2, 2, True), (3, 8, False), (4, 8, True)])
+async def test_a_charge_needs_what_was_left(left: int, units: int, allowed: bool) -> None:
+    leaving = Leaving()
+    await leaving.says(left, retry_after_s=90)
+    answer = await leaving.store.charge(RULE, "anna", units)
+    assert (answer.allowed, answer.retry_after_s) == (allowed, 0 if allowed else 90)
+    assert leaving.store.peek(RULE, "anna").remaining == left - (min(units, left) if allowed else 0)
 
 
 async def test_a_used_up_window_opens_for_nobody_who_is_alone_in_the_deployment() -> None:

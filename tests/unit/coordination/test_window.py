@@ -47,6 +47,23 @@ def test_ring_never_admits_more_than_the_limit_in_any_window(steps: list[int], b
         assert sum(1 for moment in admitted if start <= moment < start + 60_000) <= LARGE.limit
 
 
+@given(st.sampled_from([SMALL, LARGE]), gaps, st.integers(min_value=1, max_value=200))
+def test_units_are_admitted_together_or_not_at_all(rule: Rule, steps: list[int], units: int) -> None:
+    state, admitted, now = new_state(rule), [], 0
+    for step in steps:
+        now += step
+        before = look(state, rule, now).remaining
+        taken = take(state, rule, now, units)
+        cost = min(units, rule.limit)
+        assert taken.allowed == (before >= cost)
+        assert taken.remaining == look(state, rule, now).remaining == before - (cost if taken.allowed else 0)
+        admitted += [now] * (cost if taken.allowed else 0)
+        assert sum(1 for moment in admitted if moment > now - 60_000) <= rule.limit
+        if not taken.allowed:
+            assert take(deepcopy(state), rule, now + taken.retry_after_ms, units).allowed
+            assert not take(deepcopy(state), rule, now + taken.retry_after_ms - 1, units).allowed
+
+
 @given(gaps)
 def test_ring_lets_a_client_in_that_waits_as_told(steps: list[int]) -> None:
     state, now = RingState(), 0
