@@ -89,6 +89,9 @@ CONSENT_REMEMBERED_DAYS = 30  # D119
 PROVIDER_WORD_S = 14 * 60
 PROVIDER_ASKED_EVERY_S = 30  # about one person, by all processes together
 PROVIDER_SILENCE_S = 4 * 3600  # how long the last word counts while the provider is away
+# Where it counts no more, a request waits for the word that another one is asking for; so many of one process.
+PROVIDER_WORD_WAIT_S = 1.0
+PROVIDER_WORDS_AWAITED_AT_ONCE = max(1, PAGE_CONCURRENCY // 4)
 REFRESH_GRACE_S = 90  # D123
 REFRESH_GRACE_CHILDREN = 5
 REFRESH_IDLE_DAYS = 30

@@ -6,7 +6,7 @@ sent there and back without a page (prompt=none), which only the GET of a page c
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -68,13 +68,13 @@ class SignInRefresh(SessionRefresh):
                 auth.logout(request)
                 return None
             case Answer.SILENT:
-                return _while_silent(request, age)
+                return _while_silent(request, word.at)
             case Answer.CANNOT_BE_ASKED:
-                return self._by_browser(request, age)
+                return self._by_browser(request)
 
-    def _by_browser(self, request: HttpRequest, age: timedelta) -> HttpResponse | None:
+    def _by_browser(self, request: HttpRequest) -> HttpResponse | None:
         if freshness.is_silent(request.session):
-            return _while_silent(request, age)
+            return _while_silent(request, freshness.word_at(request.session))
         if request.path_info.startswith("/api/"):
             return _unconfirmed_json(request)
         if request.headers.get("HX-Request"):
@@ -86,16 +86,16 @@ class SignInRefresh(SessionRefresh):
         try:
             answer: HttpResponse | None = super().process_request(request)
         except provider.ProviderUnavailable:
-            return _while_silent(request, age)
+            return _while_silent(request, freshness.word_at(request.session))
         if answer is not None:
             # The library takes the path as it is, and a browser takes //host for another site.
             request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
         return answer
 
 
-def _while_silent(request: HttpRequest, age: timedelta) -> HttpResponse | None:
+def _while_silent(request: HttpRequest, word_at: datetime) -> HttpResponse | None:
     """The last word counts for some hours: an outage of the provider is not one of ours."""
-    return None if age < timedelta(seconds=settings.PROVIDER_SILENCE_S) else _unavailable(request)
+    return None if confirmation.counts_in_silence(word_at) else _unavailable(request)
 
 
 def _unconfirmed_json(request: HttpRequest) -> HttpResponse:

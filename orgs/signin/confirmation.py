@@ -1,12 +1,16 @@
 """Asking the identity provider again whether a person is still one of its people. docs/decisions/0013
 
-Its refresh token answers without a browser: for pages, for /api and when a client refreshes its tokens. One process
-asks at a time, because a provider that rotates its tokens takes the second use of one for theft.
+Its refresh token answers without a browser: for pages, for /api and when a client refreshes its tokens. One request
+asks at a time, because a provider that rotates its tokens takes the second use of one for theft. Others go on with the
+last word; where it is too old, they wait a moment for the new one.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -25,6 +29,8 @@ from orgs.signin import provider
 from orgs.signin.provider import Provider, ProviderUnavailable
 
 log = structlog.get_logger(__name__)
+_LOOK_EVERY_S = 0.1
+_waiting = threading.BoundedSemaphore(settings.PROVIDER_WORDS_AWAITED_AT_ONCE)
 
 
 class Answer(Enum):
@@ -32,7 +38,7 @@ class Answer(Enum):
 
     YES = "yes"
     NO = "no"
-    SILENT = "silent"  # it is away, or another request is asking at this moment
+    SILENT = "silent"  # it is away, or another request is still asking
     CANNOT_BE_ASKED = "cannot be asked"  # it gave no refresh token, or there is no identity
 
 
@@ -52,23 +58,31 @@ class ProviderSilent(Exception):
     """The provider does not answer, and its last word is too old."""
 
 
-def ask_again(user_id: uuid.UUID) -> Word:
+def ask_again(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep) -> Word:
     """The provider's word on a person, at most 14 minutes old where it can be had. No transaction may be open."""
     rows = Identity.objects.filter(user_id=user_id)
     newest = rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
     if newest is None:
         return Word(Answer.CANNOT_BE_ASKED, datetime.min.replace(tzinfo=clock.now().tzinfo))
-    at = newest.last_word_at
-    if newest.is_refused:
-        return Word(Answer.NO, at)
-    if newest.confirmed_at and clock.now() - at < timedelta(seconds=settings.PROVIDER_WORD_S):
-        return Word(Answer.YES, at)
+    known = _known(newest)
+    if known is not None:
+        return known
     token = refresh_token_of(newest)
     if token is None:
-        return Word(Answer.CANNOT_BE_ASKED, at)
-    if not _claim(newest):
-        return Word(Answer.SILENT, at)
-    return _asked(newest, token)
+        return Word(Answer.CANNOT_BE_ASKED, newest.last_word_at)
+    if _claim(newest):
+        return _asked(newest, token)
+    if counts_in_silence(newest.last_word_at) or not _waiting.acquire(blocking=False):
+        return Word(Answer.SILENT, newest.last_word_at)
+    try:
+        return _awaited(newest, pause)
+    finally:
+        _waiting.release()
+
+
+def counts_in_silence(at: datetime) -> bool:
+    """Whether a word of that moment is good enough while the provider says nothing."""
+    return clock.now() - at < timedelta(seconds=settings.PROVIDER_SILENCE_S)
 
 
 def require_person(user_id: uuid.UUID) -> None:
@@ -77,15 +91,42 @@ def require_person(user_id: uuid.UUID) -> None:
     Raises: PersonRefused, for good; ProviderSilent, for now.
     """
     word = ask_again(user_id)
-    age = clock.now() - word.at
     if word.answer is Answer.YES:
         return
     if word.answer is Answer.SILENT:
-        if age > timedelta(seconds=settings.PROVIDER_SILENCE_S):
+        if not counts_in_silence(word.at):
             raise ProviderSilent
         return
-    if word.answer is Answer.NO or age > timedelta(days=settings.OIDC_WORD_DAYS):
+    if word.answer is Answer.NO or clock.now() - word.at > timedelta(days=settings.OIDC_WORD_DAYS):
         raise PersonRefused
+
+
+def _known(identity: Identity) -> Word | None:
+    """The word that is noted, if nobody has to be asked."""
+    at = identity.last_word_at
+    if identity.is_refused:
+        return Word(Answer.NO, at)
+    is_fresh = identity.confirmed_at and clock.now() - at < timedelta(seconds=settings.PROVIDER_WORD_S)
+    return Word(Answer.YES, at) if is_fresh else None
+
+
+def _awaited(identity: Identity, pause: Callable[[float], None]) -> Word:
+    """The word that another request is asking for at this moment, in any process; silence if it takes too long."""
+    for pauses_left in range(round(settings.PROVIDER_WORD_WAIT_S / _LOOK_EVERY_S), -1, -1):
+        row = Identity.objects.filter(pk=identity.pk).first()
+        known = None if row is None else _known(row)
+        if known is not None:
+            return known
+        if row is None or not pauses_left or not _is_being_asked(row):
+            break
+        pause(_LOOK_EVERY_S)
+    return Word(Answer.SILENT, identity.last_word_at)
+
+
+def _is_being_asked(identity: Identity) -> bool:
+    """Whether the asking request can still get an answer: it waits for a connection, then for what comes on it."""
+    longest = timedelta(seconds=2 * settings.OIDC_TIMEOUT)
+    return identity.asked_at is not None and clock.now() - identity.asked_at < longest
 
 
 def _claim(identity: Identity) -> bool:

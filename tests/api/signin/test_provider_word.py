@@ -5,8 +5,10 @@ who stay notice nothing. Against the demo provider in a process of its own, with
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +16,7 @@ import httpx
 import pytest
 import requests
 from django.conf import LazySettings
+from django.db import connections
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
@@ -25,6 +28,7 @@ from orgs.roles import Role
 from orgs.services.identity_sealing import refresh_token_of, reseal_refresh_tokens
 from orgs.signin import confirmation, provider
 from orgs.signin.confirmation import Answer
+from orgs.signin.provider import Provider
 from tests.api.oauth_ext.flow import Flow, make_public_client
 from tests.vendors.servers import DemoIdentityProvider
 
@@ -220,8 +224,178 @@ def away(settings: LazySettings) -> Callable[[], None]:
     return go
 
 
+Meanwhile = list[Callable[[], object]]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], Meanwhile]:
+    """The pauses of requests that wait for the word that another one asks for, in seconds; and what happens in them."""
+    taken: list[float] = []
+    meanwhile: Meanwhile = []
+
+    def pause(seconds: float) -> None:
+        taken.append(seconds)
+        if meanwhile:
+            meanwhile.pop(0)()
+
+    monkeypatch.setattr(confirmation, "ask_again", partial(confirmation.ask_again, pause=pause))
+    return taken, meanwhile
+
+
+def nothing() -> None:
+    """In a pause."""
+
+
+def ask_elsewhere(email: str) -> None:
+    """Another process begins to ask about the person."""
+    Identity.objects.filter(user=person(email)).update(asked_at=clock.now())
+
+
+def hear_elsewhere(email: str, answer: Answer) -> None:
+    """The other process has its answer."""
+    column = {Answer.YES: "confirmed_at", Answer.NO: "refused_at"}[answer]
+    Identity.objects.filter(user=person(email)).update(**{column: clock.now()})
+
+
+@pytest.mark.parametrize(("path", "refused"), [("/profile", 302), ("/api/profile", 401)])
+def test_a_second_request_after_hours_goes_by_the_word_that_the_first_one_gets(
+    idp: DemoIdentityProvider,
+    later: Callable[[float], None],
+    asked: list[str],
+    pauses: tuple[list[float], Meanwhile],
+    path: str,
+    refused: int,
+) -> None:
+    (ana, _), (bo, _), (taken, meanwhile) = sign_in(ANA), sign_in(BO), pauses
+    later(5 * 60)
+    for email in (ANA, BO):
+        ask_elsewhere(email)
+    meanwhile[:] = [nothing, nothing, lambda: hear_elsewhere(ANA, Answer.YES)]
+    assert ana.get(path).status_code == 200
+    assert len(taken) == 3
+    meanwhile[:] = [lambda: hear_elsewhere(BO, Answer.NO)]
+    assert bo.get(path).status_code == refused
+    assert asked == []
+    assert (ana.get(path).status_code, bo.get(path).status_code, len(taken)) == (200, refused, 4)
+
+
+def test_a_second_request_after_hours_waits_a_second_at_most(
+    idp: DemoIdentityProvider, later: Callable[[float], None], asked: list[str], pauses: tuple[list[float], Meanwhile]
+) -> None:
+    (ana, _), (taken, _) = sign_in(ANA), pauses
+    later(5 * 60)
+    ask_elsewhere(ANA)
+    page = ana.get("/profile")
+    assert (page.status_code, page["Retry-After"]) == (503, "5")
+    assert sum(taken) == pytest.approx(1)
+    taken.clear()
+    later(11 / 60)  # longer than asking takes
+    assert ana.get("/profile").status_code == 503
+    assert taken == []
+    later(0.5)
+    assert ana.get("/profile").status_code == 200, "this request asks"
+    assert (len(asked), taken) == (1, [])
+
+
+def test_only_so_many_requests_wait_for_a_word(
+    idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
+) -> None:
+    (ana, _), (bo, _), (taken, meanwhile) = sign_in(ANA), sign_in(BO), pauses
+    later(5 * 60)
+    for email in (ANA, BO):
+        ask_elsewhere(email)
+    while confirmation._waiting.acquire(blocking=False):
+        meanwhile.append(confirmation._waiting.release)
+    release_all, meanwhile[:] = list(meanwhile), []
+    assert ana.get("/profile").status_code == 503
+    assert taken == []
+    for release in release_all:
+        release()
+    meanwhile[:] = [lambda: hear_elsewhere(BO, Answer.YES)]
+    assert bo.get("/profile").status_code == 200
+    assert len(taken) == 1
+
+
+def test_a_second_request_after_minutes_waits_for_nothing(
+    idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
+) -> None:
+    (ana, _), (taken, _) = sign_in(ANA), pauses
+    later(60)
+    ask_elsewhere(ANA)
+    assert ana.get("/profile").status_code == 200
+    assert taken == []
+
+
+def test_a_session_that_rested_for_hours_goes_on_by_the_word_that_another_one_of_the_person_got(
+    idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
+) -> None:
+    (rested, _), (other, _), (bo, _), (taken, _) = sign_in(ANA), sign_in(ANA), sign_in(BO), pauses
+    later(3 * 60)
+    assert other.get("/profile").status_code == 200
+    later(2 * 60)
+    for email in (ANA, BO):
+        ask_elsewhere(email)
+    assert (rested.get("/profile").status_code, taken) == (200, [])
+    assert bo.get("/profile").status_code == 503
+
+
+def test_a_second_client_of_a_person_waits_for_the_word_too(
+    idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
+) -> None:
+    flows, (taken, meanwhile) = {}, pauses
+    for email in (ANA, BO):
+        browser, _ = sign_in(email)
+        join(email)
+        flows[email] = tokens(browser)
+    later(5 * 60)
+    for email, status in ((ANA, 200), (BO, 400)):
+        ask_elsewhere(email)
+        heard = Answer.YES if status == 200 else Answer.NO
+        meanwhile[:] = [partial(hear_elsewhere, email, heard)]
+        flow, given = flows[email]
+        assert flow.refresh(given["refresh_token"]).status_code == status
+    assert len(taken) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_of_a_session_at_once_after_hours_are_both_answered(
+    idp: DemoIdentityProvider, later: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, _ = sign_in(ANA)
+    later(5 * 60)
+    is_asking, may_answer = threading.Event(), threading.Event()
+    post, statuses = confirmation._post, []
+
+    def slow(known: Provider, token: str) -> requests.Response:
+        is_asking.set()
+        assert may_answer.wait(60)
+        return post(known, token)
+
+    def first() -> None:
+        statuses.append(ana.get("/profile").status_code)
+        connections.close_all()
+
+    def pause(seconds: float) -> None:
+        may_answer.set()
+        asking.join(60)
+
+    monkeypatch.setattr(confirmation, "_post", slow)
+    monkeypatch.setattr(confirmation, "ask_again", partial(confirmation.ask_again, pause=pause))
+    second = Browser()
+    second.cookies.load(ana.cookies.output(header=""))
+    asking = threading.Thread(target=first)
+    asking.start()
+    assert is_asking.wait(60)
+    statuses.append(second.get("/profile").status_code)
+    pause(0)  # for a second request that did not wait
+    assert statuses == [200, 200]
+
+
 def test_while_the_provider_is_away_its_last_word_counts_for_hours(
-    idp: DemoIdentityProvider, later: Callable[[float], None], away: Callable[[], None]
+    idp: DemoIdentityProvider,
+    later: Callable[[float], None],
+    away: Callable[[], None],
+    pauses: tuple[list[float], Meanwhile],
 ) -> None:
     browser, _ = sign_in(ANA)
     join(ANA)
