@@ -1,7 +1,7 @@
 """A session is good for as long as the identity provider vouches for its person. docs/decisions/0013
 
 Once in 14 minutes the provider is asked. Its refresh token answers that in the background. Without one the browser is
-sent there and back without a page (prompt=none), which only the GET of a page can do.
+sent there and back without a page (prompt=none), which only GET and HEAD of a page can do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orgs.models import User
 from orgs.signin import confirmation, freshness, provider
 from orgs.signin.confirmation import Answer
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SENT_THERE = frozenset({"GET", "HEAD"})
 _SIGN_IN = "/oidc/"
 _RETRY_AFTER_S = "5"
 
@@ -43,6 +43,10 @@ class SignInRefresh(SessionRefresh):
     def OIDC_OP_AUTHORIZATION_ENDPOINT(self) -> str:  # noqa: N802 - the library's name
         """From discovery, at the moment of use. Raises: ProviderUnavailable."""
         return provider.current().authorization_endpoint
+
+    def is_refreshable_url(self, request: HttpRequest) -> bool:
+        """Every request that gets as far as the library: it would let all but GET pass unconfirmed."""
+        return True
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         """None to go on: signed out, confirmed lately, confirmed now, or refused and signed out just now."""
@@ -80,7 +84,7 @@ class SignInRefresh(SessionRefresh):
         if request.headers.get("HX-Request"):
             # The whole page is loaded again, and can be sent to the provider.
             return HttpResponse(status=401, headers={"HX-Refresh": "true"})
-        if request.method not in _SAFE:
+        if request.method not in _SENT_THERE:
             return _unconfirmed_form(request)
         request.session.pop("oidc_id_token_expiration", None)  # the library's own clock
         try:

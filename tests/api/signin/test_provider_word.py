@@ -515,6 +515,39 @@ def test_without_a_refresh_token_the_browser_asks(
     assert ana.get("/profile").status_code == 200
 
 
+def test_without_a_refresh_token_no_method_passes_unconfirmed(
+    without_offline: DemoIdentityProvider, later: Callable[[float], None]
+) -> None:
+    (ana, there), (bo, at_bos) = sign_in(ANA), sign_in(BO)
+    pages = {email: f"/orgs/{join(email).pk}/settings" for email in (ANA, BO)}
+    change(without_offline, BO, "remove")
+    later(15)
+    for method in ("OPTIONS", "DELETE", "TRACE"):
+        assert ana.generic(method, pages[ANA], HTTP_ACCEPT=HTML).status_code == 403
+        assert ana.generic(method, pages[ANA]).status_code == 401
+    assert ana.head("/api/profile").status_code == 401
+    assert ana.head(pages[ANA], HTTP_HX_REQUEST="true").status_code == 401
+    for browser, cookies, email in ((ana, there, ANA), (bo, at_bos, BO)):
+        answer = browser.head(pages[email])
+        assert (answer.status_code, answer.content) == (302, b"")
+        assert "prompt=none" in answer["Location"]
+        follow(browser, cookies, answer)
+    assert ana.head(pages[ANA]).status_code == 200
+    assert bo.head(pages[BO])["Location"].startswith("/signin?next=")
+
+
+def test_a_removed_person_s_head_request_ends_the_session_too(
+    idp: DemoIdentityProvider, later: Callable[[float], None], asked: list[str]
+) -> None:
+    (ana, _), (bo, _) = sign_in(ANA), sign_in(BO)
+    pages = {email: f"/orgs/{join(email).pk}/settings" for email in (ANA, BO)}
+    change(idp, ANA, "remove")
+    later(15)
+    assert ana.head(pages[ANA])["Location"].startswith("/signin?next=")
+    assert bo.head(pages[BO]).status_code == 200
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize("path", ["//evil.example/x?y=1", "/%2Fevil.example/x?y=1"])
 def test_without_a_refresh_token_the_browser_comes_back_to_this_site(
     without_offline: DemoIdentityProvider, later: Callable[[float], None], path: str
