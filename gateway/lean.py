@@ -26,7 +26,7 @@ from gateway.lean_request import LeanRequest, Scope
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
 from gateway.lib.whole_answer import WholeAnswer
-from gateway.middleware.request_id import HEADER, request_id_of
+from gateway.middleware.request_id import HEADER
 from gateway.whole_exchange import EXTENSION, WholeExchange
 
 log = structlog.get_logger(__name__)
@@ -92,11 +92,10 @@ class LeanHandler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        request_id = request_id_of(_header(scope, b"x-request-id"))
-        request: LeanRequest | None = None
+        request = LeanRequest(scope)
         try:
             try:
-                request, match = self._open(scope, receive, request_id)
+                match = self._open(request, receive)
                 response = await self._respond(request, match, receive)
             except ClientGone:
                 return
@@ -107,11 +106,11 @@ class LeanHandler:
             except DisallowedHost:
                 response = self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
             except Exception:
-                log.exception("request failed", request_id=request_id, path=scope["path"])
+                log.exception("request failed", request_id=request.request_id, path=scope["path"])
                 response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
-            await _send_response(response, request, request_id, scope, receive, send)
+            await _send_response(response, request, receive, send)
         finally:
-            if request is not None and request.kept:
+            if request.kept:
                 request.release()
 
     async def refuse(
@@ -121,18 +120,31 @@ class LeanHandler:
         response = self._refuse(scope, status, error, description)
         response.headers["Connection"] = "close"
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
-        await _send_response(response, None, request_id_of(_header(scope, b"x-request-id")), scope, receive, send)
+        await _send_response(response, LeanRequest(scope), receive, send)
 
-    def _open(self, scope: Scope, receive: Receive, request_id: str) -> tuple[LeanRequest, ResolverMatch]:
-        """The request, judged as far as its head goes, and its view.
+    def _open(self, request: LeanRequest, receive: Receive) -> ResolverMatch:
+        """Judge the head, take the body if all of that is here already, and find the view.
 
         Raises: BodyRefused; DisallowedHost.
         """
-        match = self._match(scope["path"])
-        request = self._request(scope, receive, request_id, self._check_head(scope))
+        match = self._match(request.path)
+        declared = request.META.get("CONTENT_LENGTH")
+        length = int(declared) if declared and declared.isdigit() else None
+        if length is not None and length > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
+        if request.META.get("HTTP_CONTENT_ENCODING"):
+            raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        whole = _whole_exchange(request.scope)
+        body = whole.body() if whole is not None else None
+        if body is None:
+            request.incoming = IncomingBody(receive, declared_bytes=length, max_bytes=self._max_body_bytes)
+        elif len(body) > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
+        else:
+            request.put_body(body)
         self._check_host(request)
         request.resolver_match = match
-        return request, match
+        return match
 
     async def _respond(self, request: LeanRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
         view: View = match.func
@@ -164,27 +176,6 @@ class LeanHandler:
         except Resolver404:
             raise BodyRefused(404, "not_found", "There is no such address.") from None
 
-    def _check_head(self, scope: Scope) -> int | None:
-        """The length that the head declares for the body, if any. Raises: BodyRefused."""
-        declared = _header(scope, b"content-length")
-        length = int(declared) if declared and declared.isdigit() else None
-        if length is not None and length > self._max_body_bytes:
-            raise BodyRefused.too_large(self._max_body_bytes)
-        if _header(scope, b"content-encoding"):
-            raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
-        return length
-
-    def _request(self, scope: Scope, receive: Receive, request_id: str, declared_bytes: int | None) -> LeanRequest:
-        """The request, with its body if all of that is here already. Raises: BodyRefused."""
-        whole = _whole_exchange(scope)
-        body = whole.body() if whole is not None else None
-        if body is not None and len(body) > self._max_body_bytes:
-            raise BodyRefused.too_large(self._max_body_bytes)
-        request = LeanRequest(scope, body, request_id)
-        if body is None:
-            request.incoming = IncomingBody(receive, declared_bytes=declared_bytes, max_bytes=self._max_body_bytes)
-        return request
-
 
 @lru_cache(maxsize=256)  # header names of answers are ours
 def _encoded_name(name: str) -> bytes:
@@ -194,31 +185,16 @@ def _encoded_name(name: str) -> bytes:
 _REQUEST_ID = _encoded_name(HEADER)
 
 
-def _header(scope: Scope, name: bytes) -> str | None:
-    for key, value in scope["headers"]:
-        if key == name:
-            decoded: str = value.decode("latin-1")
-            return decoded
-    return None
-
-
 def _whole_exchange(scope: Scope) -> WholeExchange | None:
     extensions = scope.get("extensions")
     found: WholeExchange | None = extensions.get(EXTENSION) if extensions else None
     return found
 
 
-async def _send_response(
-    response: HttpResponseBase,
-    request: LeanRequest | None,
-    request_id: str,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-) -> None:
+async def _send_response(response: HttpResponseBase, request: LeanRequest, receive: Receive, send: Send) -> None:
     headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
     headers.extend(getattr(response, "more_headers", ()))
-    headers.append((_REQUEST_ID, request_id.encode()))
+    headers.append((_REQUEST_ID, request.request_id.encode()))
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     if isinstance(response, EventStream):
         try:
@@ -236,25 +212,24 @@ async def _send_response(
         await send({"type": "http.response.body", "body": b""})
         return
     if type(response) is WholeAnswer:
-        whole = _whole_exchange(scope)
+        whole = _whole_exchange(request.scope)
         if whole is not None and whole.answer(response.status_code, headers, content):
             return
     await send(start)
     await send({"type": "http.response.body", "body": content})
 
 
-async def _send_part(part: bytes, request: LeanRequest | None, send: Send) -> None:
+async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
     """Send it slice by slice as the client takes them; until then a large one counts in the budget of answers."""
     if len(part) <= FREE_BYTES:
         await send({"type": "http.response.body", "body": part, "more_body": True})
         return
-    if request is not None:
-        request.count_answer(len(part))
+    request.count_answer(len(part))
     for begin in range(0, len(part), SLICE_BYTES):
         await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
 
 
-async def _stream(response: EventStream, request: LeanRequest | None, receive: Receive, send: Send) -> None:
+async def _stream(response: EventStream, request: LeanRequest, receive: Receive, send: Send) -> None:
     """Send parts as they come, until the last one, or the client leaves or takes nothing for too long."""
 
     async def pump() -> None:

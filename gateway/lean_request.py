@@ -18,6 +18,7 @@ from django.utils.http import parse_header_parameters
 from gateway.incoming_body import IncomingBody
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Hold
+from gateway.middleware.request_id import request_id_of
 
 Scope = MutableMapping[str, Any]
 MAX_KNOWN_NAME_BYTES = 64  # of a header name that is remembered: strangers choose the names
@@ -26,7 +27,7 @@ MAX_KNOWN_NAME_BYTES = 64  # of a header name that is remembered: strangers choo
 class LeanRequest(HttpRequest):
     """One request. `META` is what ASGIRequest makes of the headers.
 
-    `body` is there at once if it came with the head; otherwise `incoming` reads it, and `load_body` puts it in place.
+    The body is there at once if it came with the head; otherwise `incoming` reads it, and `load_body` puts it in place.
     `kept` are the request's bytes of the budgets for large bodies, until its answer has been taken.
     """
 
@@ -37,18 +38,16 @@ class LeanRequest(HttpRequest):
     _answer: Hold | None = None
     owner: Hashable = None  # whose share of the budgets for large bodies it uses: the caller's organization
 
-    def __init__(self, scope: Scope, body: bytes | None, request_id: str) -> None:
+    def __init__(self, scope: Scope) -> None:
         # Not calling HttpRequest's, which makes the members that this class leaves out or makes later.
         self.scope = scope
-        self.request_id = request_id
+        self.META = _meta(scope)
+        self.request_id = request_id_of(self.META.get("HTTP_X_REQUEST_ID"))
         self.method = scope["method"].upper()
         self.path = self.path_info = scope["path"]
         self.resolver_match: ResolverMatch | None = None
         self.kept: list[Hold] = []
         self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
-        if body is not None:
-            self._put_body(body)
-        self.META = _meta(scope)
 
     async def load_body(self) -> bytes:
         """The whole body. What exceeds FREE_BYTES is taken from the owner's budget before it is read.
@@ -58,7 +57,7 @@ class LeanRequest(HttpRequest):
         if self.incoming is not None:
             body = await self.incoming.read(self._keep(body_budgets.inbound()))
             self.incoming = None
-            self._put_body(body)
+            self.put_body(body)
         elif len(self._body) > FREE_BYTES:
             self._keep(body_budgets.inbound()).count(len(self._body))
         return self._body
@@ -79,7 +78,8 @@ class LeanRequest(HttpRequest):
         self.kept.append(hold)
         return hold
 
-    def _put_body(self, body: bytes) -> None:
+    def put_body(self, body: bytes) -> None:
+        """The whole body has come."""
         self._body = body
         self._stream = BytesIO(body)
         self._read_started = False

@@ -74,7 +74,7 @@ class DegradingStore:
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """See CoordinationStore; `epochs` is None while the store is away."""
-        if not self._away():
+        if not self._is_away or not self._away():  # every call comes by: the usual case asks no method
             try:
                 return self._remainders.note(await self._store.admit(rule, key, epochs), key)
             except CoordinationUnavailable as fault:

@@ -32,7 +32,8 @@ class _Wire(asyncio.Protocol):
         self._waiting: deque[asyncio.Future[object]] = deque()
         self._leaving: list[bytes] = []
         self._left_together = 0  # commands in the last packet
-        self._rest = b""
+        self._reader = resp.reader()
+        self._incomplete_bytes = 0  # came since the last whole reply
         self._silent_since_s = 0.0
         self._is_last_look = False
         self._timer: asyncio.TimerHandle | None = None
@@ -94,23 +95,19 @@ class _Wire(asyncio.Protocol):
         """See asyncio.Protocol."""
         self._silent_since_s = self._loop.time()
         self._is_last_look = False
-        if self._rest:
-            data = self._rest + data
-        position, size = 0, len(data)
+        reader, waiting = self._reader, self._waiting
+        reader.feed(data)
+        self._incomplete_bytes += len(data)
         try:
-            while position < size:
-                reply, after = resp.read(data, position)
-                if after < 0:
-                    break
-                position = after
-                future = self._waiting.popleft()
+            while waiting and (reply := reader.gets()) is not False:
+                self._incomplete_bytes = 0
+                future = waiting.popleft()
                 if not future.done():  # one that left meanwhile has its place in the order all the same
                     future.set_result(reply)
-        except (BadReply, IndexError):  # IndexError: a reply that nobody asked for
+        except BadReply:
             self.close(ConnectionResetError("not a reply"))
             return
-        self._rest = data[position:]
-        if len(self._rest) > MAX_REPLY_BYTES or (self._rest and not self._waiting):
+        if self._incomplete_bytes > MAX_REPLY_BYTES or (not waiting and reader.has_data()):
             self.close(ConnectionResetError("more than a reply"))
 
     def eof_received(self) -> None:

@@ -77,7 +77,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
     outcome: Outcome
     try:
         exchange.runtime.audit.refuse_while_away()
-        with exchange.timing.phase("auth"):
+        with exchange.timing.auth:
             admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
         if not admission.allowed:
             await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
@@ -106,7 +106,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
 async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Outcome:
     """A call to a vendor that the catalog does not have: counted and recorded like any other refusal."""
     exchange.runtime.audit.refuse_while_away()
-    with exchange.timing.phase("auth"):
+    with exchange.timing.auth:
         admission = await admit(exchange, settings.TOOL_CALLS)
     if not admission.allowed:
         await record.record_rate_limited(exchange, vendor=slug, tool=tool)

@@ -50,7 +50,7 @@ async def find_at_vendor(
 
     Deciding, and opening the credential, counts as authentication, and asking for a list as the session. Spec: D144
     """
-    with exchange.timing.phase("auth"):
+    with exchange.timing.auth:
         verdict = may_use_vendor(exchange.caller, vendor)
         if isinstance(verdict, Denied):
             return verdict
@@ -59,7 +59,7 @@ async def find_at_vendor(
         return where
     directory = exchange.runtime.directory
     try:
-        with exchange.timing.phase("session"):
+        with exchange.timing.session:
             index = await directory.index(vendor, where, deadline=deadline)
             tool = _lookup(index, name, cli=cli)
             if tool is None:

@@ -78,7 +78,7 @@ async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | C
             status=status,
             error_code=code,
             duration_ms=exchange.timing.total_ms(),
-            vendor_ms=0 if cached else exchange.timing.ms("vendor"),
+            vendor_ms=0 if cached else exchange.timing.vendor.ms,
             cached=cached,
             response_bytes=size,
         )

@@ -42,11 +42,11 @@ class FairSemaphore:
         """A place, if `owner` may have one now."""
         if self._lines and owner in self._lines:
             return False
-        held = self._held.get(owner, 0)  # owners are hashed as seldom as can be: hashing a UUID is a call of its own
-        if not self._may_have(held):
+        held, free = self._held.get(owner, 0), self._free
+        if free <= 0 or held >= self._most_of_one or held >= self._of_free * free:  # as `_may_have`, for each call
             return False
         self._held[owner] = held + 1
-        self._free -= 1
+        self._free = free - 1
         return True
 
     async def wait(self, owner: Hashable, deadline: float | None = None) -> None:
@@ -77,8 +77,9 @@ class FairSemaphore:
         else:
             del self._held[owner]
         self._free += 1
-        while self._lines and self._serve_one():
-            pass
+        if self._lines:
+            while self._serve_one():
+                pass
 
     def _may_have(self, held: int) -> bool:
         """Whether an owner that holds `held` places may have another."""

@@ -43,7 +43,7 @@ async def request_once_more(
     if not place.take():
         circuits.check(destination)
         began_s = asyncio.get_running_loop().time()
-        with timing.phase("session"):
+        with timing.session:
             await place.wait(deadline)
         deadline += asyncio.get_running_loop().time() - began_s  # the vendor has its whole time all the same
     trials: Trials = ()
@@ -67,10 +67,10 @@ async def _request_once_more(
     is_repeatable: bool,
 ) -> replies.VendorResult | replies.VendorError:
     for last_try in (False, True):
-        with timing.phase("session"):
+        with timing.session:
             session = await pool.lease(destination, deadline=deadline)
         try:
-            with timing.phase("vendor"):
+            with timing.vendor:
                 answer = await session.request(method, params, deadline=deadline, relay=relay)
         except StaleSession as stale:
             pool.evict(destination, session)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 import structlog
 
@@ -104,7 +105,9 @@ class VendorTransport:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
         origin = Origin(parts.scheme == "https", host, port, vendor, organization if has_own_address else None)
-        return Prepared(origin, target.encode(), b"\r\n".join(lines), organization)
+        # Hashing a UUID is a call of its own, its number's is none, and places are looked up four times a call.
+        holder = organization.int if isinstance(organization, UUID) else organization
+        return Prepared(origin, target.encode(), b"\r\n".join(lines), holder)
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float

@@ -80,7 +80,7 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
     if isinstance(verdict, Denied):
         raise _forbidden(route, verdict)
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
-    with exchange.timing.phase("vendor"):
+    with exchange.timing.vendor:
         index = await vendor_index(exchange, vendor, deadline=deadline)
     if isinstance(index, str):
         raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import cast
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 import structlog
@@ -69,8 +68,13 @@ class Route:
     @property
     def audiences(self) -> frozenset[str]:
         """Tokens for these resources open the route: the unified endpoint's, and the vendor's own."""
-        own = {f"{settings.BASE_URL}/v1/{self.vendor}/mcp"} if self.vendor else set()
-        return frozenset({f"{settings.BASE_URL}/v1/mcp", *own})
+        return _audiences(settings.BASE_URL, self.vendor)
+
+
+@lru_cache(maxsize=256)  # vendors are few; slugs that strangers invent displace each other
+def _audiences(base_url: str, vendor: str | None) -> frozenset[str]:
+    own = {f"{base_url}/v1/{vendor}/mcp"} if vendor else set()
+    return frozenset({f"{base_url}/v1/mcp", *own})
 
 
 Handler = Callable[[Exchange, HttpRequest], Awaitable[HttpResponseBase]]
@@ -88,7 +92,7 @@ async def serve(
         if request.method == "OPTIONS":
             return _preflight(request, route)
         exchange = await _open(request, route, timing)
-        cast(LeanRequest, request).owner = exchange.caller.principal.org_id
+        request.owner = exchange.caller.principal.org_id  # type: ignore[attr-defined]  # see LeanRequest
         response = await _handle(exchange, request, route, handler)
     except ClientGone:
         raise
@@ -115,7 +119,7 @@ async def serve(
 async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
     """The exchange of an authenticated request. It knows the request, which must not know it: see whole_exchange."""
     live = runtime.current()
-    with timing.phase("auth"):
+    with timing.auth:
         try:
             bearer = bearer_of(_authorization(request))
         except NoBearer:
@@ -159,10 +163,11 @@ def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
 
 def _authorization(request: HttpRequest) -> str | None:
     """The header, refused when it was sent twice: which one counts must never be a guess."""
-    scope_headers = getattr(request, "scope", {}).get("headers", ())
-    if sum(1 for name, _ in scope_headers if name == b"authorization") > 1:
-        raise InvalidBearer("The Authorization header was sent twice.")
     value: str | None = request.META.get("HTTP_AUTHORIZATION")
+    if value is not None and "," in value:  # headers of one name are joined by commas
+        scope_headers = getattr(request, "scope", {}).get("headers", ())
+        if sum(1 for name, _ in scope_headers if name == b"authorization") > 1:
+            raise InvalidBearer("The Authorization header was sent twice.")
     return value
 
 
@@ -172,7 +177,7 @@ def _invalid_token(route: Route, fault: InvalidBearer) -> Refusal:
 
 async def count(exchange: Exchange) -> None:
     """Count a request that is no tool call. Raises: Refusal with 429; as `admit`.   Spec: D22"""
-    with exchange.timing.phase("auth"):
+    with exchange.timing.auth:
         admission = await admit(exchange, settings.BACKSTOP)
     if not admission.allowed:
         raise answers.rate_limited(admission.retry_after_s)
@@ -185,7 +190,7 @@ async def _count_large(exchange: Exchange, size_bytes: int) -> None:
     """
     await count(exchange)
     key, units = f"org:{exchange.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
-    with exchange.timing.phase("auth"):
+    with exchange.timing.auth:
         admission = await exchange.runtime.store.charge(settings.LARGE_BODIES, key, units)
     if not admission.allowed:
         raise answers.too_many_large_bodies(admission)
@@ -196,7 +201,7 @@ async def body_of(exchange: Exchange, request: HttpRequest) -> object:
 
     Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientGone; as `admit`.
     """
-    lean = cast(LeanRequest, request)
+    lean: LeanRequest = request  # type: ignore[assignment]
     is_here_and_small = lean.incoming is None and len(lean.body) < LARGE_BODY_BYTES
     body = lean.body if is_here_and_small else await _loaded_body(exchange, lean)
     exchange.request_bytes = len(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.coordination import resp
-from gateway.coordination.resp import INCOMPLETE, BadReply, ErrorReply
+from gateway.coordination.resp import BadReply, ErrorReply
 
 
 def test_a_command_counts_bytes_and_not_characters() -> None:
@@ -27,20 +27,29 @@ def test_a_command_counts_bytes_and_not_characters() -> None:
     ],
 )
 def test_a_reply_is_read_whole_or_not_at_all(reply: bytes, value: object) -> None:
-    assert resp.read(b"+OK\r\n" + reply + b":1\r\n", 5) == (value, 5 + len(reply))
-    for length in range(len(reply)):
-        assert resp.read(reply[:length], 0) == INCOMPLETE
+    reader = resp.reader()
+    for position in range(len(reply)):
+        assert reader.gets() is False
+        reader.feed(reply[position : position + 1])
+    assert reader.gets() == value
+    reader.feed(reply + b":1\r\n")
+    assert [reader.gets(), reader.gets(), reader.gets()] == [value, 1, False]
 
 
-def test_an_error_is_a_value_that_quotes_nothing() -> None:
-    reply, after = resp.read(b"-NOSCRIPT No matching script: secret\r\n", 0)
+@pytest.mark.parametrize("before", [b"", b"*2\r\n:1\r\n"])
+def test_an_error_is_a_value_that_quotes_nothing(before: bytes) -> None:
+    reader = resp.reader()
+    reader.feed(before + b"-NOSCRIPT No matching script: secret\r\n")
+    found = reader.gets()
+    reply = found[-1] if isinstance(found, list) else found
     assert isinstance(reply, ErrorReply)
     assert reply.code == "NOSCRIPT"
     assert "secret" not in repr(reply)
-    assert after == 38
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400\r\n", b"$x\r\n", b"*one\r\n", b":\r\n", b"\r\n"])
 def test_what_is_no_reply_is_refused(reply: bytes) -> None:
+    reader = resp.reader()
+    reader.feed(reply)
     with pytest.raises(BadReply):
-        resp.read(reply, 0)
+        reader.gets()

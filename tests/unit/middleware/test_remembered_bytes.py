@@ -47,11 +47,11 @@ def test_paths(handler: LeanHandler) -> None:
 
 def test_header_names() -> None:
     def send(number: int) -> None:
-        LeanRequest(make_scope(headers=[(f"{LONG}{number}".encode(), b"")]), b"", "r")
+        LeanRequest(make_scope(headers=[(f"{LONG}{number}".encode(), b"")]))
 
     assert kept_after(send, 512) < KEPT_BYTES
     known = _known_key.cache_info().currsize
-    assert "HTTP_A_B" in LeanRequest(make_scope(headers=[(b"a-b", b"")]), b"", "r").META
+    assert "HTTP_A_B" in LeanRequest(make_scope(headers=[(b"a-b", b"")])).META
     assert _known_key.cache_info().currsize == known + 1
 
 
@@ -60,7 +60,7 @@ def test_hosts(handler: LeanHandler, settings: Any) -> None:
 
     def send(number: int) -> None:
         host = f"testserver:{number:060000}".encode()
-        handler._check_host(LeanRequest(make_scope(headers=[(b"host", host)]), b"", "r"))
+        handler._check_host(LeanRequest(make_scope(headers=[(b"host", host)])))
 
     assert kept_after(send, 256) < KEPT_BYTES
 
