@@ -16,6 +16,7 @@ from functools import cache
 from itertools import islice
 
 from gateway.lib.outbound import AddressRefused, may_connect
+from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.errors import Sign
 from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
@@ -97,14 +98,18 @@ class Connections:
             self._places.give_back(organization)
         return connection
 
-    async def take(self, organization: Hashable, deadline: float) -> tuple[Connection, bool]:
+    async def take(
+        self, organization: Hashable, deadline: float, timing: Timing | None = None
+    ) -> tuple[Connection, bool]:
         """A connection for one request, idle or new, and whether the request had to stand in line for it.
 
+        The line is ours: `timing` is told that its time is not the vendor's.
         Raises: VendorProblem.
         """
         has_waited = not self._places.take(organization)
         if has_waited:
-            await self._wait(organization, deadline)
+            with (timing or Timing()).line():
+                await self._wait(organization, deadline)
         try:
             return self._newest_idle() or await self._connect(deadline), has_waited
         except BaseException:

@@ -71,7 +71,7 @@ async def _request_once_more(
             session = await pool.lease(destination, deadline=deadline)
         try:
             with timing.vendor:
-                answer = await session.request(method, params, deadline=deadline, relay=relay)
+                answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing)
         except StaleSession as stale:
             pool.evict(destination, session)
             if last_try or not (stale.is_certain or is_repeatable):

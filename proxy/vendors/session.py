@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeGuard
 
 import structlog
@@ -16,6 +17,7 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.protocol.lost_sessions import SessionWord, session_word
 from proxy.protocol.secret_mask import SecretMask
+from proxy.timing import Timing
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Sign, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, Mask, base_headers, masked, messages, only_message
@@ -80,15 +82,22 @@ class VendorSession:
                 raise errors.bad_response(f"HTTP {sent.status} to the handshake")
 
     async def request(
-        self, method: str, params: Mapping[str, Any], *, deadline: float, relay: ProgressRelay | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        deadline: float,
+        relay: ProgressRelay | None = None,
+        timing: Timing | None = None,
     ) -> replies.VendorResult | replies.VendorError:
         """Send one request and wait for its answer, JSON or event stream. With a `relay`, progress is asked for.
 
+        `timing` learns of waits for a connection, which are not the vendor's.
         Raises: VendorProblem; StaleSession when the vendor says that it does not know the session, or seems to.
         """
         self._under_way += 1
         try:
-            return await self._exchange(method, params, deadline, relay=relay)
+            return await self._exchange(method, params, deadline, relay=relay, timing=timing)
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
@@ -114,14 +123,20 @@ class VendorSession:
         *,
         first: bool = False,
         relay: ProgressRelay | None = None,
+        timing: Timing | None = None,
     ) -> replies.VendorResult | replies.VendorError:
+        if self._prepared is None:
+            raise RuntimeError("initialize comes first")
         message_id = next(self._ids)
         mask = _Mask(self.secrets)
         if relay is not None:  # unique in this session, as a token has to be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
         try:
-            async with self._send("POST", body, deadline) as answer:
+            sent = self.transport.send(  # and not by `_send`: a call less for each request
+                "POST", self._prepared, body, deadline=deadline, on_connected=self.on_connected, timing=timing
+            )
+            async with sent as answer:
                 if answer.status != 200:
                     return await self._refusal(answer, message_id, mask)
                 if first:
@@ -131,7 +146,7 @@ class VendorSession:
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                 awaited = Awaited(message_id, deadline, relay, stream, mask, is_resumable=not first)
                 found = await self._read(answer, awaited)
-            return found or await resumption.read_on(awaited, self._resume)
+            return found or await resumption.read_on(awaited, partial(self._resume, timing))
         except asyncio.CancelledError:
             if not first:
                 self._cancel_later(message_id)
@@ -174,13 +189,17 @@ class VendorSession:
                 raise
         return None
 
-    async def _resume(self, awaited: Awaited, event_id: str) -> replies.VendorResult | replies.VendorError | None:
+    async def _resume(
+        self, timing: Timing | None, awaited: Awaited, event_id: str
+    ) -> replies.VendorResult | replies.VendorError | None:
         """Ask for what came after this event, and read it as `_read` does."""
         headers = {**self._headers(), "Accept": "text/event-stream", "Last-Event-ID": event_id}
         del headers["Content-Type"]
         prepared = self._prepare_with(headers)
-        deadline, on_connected = awaited.deadline, self.on_connected
-        async with self.transport.send("GET", prepared, None, deadline=deadline, on_connected=on_connected) as answer:
+        sent = self.transport.send(
+            "GET", prepared, None, deadline=awaited.deadline, on_connected=self.on_connected, timing=timing
+        )
+        async with sent as answer:
             if answer.status == 200 and answer.is_event_stream:
                 return await self._read(answer, awaited)
             _raise_if_refused(answer)

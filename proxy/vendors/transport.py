@@ -20,6 +20,7 @@ from uuid import UUID
 import structlog
 
 from gateway.lib.outbound import AddressRefused, check_url
+from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.connections import Connections, Origin, verifying_tls
@@ -123,11 +124,12 @@ class VendorTransport:
         *,
         deadline: float,
         on_connected: Callable[[], None] | None = None,
+        timing: Timing | None = None,
     ) -> _Exchange:
         """`async with send(...) as answer`: one exchange, over when the block ends however it ends.
 
         `deadline` is in the loop's time; `on_connected` is told if this made a connection, or was handed one by an
-        exchange that had just ended well.   Raises, when entered: VendorProblem.
+        exchange that had just ended well; `timing` of a wait for a connection.   Raises, when entered: VendorProblem.
         """
         if body is None:
             request = b"%b %b HTTP/1.1\r\n%b\r\n\r\n" % (method.encode(), prepared.target, prepared.head)
@@ -137,7 +139,7 @@ class VendorTransport:
                 *(len(body), body),
             )
         connections = self._connections(prepared.origin)
-        return _Exchange(connections, prepared.organization, request, deadline, on_connected)
+        return _Exchange(connections, prepared.organization, request, deadline, on_connected, timing)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -185,7 +187,7 @@ class VendorTransport:
 class _Exchange:
     """One request and its answer, as a block."""
 
-    __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request")
+    __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request", "_timing")
 
     def __init__(
         self,
@@ -194,19 +196,21 @@ class _Exchange:
         request: bytes,
         deadline: float,
         on_connected: Callable[[], None] | None,
+        timing: Timing | None,
     ) -> None:
         self._connections = connections
         self._organization = organization
         self._request = request
         self._deadline = deadline
         self._on_connected = on_connected
+        self._timing = timing
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> VendorAnswer:
         has_waited = False
         connection = self._connections.take_idle(self._organization)
         if connection is None:
-            connection, has_waited = await self._connections.take(self._organization, self._deadline)
+            connection, has_waited = await self._connections.take(self._organization, self._deadline, self._timing)
             if self._on_connected is not None:
                 self._on_connected()
         self._connection = connection

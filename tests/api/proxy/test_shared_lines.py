@@ -9,14 +9,17 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from proxy import runtime
+from proxy import timing as timings
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
+from proxy.timing import Timing
 from proxy.vendors import pool as pools
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.connections import Connections
@@ -67,10 +70,13 @@ class Callers:
         key = PoolKey.of(uuid.UUID(int=organization), "fake", uuid.UUID(int=organization), self.vendor.url, headers)
         return Destination(key, lambda: (self.vendor.url, headers), fixed_address=True, timeout_s=30.0)
 
-    async def call(self, organization: int, *, slow: bool = False, within_s: float = 30.0) -> Any:
+    async def call(
+        self, organization: int, *, slow: bool = False, within_s: float = 30.0, timing: Timing | None = None
+    ) -> Any:
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
         deadline = asyncio.get_running_loop().time() + within_s
-        return await request_once_more(self.pool, self.where(organization), "tools/call", params, deadline=deadline)
+        where = self.where(organization)
+        return await request_once_more(self.pool, where, "tools/call", params, deadline=deadline, timing=timing)
 
     def begin(self, organization: int, count: int) -> list[asyncio.Future[Any]]:
         return [asyncio.ensure_future(self.call(organization, slow=True)) for _ in range(count)]
@@ -178,6 +184,38 @@ async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
     slow_vendor.go_on.set()
     await asyncio.gather(first, second)
     assert deadlines[-1] >= deadline + 40
+    await pool.aclose()
+    await transport.aclose()
+
+
+async def test_waiting_in_line_for_a_connection_is_not_the_vendors_time(
+    slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = VendorTransport(allow_private=True, connections_per_origin=2)
+    pool = SessionPool(transport, idle_s=60.0)
+    callers = Callers(slow_vendor, pool)
+    for organization in (1, 2, 3):
+        await callers.call(organization)
+    ahead_s = 0.0
+    monkeypatch.setattr(timings, "perf_counter", lambda: perf_counter() + ahead_s)
+    served, given_up, *slow = (Timing() for _ in range(4))
+    busy = [asyncio.ensure_future(callers.call(each, slow=True, timing=slow[each - 1])) for each in (1, 2)]
+    await until(lambda: slow_vendor.waiting == 2)
+    [connections] = transport._by_origin.values()
+    in_line = [asyncio.ensure_future(callers.call(3, timing=each)) for each in (served, given_up)]
+    await until(lambda: connections._places._waiting == 2)
+    ahead_s = 1_000.0
+    in_line[1].cancel()
+    await asyncio.wait(in_line[1:])
+    slow_vendor.go_on.set()
+    await asyncio.gather(*busy, in_line[0])
+    for timing in (served, given_up):
+        assert timing.session.ms >= 1_000_000
+        assert 0 <= timing.vendor.ms < 1_000_000
+        assert timing.total_ms() + 1 >= timing.session.ms + timing.vendor.ms, "nothing counts twice"
+    for timing in slow:
+        assert timing.vendor.ms >= 1_000_000, "the vendor's own time is the vendor's"
+        assert timing.session.ms < 1_000_000
     await pool.aclose()
     await transport.aclose()
 
