@@ -38,7 +38,7 @@ class ConsentPage(LoginRequiredMixin, View):
     comes from the database; of the browser only the choice, the organization and credentials are read.
     """
 
-    http_method_names = ["get", "post"]
+    http_method_names = ["get", "head", "post"]
     redirect_field_name = "next"
 
     waiting: AuthorizationRequest

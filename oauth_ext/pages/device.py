@@ -25,7 +25,7 @@ class DevicePage(LoginRequiredMixin, View):
     Each step sends the code again, and each is checked as the first.
     """
 
-    http_method_names = ["get", "post"]
+    http_method_names = ["get", "head", "post"]
     redirect_field_name = "next"
 
     def get(self, request: HttpRequest) -> HttpResponse:

@@ -33,7 +33,7 @@ class ProfileForm(forms.Form):
 class ProfilePage(LoginRequiredMixin, View):
     """GET, POST /profile."""
 
-    http_method_names = ["get", "post"]
+    http_method_names = ["get", "head", "post"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """The form with what is stored."""

@@ -31,7 +31,7 @@ class OrganizationForm(forms.Form):
 class WelcomePage(LoginRequiredMixin, View):
     """GET, POST /welcome."""
 
-    http_method_names = ["get", "post"]
+    http_method_names = ["get", "head", "post"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """The form, and the organizations the person already has."""

@@ -125,6 +125,23 @@ def test_a_method_that_a_plain_page_does_not_declare_is_refused(api: Api, addres
             assert answer.status_code in {405, 410} or (who == "nobody" and asked_to_sign_in), (who, method)
 
 
+# GET begins and ends a sign-in there.
+GET_ALONE = {"AuthenticateView", "CallbackView"}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [each for each in plain_pages() if each.view.__name__ not in GET_ALONE],
+    ids=lambda address: address.route,
+)
+def test_a_plain_page_answers_head_as_it_answers_get(api: Api, address: Address) -> None:
+    path = address.template.format_map(Everything())
+    for who in ("owner", "other_owner", "nobody"):
+        got, asked = api.cast.client(who).get(path), api.cast.client(who).head(path)
+        assert (asked.status_code, asked.headers.get("Location")) == (got.status_code, got.headers.get("Location"))
+        assert asked.content == b""
+
+
 @pytest.mark.parametrize("address", gated_addresses(), ids=lambda address: address.route)
 def test_a_method_without_a_gate_is_refused(api: Api, address: Any) -> None:
     gates = set(address.view.gates)

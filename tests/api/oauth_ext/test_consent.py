@@ -66,6 +66,13 @@ def test_the_page_warns_of_apps_on_the_computer(cast: Cast, redirect_uri: str, h
     assert "Any program on this computer could be behind this" in text
 
 
+def test_head_answers_as_get_and_decides_nothing(cast: Cast, flow: Flow) -> None:
+    page = flow.ask()
+    assert (flow.browser.head(page).status_code, flow.browser.head(page).content) == (200, b"")
+    assert cast.client("other_owner").head(page).status_code == cast.client("other_owner").get(page).status_code == 410
+    assert flow.redeem(answer_of(flow.answer(page))["code"]).status_code == 200
+
+
 def test_names_are_text(cast: Cast) -> None:
     flow = make_flow(cast, name="<script>alert(1)</script>")
     content = flow.browser.get(flow.ask()).content.decode()
