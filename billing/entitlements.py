@@ -23,12 +23,7 @@ def is_active(organization: Organization) -> bool:
 
 def state(organization: Organization) -> PlanState:
     """`active` or `lapsed`, now. Spec: D39, D41"""
-    if settings.BILLING_MODE == "disabled":
-        return PlanState.ACTIVE
-    row = _row(organization)
-    if row is None:
-        return PlanState.LAPSED
-    return plan_state(SubscriptionStatus(row.status), row.past_due_since, clock.now())
+    return PlanState.ACTIVE if settings.BILLING_MODE == "disabled" else _state_of(_row(organization))
 
 
 def has(organization: Organization, entitlement: Entitlement) -> bool:
@@ -38,7 +33,7 @@ def has(organization: Organization, entitlement: Entitlement) -> bool:
     row = _row(organization)
     if row is not None and row.service_clients is not None:
         return row.service_clients
-    return is_active(organization)
+    return settings.BILLING_MODE == "disabled" or _state_of(row) is PlanState.ACTIVE
 
 
 def require_active(organization: Organization) -> None:
@@ -57,6 +52,12 @@ def require(organization: Organization, entitlement: Entitlement) -> None:
     """
     if not has(organization, entitlement):
         raise SubscriptionRequired("The organization's plan does not include service account keys at the moment.")
+
+
+def _state_of(row: Subscription | None) -> PlanState:
+    if row is None:
+        return PlanState.LAPSED
+    return plan_state(SubscriptionStatus(row.status), row.past_due_since, clock.now())
 
 
 def _row(organization: Organization) -> Subscription | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -40,6 +41,15 @@ def test_which_states_are_active(cast: Cast, status: SubscriptionStatus) -> None
     events = [(row.event_type, row.actor_label) for row in AdminAuditEntry.objects.all()]
     event = "billing.activated" if expected else "billing.updated"  # it never was active
     assert events == ([] if status.value == "none" else [(event, "System (set_subscription)")])
+
+
+@pytest.mark.parametrize("status", ["", "active", "canceled"])
+def test_an_entitlement_is_looked_up_once(cast: Cast, status: str, django_assert_num_queries: Any) -> None:
+    if status:
+        run(cast, status)
+    with django_assert_num_queries(1):
+        assert entitlements.has(cast.org, "serviceClients") is (status == "active")
+    assert not entitlements.has(cast.other_org, "serviceClients")
 
 
 def test_events_are_changes(cast: Cast) -> None:
