@@ -16,13 +16,14 @@ from msgspec.structs import asdict, force_setattr, replace
 
 from audit import postgresql_sink
 from audit.call_record import COLUMNS, MAX_INTEGER, CallRecord
+from audit.commit_lane import CommitLane
 from audit.models import RequestAuditEntry
 from audit.postgresql_sink import PostgreSQLSink
 from audit.sink import Sink, open_sink
 from audit.statement import RecordRefused
 from audit.writer import AuditWriter
 from gateway.lib.bounded_connection import BoundedWrapper
-from gateway.lib.session_timeouts import GIVEN_OPTIONS
+from gateway.lib.session_timeouts import GIVEN_OPTIONS, HAS_POOLER
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 from tests.fakes.silent_relay import relay_to
 
@@ -199,21 +200,40 @@ def test_a_name_that_is_taken_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> No
 
 @needs_postgresql
 @pytest.mark.usefixtures("_no_pooler_known")
+def test_where_operators_say_that_there_is_a_pooler_nothing_is_prepared() -> None:
+    for has_pooler in (False, True):
+        opened = open_sink({**connection.settings_dict, HAS_POOLER: has_pooler})
+        assert isinstance(opened, PostgreSQLSink)
+        opened.commit([make_record()])
+        opened._pgconn.nonblocking = 0
+        assert opened._pgconn.exec_(b"SELECT name FROM pg_prepared_statements").ntuples == (0 if has_pooler else 1)
+        opened.close()
+    assert RequestAuditEntry.objects.count() == 2
+
+
+def forget_statements(lane: CommitLane) -> None:
+    """The connection leads to a session of the server in which nothing is prepared."""
+    pgconn = cast(PostgreSQLSink, lane._sink)._pgconn
+    pgconn.nonblocking = 0
+    pgconn.exec_(b"DEALLOCATE ALL")
+    pgconn.nonblocking = 1
+
+
+@needs_postgresql
+@pytest.mark.usefixtures("_no_pooler_known")
 async def test_a_writer_behind_a_pooler_keeps_its_connection_after_the_first_surprise() -> None:
     writer = AuditWriter()
     await writer.write(make_record())
     while writer._lane is None:
         await asyncio.sleep(0)
-    sink = cast(PostgreSQLSink, writer._lane._sink)
-    sink._pgconn.nonblocking = 0
-    sink._pgconn.exec_(b"DEALLOCATE ALL")
-    sink._pgconn.nonblocking = 1
+    forget_statements(writer._lane)
     for _ in range(5):
         await writer.write(make_record())
     while writer._lane is None:
         await asyncio.sleep(0)
     lane = writer._lane
     for _ in range(5):
+        forget_statements(lane)  # each batch may meet another session of the server
         await writer.write(make_record())
     assert writer._lane is lane, "the connection without a prepared statement is used in the event loop, too"
     assert writer.stats().faults == 1

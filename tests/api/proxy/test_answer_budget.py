@@ -13,6 +13,7 @@ from gateway.lib.byte_budget import FREE_BYTES
 from proxy.outcomes import VendorFault
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import Limits, VendorTransport
+from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import raw_vendor, says
 
 MIB = 1024 * 1024
@@ -77,8 +78,7 @@ async def test_one_organizations_answers_do_not_use_up_anothers_share(large: Ven
     """Two bodies that never end fill the share: a third fails in time, and another organization's is read."""
     async with raw_vendor(says(LARGE + BODY[: MIB // 2], pause_s=0.1)) as stuck, raw_vendor(says(LARGE + BODY)) as good:
         waiting = [asyncio.ensure_future(ask(large, stuck.url, "acme")) for _ in range(2)]
-        while body_budgets.vendors().held_by("acme") < 2 * MIB:
-            await asyncio.sleep(0.01)
+        await until(lambda: body_budgets.vendors().held_by("acme") >= 2 * MIB)
         with pytest.raises(VendorProblem) as refused:
             await ask(large, good.url, "acme")
         assert refused.value.fault is VendorFault.UNAVAILABLE
@@ -97,8 +97,7 @@ async def test_an_answer_that_waits_for_room_goes_on_when_there_is_some(large: V
     budget.take_anyway("acme", 2 * MIB)
     async with raw_vendor(says(LARGE + BODY)) as vendor:
         waits = asyncio.ensure_future(ask(large, vendor.url, "acme"))
-        while not budget._waiting:
-            await asyncio.sleep(0.01)
+        await until(lambda: budget._waiting)
         budget.give_back("acme", 2 * MIB)
         assert await waits == MIB
     assert budget.held == 0

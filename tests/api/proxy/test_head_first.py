@@ -14,6 +14,7 @@ from gateway.asgi import application
 from gateway.coordination.rules import Rule
 from gateway.lib import body_budgets
 from proxy import runtime
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant
 from tests.fakes.served_app import served
 
@@ -200,8 +201,7 @@ async def test_one_organization_does_not_use_up_anothers_share(
     dawdling = [await connect() for _ in range(2)]
     for client in dawdling:
         await client.send(head(tenant.agent_key), b" " * 1_000_000)
-    while body_budgets.inbound().held < 2 * LARGE:
-        await asyncio.sleep(0.01)
+    await until(lambda: body_budgets.inbound().held >= 2 * LARGE)
     third = await connect()
     await third.send(head(tenant.agent_key))
     status, headers, body = await third.answer()
@@ -214,9 +214,7 @@ async def test_one_organization_does_not_use_up_anothers_share(
     assert (await other.answer())[0] == 200
     for client in (*dawdling, third, small, other):
         await client.close()
-    async with asyncio.timeout(5):
-        while body_budgets.inbound().held:
-            await asyncio.sleep(0.01)
+    await until(lambda: not body_budgets.inbound().held)
 
 
 @pytest.mark.usefixtures("small_share")
@@ -226,8 +224,7 @@ async def test_who_waits_for_room_gets_it_when_a_body_ends(connect: Connect, ten
     clients = [await connect() for _ in range(3)]
     for client in clients:
         await client.send(head(tenant.agent_key))
-    while not body_budgets.inbound()._waiting:
-        await asyncio.sleep(0.01)
+    await until(lambda: body_budgets.inbound()._waiting)
     for client in clients:
         await client.send(body)
     assert [(await client.answer())[0] for client in clients] == [200] * 3

@@ -13,6 +13,7 @@ from proxy.protocol import jsonrpc
 from proxy.vendors import turns
 from proxy.views import route
 from tests.api.proxy.conftest import Agent, headers
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant
 from tests.fakes.vendor import FakeVendor
 
@@ -47,8 +48,7 @@ async def test_organizations_take_turns(
     for number, body in enumerate(bodies):
         bearer = (other_tenant if number == 3 else tenant).agent_key
         waiting.append(asyncio.ensure_future(send(agent, bearer, body)))
-        while not (line._is_taken and sum(map(len, line._lines.values())) == number):
-            await asyncio.sleep(0)
+        await until(lambda: line._is_taken and sum(map(len, line._lines.values())) == number)  # noqa: B023
     assert (await agent.http.get("/health")).status_code == 200, "the loop is free meanwhile"
     may_go_on.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * 4

@@ -20,6 +20,7 @@ from proxy import timing as timings
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.timing import Timing
+from proxy.vendors import http1
 from proxy.vendors import pool as pools
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.connections import Connections
@@ -109,8 +110,9 @@ async def test_four_organizations_with_thirty_slow_calls_each_keep_a_fifth_from_
     assert connections._most == 100
 
 
-async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call() -> None:
+async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer has been read: the rest is waited for only while nobody wants the connection."""
+    monkeypatch.setattr(http1, "DRAIN_S", 60.0)
     is_over = asyncio.Event()
     event = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -122,13 +124,11 @@ async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call() -> Non
     transport = VendorTransport(allow_private=True, connections_per_origin=2)
     async with raw_vendor(answers_and_stays) as vendor:
         loop = asyncio.get_running_loop()
-        began_s = loop.time()
         for _ in range(8):
             prepared = transport.prepare(vendor.url, {}, organization="acme")
             async with transport.send("POST", prepared, b"{}", deadline=loop.time() + 10) as answer:
                 assert await anext(answer.chunks()) == event
             assert len(only(transport)._ending) <= 2
-        assert loop.time() - began_s < 0.9, "none waited for a stream to end by itself"
         assert vendor.connections == 8
         is_over.set()
         await transport.aclose()

@@ -21,6 +21,7 @@ from proxy import runtime, snapshot, tool_watch
 from proxy.vendors import tool_index
 from proxy.vendors.pool import PoolKey
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import TOOLS, FakeVendor
@@ -247,17 +248,19 @@ async def test_new_names_each_time_keep_no_other_organization_from_being_compare
 
 
 class Blocked:
-    """Comparisons of one organization that do not end until `release` is set."""
+    """Comparisons of one organization that do not end until `release` is set; `ended` once one does."""
 
     def __init__(self, organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
         self.release = threading.Event()
         self.begun: list[str] = []
+        self.ended = threading.Event()
         compare = tool_watch.note_list
 
         def note_list(**asked: Any) -> frozenset[str]:
             self.begun.append(asked["organization"].name)
             if asked["organization"] == organization:
-                self.release.wait(30)
+                self.release.wait(60)
+                self.ended.set()
             return compare(**asked)
 
         monkeypatch.setattr(tool_watch, "note_list", note_list)
@@ -273,8 +276,8 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
     await runtime.current().tool_watch.settled()
     blocked = Blocked(tenant.organization, monkeypatch)
     vendor.tools = [poisoned(), *TOOLS[1:]]
+    watch, directory = runtime.current().tool_watch, runtime.current().directory
     try:
-        watch, directory = runtime.current().tool_watch, runtime.current().directory
         keys = {key.org_id: key for key in directory._indexes}
         changed = {tool["name"]: tool for tool in vendor.tools}
         for _ in range(3):
@@ -285,8 +288,39 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
         watch.note(keys[other_tenant.organization.id], changed)
         await watch.settled()
         assert [row["metadata"]["changed"] for row in await changes(other_tenant.organization)] == [["fake_list"]]
+        assert not blocked.ended.is_set()
     finally:
         blocked.release.set()
+        await until(lambda: not watch._running)
+
+
+async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
+    for each in (tenant, other_tenant):
+        await look(agent, each.agent_key)
+    blocked = Blocked(tenant.organization, monkeypatch)
+    watch = runtime.current().tool_watch
+    keys = {key.org_id: key for key in runtime.current().directory._indexes}
+    changed = {tool["name"]: tool for tool in [poisoned(), *TOOLS[1:]]}
+    loop = asyncio.get_running_loop()
+
+    async def compare(of: Tenant) -> None:
+        watch.note(keys[of.organization.id], changed)
+        await watch.settled()
+
+    await compare(tenant)
+    blocked.release.set()
+    await until(lambda: not watch._running)
+    monkeypatch.setattr(snapshot, "ISLAND_DEADLINE_S", 30.0)
+    await compare(tenant)
+    await compare(other_tenant)
+    assert blocked.begun == [tenant.organization.name, other_tenant.organization.name], "its own pause, nobody else's"
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + tool_watch.FIRST_PAUSE_S)
+    await compare(tenant)
+    assert blocked.begun[2:] == [tenant.organization.name]
 
 
 async def test_organizations_are_compared_in_turn(
