@@ -1,1 +1,1 @@
-"""Everything that touches OAuth: clients, agent keys, tokens, signing keys. Nobody else imports the library."""
+"""OAuth clients, agent keys, tokens and signing keys: the only app that imports django-oauth-toolkit and oauthlib."""

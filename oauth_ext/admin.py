@@ -1,11 +1,11 @@
-"""Clients, agent keys, codes, families, tokens and signing keys for support staff, without a secret or a checksum.
+"""Read-only admin pages for support staff, without secrets and checksums.
 
-Staff look, and may end what people allowed; the organization's log names who did.
+Staff may delete clients, revoke families and agent keys; the organization's log names the staff member.
 """
 
 from __future__ import annotations
 
-# Imported first, so that its registrations are there to be taken back: they can edit clients and show secrets.
+# Imported first: its registrations can edit clients and show secrets, so they are taken back below.
 import oauth2_provider.admin  # noqa: F401
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -39,8 +39,6 @@ for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
 
 @admin.register(Client)
 class ClientAdmin(ActingAdmin):
-    """Service clients and registered public clients."""
-
     actions = ("delete_clients",)
     fields = (
         "id",
@@ -64,7 +62,6 @@ class ClientAdmin(ActingAdmin):
 
     @admin.action(description="Delete the client and end all its tokens", permissions=["staff_delete"])
     def delete_clients(self, request: HttpRequest, chosen: QuerySet[Client]) -> None:
-        """Each with its rows in the logs."""
         actor = staff_actor(request)
 
         def delete(client: Client) -> None:
@@ -78,8 +75,6 @@ class ClientAdmin(ActingAdmin):
 
 @admin.register(TokenFamily)
 class TokenFamilyAdmin(ActingAdmin):
-    """What each consent or approval gave; ending one ends all its tokens."""
-
     actions = ("revoke_families",)
     fields = (
         "id",
@@ -100,15 +95,13 @@ class TokenFamilyAdmin(ActingAdmin):
 
     @admin.action(description="Revoke: end all tokens of the family", permissions=["staff_delete"])
     def revoke_families(self, request: HttpRequest, chosen: QuerySet[TokenFamily]) -> None:
-        """Each with its row in the organization's log."""
         actor = staff_actor(request)
         self.act(request, chosen, lambda family: revoke_family_as_staff(actor=actor, family_id=family.pk), ENDED)
 
 
 @admin.register(Grant)
 class GrantAdmin(ReadOnlyAdmin):
-    """Authorization codes, without the codes."""
-
+    # Authorization codes; the code itself is not listed.
     fields = ("id", "application", "user", "organization", "scope", "resource", "created", "expires", "redeemed_at")
     list_display = ("id", "application", "user", "organization", "scope", "expires", "redeemed_at")
     list_select_related = ("application", "user", "organization")
@@ -117,8 +110,6 @@ class GrantAdmin(ReadOnlyAdmin):
 
 @admin.register(DeviceGrant)
 class DeviceGrantAdmin(ReadOnlyAdmin):
-    """Device authorizations, without their codes."""
-
     fields = (
         "id",
         "client",
@@ -142,17 +133,14 @@ class DeviceGrantAdmin(ReadOnlyAdmin):
 
 @admin.register(AgentKey)
 class AgentKeyAdmin(ActingAdmin):
-    """Agent keys by their public half."""
-
     actions = ("revoke_keys",)
-    fields = ("prefix", "client", "created_by", "created_at", "last_used_at")
+    fields = ("prefix", "client", "created_by", "created_at", "last_used_at")  # the public half of the key only
     list_display = ("prefix", "client", "created_at", "last_used_at")
     list_select_related = ("client",)
     search_fields = ("prefix", "client__name", "client__client_id", "client__organization__name")
 
     @admin.action(description="Revoke the agent key; the service account stays", permissions=["staff_delete"])
     def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
-        """Each with its row in the organization's log."""
         actor = staff_actor(request)
         rows = chosen.select_related("client")
         self.act(request, rows, lambda key: revoke_agent_key(actor=actor, client=key.client), "revoked.")
@@ -160,8 +148,6 @@ class AgentKeyAdmin(ActingAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(ReadOnlyAdmin):
-    """Access tokens that still exist."""
-
     fields = ("id", "application", "user", "organization", "scope", "resource", "created", "expires")
     list_display = ("id", "application", "user", "organization", "scope", "expires")
     list_select_related = ("application", "user", "organization")
@@ -170,8 +156,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
 
 @admin.register(RefreshToken)
 class RefreshTokenAdmin(ReadOnlyAdmin):
-    """Refresh tokens; `revoked` is when one was used."""
-
+    # `revoked` is the moment of use.
     fields = ("id", "application", "user", "organization", "token_family", "generation", "created", "revoked")
     list_display = ("id", "application", "user", "organization", "token_family", "generation", "revoked")
     list_select_related = ("application", "user", "organization", "token_family")
@@ -180,8 +165,7 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
 
 @admin.register(SigningKey)
 class SigningKeyAdmin(ReadOnlyAdmin):
-    """Which key signs from when; manage.py rotate_signing_key changes it."""
-
+    # manage.py rotate_signing_key changes the keys.
     fields = ("kid", "public_jwk", "key_id", "created_at", "signs_from", "retires_at")
     list_display = ("kid", "key_id", "created_at", "signs_from", "retires_at")
     search_fields = ("kid",)
@@ -189,8 +173,6 @@ class SigningKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(ServiceClientGrant)
 class ServiceClientGrantAdmin(ReadOnlyAdmin):
-    """Vendors that a service client is restricted to."""
-
     fields = ("client", "vendor", "granted_by", "granted_at")
     list_display = ("vendor", "client", "granted_by", "granted_at")
     list_filter = ("vendor",)
@@ -200,8 +182,6 @@ class ServiceClientGrantAdmin(ReadOnlyAdmin):
 
 @admin.register(RememberedConsent)
 class RememberedConsentAdmin(ReadOnlyAdmin):
-    """What people need not be asked again for a while."""
-
     fields = ("user", "client", "organization", "scope", "redirect_host", "granted_at", "expires_at")
     list_display = ("user", "client", "organization", "redirect_host", "granted_at", "expires_at")
     list_select_related = ("user", "client", "organization")

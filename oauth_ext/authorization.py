@@ -1,8 +1,7 @@
-"""Reading a request of the authorization endpoint. What is wrong with it decides who is told.
+"""Parses and checks a request of the authorization endpoint.
 
-A wrong client or redirect address is told to the person, on a page: the address is nobody's, and sending anything
-there would make us an open redirector. Everything else is for the client; the view decides whether its address is
-trusted enough for a redirect.
+A wrong client or redirect address shows the person an error page: a redirect there would make us an open redirector.
+Every other error goes to the client; the view decides whether its address is trusted enough for a redirect.
 Spec: §4.2 · RFC 6749 4.1.1, 4.1.2.1 · RFC 9207 · RFC 9700 4.11.2 · D118, D163 · protocol.md B.4
 """
 
@@ -18,6 +17,7 @@ from oauth_ext import audiences, features, pkce, redirect_uris, scopes
 from oauth_ext.models import Client
 from oauth_ext.scopes_backend import all_exist
 
+# Parameters in one query string; more are refused unread.
 MAX_FIELDS = 100
 MAX_STATE_CHARACTERS = 4_096
 _REPEATABLE = frozenset({"resource"})
@@ -37,7 +37,7 @@ _READ = _REPEATABLE | frozenset(
 
 
 class NotForUs(Exception):
-    """The person is told on a page; `reason` is a sentence that repeats nothing of the request."""
+    """An error for the person's page; `reason` is a sentence that repeats nothing of the request."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -45,23 +45,18 @@ class NotForUs(Exception):
 
 
 class TellClient(Exception):
-    """An error for the client, whose redirect address was checked; `location` is that address with the error.
-
-    `description` is a sentence that repeats nothing of the request.
-    """
+    """An error for the client. `location` is its checked redirect address with the error in the query."""
 
     def __init__(self, client: Client, redirect_uri: str, state: str, error: str, description: str) -> None:
         super().__init__(error)
+        # `description` is a sentence that repeats nothing of the request.
         self.client, self.redirect_uri, self.description = client, redirect_uri, description
         self.location = error_location(redirect_uri, state, error, description)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that may be put before the person.
-
-    `always_ask`: the client wants its consent asked for again; `never_ask`: it wants an answer without any page.
-    """
+    """An authorization request that passed every check."""
 
     client: Client
     redirect_uri: str
@@ -69,18 +64,16 @@ class Asked:
     scopes: tuple[str, ...]
     resources: tuple[str, ...]
     code_challenge: str
-    always_ask: bool = False
-    never_ask: bool = False
+    always_ask: bool = False  # prompt=consent
+    never_ask: bool = False  # prompt=none
 
 
 def read_request(query: str, find_client: Callable[[str], Client | None]) -> Asked:
-    """The request in a query string, wholly checked. `find_client` knows the clients that may use this endpoint.
-
-    Raises: NotForUs, TellClient.
-    """
+    """Raises: NotForUs, TellClient. `find_client` returns only clients that may use this endpoint."""
     fields = _fields(query)
     client = _client(fields, find_client)
     redirect_uri = _redirect_uri(fields, client)
+    # From here on the redirect address is checked, so errors may go to the client.
     state = _only(fields, "state")
     if not _is_text(state) or len(state) > MAX_STATE_CHARACTERS:
         raise TellClient(client, redirect_uri, "", "invalid_request", "state is too long or not printable text.")
@@ -91,12 +84,10 @@ def read_request(query: str, find_client: Callable[[str], Client | None]) -> Ask
 
 
 def success_location(redirect_uri: str, state: str, code: str) -> str:
-    """Where the browser brings the code."""
     return _location(redirect_uri, {"code": code}, state)
 
 
 def error_location(redirect_uri: str, state: str, error: str, description: str) -> str:
-    """Where the browser brings an error."""
     return _location(redirect_uri, {"error": error, "error_description": description}, state)
 
 
@@ -115,13 +106,13 @@ _Fields = dict[str, list[str]]
 
 
 def _fields(query: str) -> _Fields:
-    """What carries a value; a parameter without one counts as absent (RFC 6749 3.1)."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
         raise NotForUs("The address that your app opened cannot be read.") from None
     fields: _Fields = {}
     for name, value in pairs:
+        # A parameter without a value counts as absent (RFC 6749 3.1).
         if name in _READ and value:
             fields.setdefault(name, []).append(value)
     return fields

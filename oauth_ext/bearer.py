@@ -1,4 +1,4 @@
-"""From a bearer string to who it speaks for. The proxy calls this off its event loop and keeps the answer by epoch."""
+"""Resolves a bearer string to an identity. The proxy calls it off its event loop and caches the result by epoch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from oauth_ext.jwt import keys
 from oauth_ext.jwt.verify import Claims, ExpiredToken, InvalidToken, UnknownKey, verify
 from oauth_ext.models import AccessToken, AgentKey, Client
 
-MAX_BEARER_CHARACTERS = 8 * 1024
-USE_IS_NOTED_EVERY = timedelta(minutes=5)
+MAX_BEARER_CHARACTERS = 8 * 1024  # longer ones are refused before any parsing
+USE_IS_NOTED_EVERY = timedelta(minutes=5)  # bounds the writes: no row is written per call
 
 _B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750 2.1
-_NO_SECRET = bytes(32)
+_NO_SECRET = bytes(32)  # compared against when no key has the prefix
 _BAD_AGENT_KEY = "The agent key is not valid."
 _REVOKED = "The access token was revoked."
 
 
 class InvalidBearer(Exception):
-    """Nobody is behind this bearer; `reason` is a sentence for the client that never repeats it."""
+    """The bearer identifies no subject; `reason` is a sentence for the client that never repeats the bearer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -35,15 +35,13 @@ class InvalidBearer(Exception):
 
 
 class ExpiredBearer(InvalidBearer):
-    """An access token of ours whose hour is over. Every client brings one now and then; no row was read."""
+    """An expired access token of ours: normal for every client, and found without a query."""
 
 
 class RevokedBearer(InvalidBearer):
-    """An access token of ours whose row is gone, for good: a row is there before its token is handed out.
+    """An access token of ours whose row is deleted. The refusal is final and may be cached until `expires_at`."""
 
-    `expires_at` is when the token ends by itself.
-    """
-
+    # A row is committed before its token is handed out, so a missing row never appears later.
     def __init__(self, expires_at: datetime) -> None:
         super().__init__(_REVOKED)
         self.expires_at = expires_at
@@ -51,32 +49,30 @@ class RevokedBearer(InvalidBearer):
 
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
-    """Whom a bearer speaks for. `subject` is a person's id or `svc:<org-id>:<client-id>`; `user_id` is the person's.
-
-    What the subject may do is not in here: that is looked up. `expires_at` bounds how long this may be kept.
-    """
+    """The subject of a bearer, without its permissions: those are looked up at every call."""
 
     kind: Literal["jwt", "agent_key"]
+    # A person's id, or `svc:<org-id>:<client-id>`.
     subject: str
     org_id: uuid.UUID
-    user_id: uuid.UUID | None
+    user_id: uuid.UUID | None  # None for a service account
     client_pk: uuid.UUID
     client_id: str
     client_name: str
     scopes: frozenset[str]
-    audiences: tuple[str, ...]
+    audiences: tuple[str, ...]  # canonical resource addresses
     expires_at: datetime
 
 
 def looks_like_agent_key(bearer: str) -> bool:
-    """Whether `bearer` means to be an agent key, well-formed or not."""
+    # Malformed agent keys count too.
     return bearer.startswith(agent_key_format.MARK)
 
 
 def load_identity(bearer: str) -> BearerIdentity:
-    """Whom `bearer` speaks for now: it is genuine, not expired, not revoked, and what it names still exists.
+    """Returns the subject of a valid, unexpired and unrevoked bearer.
 
-    Raises: InvalidBearer; SigningKeysUnavailable, which is our fault and not the bearer's.   Spec: §5 (2) · D72-D74
+    Raises: InvalidBearer; SigningKeysUnavailable, which is a fault of the deployment. Spec: §5 (2) · D72-D74
     """
     if len(bearer) > MAX_BEARER_CHARACTERS or not _B64TOKEN.fullmatch(bearer):
         raise InvalidBearer("The access token is malformed.")
@@ -86,19 +82,19 @@ def load_identity(bearer: str) -> BearerIdentity:
 
 
 def may_be_access_token(bearer: str) -> bool:
-    """Whether `bearer` is spelled like an access token. Anybody can spell; see `is_signed_by_us`."""
+    """Checks the spelling only; `is_signed_by_us` checks the signature."""
     return len(bearer) <= MAX_BEARER_CHARACTERS and bearer.count(".") == 2 and not looks_like_agent_key(bearer)
 
 
 def is_signed_by_us(bearer: str) -> bool:
-    """Whether `bearer` is an access token that we issued for us, in its time or after. No row of it is read.
+    """Checks signature and audience without reading the token's row: it may be expired or revoked.
 
-    It may have been revoked. The keys are those of `load_key_set`: read every few seconds, whoever asks.
     Raises: SigningKeysUnavailable.
     """
     if not may_be_access_token(bearer) or not _B64TOKEN.fullmatch(bearer):
         return False
     try:
+        # The key set is read every few seconds, however many bearers come.
         verify(bearer, keys.load_key_set(), now=clock.now())
     except ExpiredToken:
         return True
@@ -108,7 +104,7 @@ def is_signed_by_us(bearer: str) -> bool:
 
 
 def note_use(client_pk: uuid.UUID, agent_key: bool, now: datetime) -> None:
-    """Remember that a client, or its agent key, was used. Written once in five minutes at most: not a row per call."""
+    """Sets `last_used_at` of the client, and of its agent key, at most once in five minutes."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_IS_NOTED_EVERY)
     Client.objects.filter(unnoted, pk=client_pk).update(last_used_at=now)
     if agent_key:
@@ -171,6 +167,7 @@ def _from_jwt(bearer: str) -> BearerIdentity:
         client_name=client.name,
         scopes=claims.scopes,
         audiences=claims.audiences,
+        # The cached identity ends with the token or the client, if that ends first.
         expires_at=min(claims.expires_at, client.expires_at or claims.expires_at),
     )
 

@@ -1,4 +1,4 @@
-"""Pure: the `WWW-Authenticate` values that tell an MCP client where to get a token. Spec: RFC 6750 3, RFC 9728 5.1"""
+"""Pure: `WWW-Authenticate` values that tell an MCP client where to get a token. Spec: RFC 6750 3, RFC 9728 5.1"""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ def challenge(
     error: str | None = None,
     description: str | None = None,
 ) -> str:
-    """One header value. `error` is left out when no credentials were sent; `scope` names every scope that is needed.
-
-    Spec: protocol.md B.2
-    """
+    """Returns one header value; `scope` lists every scope that is needed. Spec: protocol.md B.2"""
     metadata_url = f"{base_url}{METADATA_PATH}{resource_path}"
     if error == INSUFFICIENT_SCOPE:
         fields = [("error", error), ("scope", scope), ("resource_metadata", metadata_url)]
     else:
         fields = [("realm", "mcp"), ("resource_metadata", metadata_url), ("scope", scope)]
+        # Without credentials in the request there is no error to name (RFC 6750 3.1).
         if error is not None:
             fields.append(("error", error))
     if error is not None and description:
@@ -39,5 +37,5 @@ def challenge(
 
 
 def _quotable(value: str) -> str:
-    """`value` without anything that could end the quotes or the header line."""
+    # Removes everything that could end the quotes or the header line.
     return _FORBIDDEN.sub("", value.replace('"', "'").replace("\\", "/"))

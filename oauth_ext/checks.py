@@ -1,4 +1,4 @@
-"""Boot checks of what this app reads from the settings."""
+"""Boot checks of this app's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oauth_ext.jwt import key_material
 
 @register()
 def signing_keys(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
-    """TOKEN_SIGNING_KEYS, when it is set, holds P-256 keys. Contract: 5"""
+    """TOKEN_SIGNING_KEYS, if set, must hold P-256 keys. Spec: contract.md 5"""
     if not settings.TOKEN_SIGNING_KEYS:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Pure: which client a request claims to come from, and by which of the two methods. Spec: RFC 6749 2.3.1 · D125"""
+"""Pure: the client id and secret of a request, and the method they came by. Spec: RFC 6749 2.3.1 · D125"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BadClientAuthentication(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What a request presented. Both texts may be empty: then nothing usable came by that method."""
+    """Both texts are empty when the method carried nothing usable."""
 
     method: str
     client_id: str
@@ -30,7 +30,7 @@ class Presented:
 
 
 def presented(authorization: str | None, client_id: str, client_secret: str) -> Presented:
-    """The credentials of the Authorization header if it is Basic, else those of the form fields.
+    """Returns the credentials of a Basic header, else those of the form.
 
     Raises: BadClientAuthentication when the form holds a secret, or another client's id, besides the header.
     """
@@ -46,17 +46,17 @@ def presented(authorization: str | None, client_id: str, client_secret: str) -> 
 
 
 def used_basic(authorization: str | None) -> bool:
-    """Whether the request tried HTTP Basic, well-formed or not."""
+    # A malformed Basic header counts too.
     return (authorization or "").partition(" ")[0].lower() == "basic"
 
 
 def _decode(encoded: str) -> Presented:
-    """Percent-decoding is harmless for clients that do not encode: our ids and secrets hold no percent sign."""
     try:
         text = base64.b64decode(encoded, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return Presented(BASIC, "", "")
     client_id, _, client_secret = text.partition(":")
+    # Harmless for clients that do not encode: our ids and secrets hold no percent sign.
     client_id, client_secret = unquote(client_id), unquote(client_secret)
     if not all(part.isascii() and part.isprintable() for part in (client_id, client_secret)):
         return Presented(BASIC, "", "")

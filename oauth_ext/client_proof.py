@@ -1,4 +1,4 @@
-"""Whether a request comes from the client it names."""
+"""Checks that a request comes from the client it names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oauth_ext.client_authentication import Presented
 from oauth_ext.models import Client, Grant, RefreshToken
 from oauth_ext.token_form import Fields
 
-# What a client is given for a grant, and the column that holds the digest of it.
+# The form field with a client's own credential, and the column that holds its digest, by grant type.
 _GIVEN: dict[str, tuple[str, type[Model], str]] = {
     features.AUTHORIZATION_CODE: ("code", Grant, "code"),
     features.REFRESH_TOKEN: ("refresh_token", RefreshToken, "token_checksum"),
@@ -21,15 +21,13 @@ _GIVEN: dict[str, tuple[str, type[Model], str]] = {
 
 
 def usable_client(client_id: str) -> Client | None:
-    """The client of this id, unless it is unknown or its time is over: the two look the same. Spec: D73"""
+    """Returns None for an unknown client and for an expired one alike. Spec: D73"""
     found = Client.objects.filter(client_id=client_id).first() if client_id else None
     return None if found is None or found.is_expired() else found
 
 
 def is_proven(client: Client, client_secret: str) -> bool:
-    """Whether a client that sent `client_secret` is `client`: a confidential one by its secret, a public one by having
-    sent none.
-    """
+    """A confidential client must send its secret; a public one must send none."""
     if client.client_type == Client.CLIENT_PUBLIC:
         return not client_secret
     # An empty secret is no secret, whatever the row holds.
@@ -37,16 +35,14 @@ def is_proven(client: Client, client_secret: str) -> bool:
 
 
 def own_credential(sent: Presented, fields: Fields) -> str:
-    """The digest of the secret, code or refresh token that the grant asks for, if it is the client's; else empty.
-
-    One indexed read, which uses nothing up. Each of them carries 256 random bits: trying finds none.
-    """
+    """Returns the digest of the secret, code or refresh token if it belongs to the client, else an empty text."""
     given = _GIVEN.get(token_form.first(fields, "grant_type"))
     if given is None:
         return _own_secret(sent)
     name, model, column = given
     digest = secrets.sha256(token_form.first(fields, name)).hex()
     asked: dict[str, Any] = {column: digest, "application__client_id": sent.client_id}
+    # One indexed read that consumes nothing. Each credential carries 256 random bits, so guessing finds none.
     return digest if model._default_manager.filter(**asked).exists() else ""
 
 

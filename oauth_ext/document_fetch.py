@@ -1,8 +1,7 @@
-"""Fetching a client's document from an address that anybody may have typed.
+"""Fetches a client's metadata document from an address that a stranger may have chosen.
 
-Anyone can send us here before signing in, so there is one request, to a public address that was judged after
-resolution, without redirects, proxies or cookies, and little time and space. aiohttp is loaded with the first document:
-it takes 8 MB, and most processes never see one.
+Before any sign-in, so: one request, to a public address that is checked after resolution, without redirects, proxies
+or cookies, bounded in time and size.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from gateway.lib.outbound import AddressRefused, check_url
 if TYPE_CHECKING:
     import aiohttp
 
-TIMEOUT_S = 5.0
-MAX_BYTES = 64 * 1024
+TIMEOUT_S = 5.0  # of the whole fetch, resolution included
+MAX_BYTES = 64 * 1024  # of one document
 JSON_DEPTH = 16
 _HEADERS = {"Accept": "application/json, application/*+json", "Accept-Encoding": "identity"}
 
 
 class FetchFailed(Exception):
-    """There is no usable document; `reason` is a sentence that repeats neither the address nor the answer."""
+    """`reason` is a sentence that repeats neither the address nor the response."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,18 +33,15 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A JSON document and what its server said about keeping it."""
+    """A parsed JSON document and its Cache-Control header."""
 
     document: object
     cache_control: str
 
 
 async def fetch_document(address: str) -> Fetched:
-    """The JSON document at `address`.
-
-    Raises: FetchFailed.   Spec: D117 · protocol.md B.10
-    """
-    import aiohttp
+    """Raises: FetchFailed. Spec: D117 · protocol.md B.10"""
+    import aiohttp  # here, because it takes 8 MB and most processes never fetch a document
 
     try:
         check_url(address, allow_private=False)

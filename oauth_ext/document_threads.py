@@ -1,8 +1,7 @@
-"""Threads of their own for fetching clients' documents, each with an event loop of its own.
+"""A thread pool for fetching client documents, each fetch with its own event loop.
 
-Whoever runs a document's server, or its name server, decides how long a fetch takes; resolving a name cannot even be
-given up. So nothing of it runs where calls are served, a fetch keeps its place until it has really ended, one address
-can take only some of the places, and the last ones are for addresses that brought a document before and hold no place.
+The owner of a document's server, or of its name server, decides how long a fetch takes, and a name resolution cannot
+be cancelled. So fetches run apart from calls, keep their thread until they end, and share the pool by address.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+# One address may take three threads. The last two are for addresses that fetched a document before and hold none.
 THREADS = 8
 THREADS_OF_ONE_ADDRESS = 3
 THREADS_KEPT = 2
+# Addresses with a successful fetch, in memory; the oldest leaves first.
 REMEMBERED_ADDRESSES = 1_000
 PATIENCE_S = 6.0  # a little more than a fetch gives itself
 
@@ -28,13 +29,13 @@ _lock = threading.Lock()
 
 
 class NoThreadFree(Exception):
-    """All places are taken, or all that one address may take."""
+    """All threads are busy, or all that one address may take."""
 
 
 def run(fetch: Callable[[], Coroutine[Any, Any, T]], *, asked_by: str) -> T:
-    """What `fetch` gives, for somebody at the address `asked_by`.
+    """Returns the result of `fetch` for a caller at the address `asked_by`.
 
-    Raises: NoThreadFree; TimeoutError after PATIENCE_S, and then the fetch ends when it ends; what `fetch` raises.
+    Raises: NoThreadFree; TimeoutError after PATIENCE_S, while the fetch goes on; the errors of `fetch`.
     """
     with _lock:
         if not _has_place_for(asked_by):
@@ -45,7 +46,7 @@ def run(fetch: Callable[[], Coroutine[Any, Any, T]], *, asked_by: str) -> T:
 
 
 def _has_place_for(address: str) -> bool:
-    """The caller holds the lock."""
+    # The caller holds the lock.
     free, held = THREADS - _busy.total(), _busy[address]
     if free <= THREADS_KEPT:
         return free > 0 and held == 0 and address in _succeeded

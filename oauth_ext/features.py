@@ -1,6 +1,4 @@
-"""Pure: what this authorization server offers, declared once. The discovery documents and the token endpoint both read
-it, so that nothing is advertised that is not answered.
-"""
+"""Pure: the features of this authorization server. Discovery documents and the token endpoint both read this list."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ REFRESH_TOKEN = "refresh_token"  # noqa: S105
 CLIENT_CREDENTIALS = "client_credentials"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
+# The first one is oauthlib's default grant.
 GRANTS_ON: tuple[str, ...] = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE)
 RESPONSE_TYPES_ON: tuple[str, ...] = ("code",)
 RESPONSE_MODES_ON: tuple[str, ...] = ("query",)
@@ -36,10 +35,7 @@ RESOURCE_NAME = "Vendor tool gateway"
 
 
 def server_metadata(base_url: str, *, client_documents: bool) -> dict[str, Any]:
-    """The authorization server's document; `client_documents` says whether a client may be known by one.
-
-    Spec: §4.2 · RFC 8414 · RFC 9207 · D114
-    """
+    """`client_documents`: whether CIMD is on. Spec: §4.2 · RFC 8414 · RFC 9207 · D114"""
     return {
         "issuer": base_url,
         **{name: f"{base_url}{path}" for name, path in ENDPOINTS_ON.items()},
@@ -57,7 +53,7 @@ def server_metadata(base_url: str, *, client_documents: bool) -> dict[str, Any]:
 
 
 def resource_metadata(base_url: str, vendor: str | None = None, vendor_name: str = "") -> dict[str, Any]:
-    """The protected resource's document, for all vendors or for one. Spec: §4.2 · RFC 9728 · D115"""
+    """Describes the unified endpoint, or the one of `vendor`. Spec: §4.2 · RFC 9728 · D115"""
     return {
         "resource": resources.unified(base_url) if vendor is None else resources.for_vendor(base_url, vendor),
         "authorization_servers": [base_url],

@@ -12,34 +12,30 @@ from gateway.lib import secrets
 
 
 class ClientSecretHasher(BasePasswordHasher):
-    """`client_sha256$$<base64>`. Never used for what a person chose. Spec: D72"""
+    """Stores `client_sha256$$<base64>`. For random secrets only, never for a person's password. Spec: D72"""
 
     algorithm = "client_sha256"
 
     def salt(self) -> str:
-        """No salt: equal secrets do not occur."""
+        # Random secrets never repeat, so they need no salt.
         return ""
 
     def encode(self, password: str, salt: str) -> str:
-        """The stored form."""
         return f"{self.algorithm}${salt}${base64.b64encode(secrets.sha256(password)).decode()}"
 
     def decode(self, encoded: str) -> dict[str, str]:
-        """The parts of the stored form."""
         algorithm, salt, digest = encoded.split("$", 2)
         return {"algorithm": algorithm, "salt": salt, "hash": digest}
 
     def verify(self, password: str, encoded: str) -> bool:
-        """Compare in constant time."""
         return constant_time_compare(encoded, self.encode(password, self.decode(encoded)["salt"]))
 
     def safe_summary(self, encoded: str) -> dict[Any, Any]:
-        """What the admin may show."""
         return {"algorithm": self.algorithm}
 
     def must_update(self, encoded: str) -> bool:
-        """There are no parameters that could age."""
+        # There are no parameters that could age.
         return False
 
     def harden_runtime(self, password: str, encoded: str) -> None:
-        """Nothing to equalise: there is one iteration."""
+        """Equalises nothing: there is one iteration."""

@@ -1,8 +1,7 @@
-"""Rows that tokens point to, held so that nobody deletes them while tokens are being made.
+"""Locks the rows that tokens point to, so that they exist until the tokens are stored.
 
-A deletion locks the organization, the person or the client first and its tokens afterwards. Whoever makes tokens locks
-the code, device or family it consumes, and needs those three rows at the end, for the foreign keys: the two would wait
-for each other. So they are held first, and from the top down.
+Order: organization, person, client, then code, device or family. A deletion starts at the top; the foreign keys of new
+tokens need the top rows last. Without this order the two would deadlock.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from orgs.models import Organization, User
 
 
 def hold(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID) -> bool:
-    """Whether all that are named exist; if so, they exist until the surrounding transaction ends. They may change.
-
-    `org_id` is None before an organization was chosen, `user_id` where tokens belong to a service account.
-    """
+    """Returns whether all named rows exist; they then exist until the transaction ends, but may change."""
+    # `org_id` is None before an organization is chosen; `user_id` is None for tokens of a service account.
     wanted: list[tuple[type[models.Model], uuid.UUID | None]] = [
         (Organization, org_id),
         (User, user_id),

@@ -1,4 +1,4 @@
-"""Answers to a person in the middle of an authorization: an error page, or the way back to the app."""
+"""Responses to a person during an authorization: an error page, or the redirect to the app."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ START_AGAIN = "Go back to your app and connect it again."
 
 
 def error_page(request: HttpRequest, status: int, message: str, what_to_do: str = START_AGAIN) -> HttpResponse:
-    """A page that sends nobody anywhere: what is wrong was not sent by somebody we know."""
+    """A page without any redirect: the sender of a faulty request is unknown."""
     title = "This app cannot be connected"
     return error_answers.page(request, status, title=title, message=message, what_to_do=what_to_do)
 
 
 def back_to_client(location: str) -> HttpResponse:
-    """302 to an address that was registered and checked; Django's own class knows no apps' schemes."""
+    """Redirects with 302 to a registered and checked address."""
     response = HttpResponse(status=302)
+    # Django's HttpResponseRedirect refuses the schemes of apps.
     response["Location"] = location
     return response

@@ -1,4 +1,4 @@
-"""What happens elsewhere that clients and tokens must take part in."""
+"""Receivers of organization events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from orgs.events import member_removed
 
 @receiver(member_removed, dispatch_uid="oauth_ext.end_tokens")
 def end_tokens(sender: object, organization_id: UUID, user_id: UUID, **more: Any) -> None:
-    """A removed member's tokens of the organization end: joining again must not bring old ones back. Spec: D45"""
+    """Spec: D45"""
+    # All are deleted, so that a person who joins again gets no old token back.
     Grant.objects.filter(organization_id=organization_id, user_id=user_id).delete()
     RememberedConsent.objects.filter(organization_id=organization_id, user_id=user_id).delete()
     families = TokenFamily.objects.filter(organization_id=organization_id, user_id=user_id)

@@ -1,4 +1,4 @@
-"""Pure: which redirect addresses a client may register, when one that is sent is a registered one, how to show it.
+"""Pure: redirect addresses: which ones a client may register, when a sent one matches, and how one is shown.
 
 Spec: D116, D118 · protocol.md B.3, B.4 · reliability.md 5 (25, 37)
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-MAX_CHARACTERS = 2_000
+MAX_CHARACTERS = 2_000  # of one address
 HOST_CHARACTERS = 255  # of what is shown and kept of it
 
 # RFC 3986's characters without the ones we refuse anyway: space, quotes, angle brackets, backslash, fragment, star.
@@ -34,7 +34,7 @@ _SYSTEM_SCHEME_PREFIXES = ("com.apple.", "com.microsoft.", "microsoft.", "ms-", 
 
 
 class BadRedirectUri(ValueError):
-    """The address may not be used; `reason` is a sentence and never repeats it."""
+    """The address is refused; `reason` is a sentence that never repeats it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -42,15 +42,13 @@ class BadRedirectUri(ValueError):
 
 
 def check(uri: object) -> str:
-    """`uri` if a client may register and use it: https anywhere, http on loopback, or an app's own scheme.
-
-    Raises: BadRedirectUri.
-    """
+    """Returns `uri` if it is https, http on loopback, or an app's own scheme. Raises: BadRedirectUri."""
     if not isinstance(uri, str) or not 0 < len(uri) <= MAX_CHARACTERS or not _PLAIN.fullmatch(uri):
         raise BadRedirectUri("A redirect URI must be a plain absolute URI without fragment, wildcard or spaces.")
     parts = _split(uri)
     if parts is None or not _SCHEME.fullmatch(parts.scheme) or not uri.startswith(f"{parts.scheme}:"):
         raise BadRedirectUri("A redirect URI must be an absolute URI.")
+    # In `https://known.example@evil.example/` a person reads the wrong host.
     if parts.username is not None or parts.password is not None:
         raise BadRedirectUri("A redirect URI must not carry user information.")
     if parts.scheme == "http":
@@ -67,27 +65,26 @@ def check(uri: object) -> str:
 
 
 def registered_as(registered: Iterable[str], sent: str) -> bool:
-    """Whether `sent` is one of the `registered`: character by character, but for the port of a loopback address."""
+    """Compares character by character, except for the port of a loopback address. Spec: RFC 8252 7.3"""
     return any(sent == each or _same_loopback(each, sent, any_port=True) for each in registered)
 
 
 def same(left: str, right: str) -> bool:
-    """Whether both are the same address; a loopback address without a path is the one with the path `/`."""
+    """A loopback address without a path equals the one with the path `/`."""
     return left == right or _same_loopback(left, right, any_port=False)
 
 
 def is_loopback(uri: str) -> bool:
-    """Whether it leads to the person's own computer by plain http."""
     return _loopback(uri) is not None
 
 
 def stays_on_the_computer(uri: str) -> bool:
-    """Whether any program on the person's computer may be behind it: loopback, or an app's own scheme."""
+    """Returns True where any program on the person's computer may receive the code: loopback, or an app's scheme."""
     return not uri.startswith("https://")
 
 
 def shown_host(uri: str) -> str:
-    """What a person is told about where the answer goes: the host, and the scheme where it is an app's own."""
+    """Returns the host that the consent page shows, or the scheme of an app."""
     parts = urlsplit(uri)
     if parts.scheme in {"http", "https"}:
         return parts.netloc if parts.scheme == "https" else parts.hostname or parts.netloc
@@ -95,12 +92,10 @@ def shown_host(uri: str) -> str:
 
 
 def form_action_sources(uri: str) -> list[str]:
-    """What `form-action` must allow so that a form whose answer redirects to `uri` arrives there.
-
-    Browsers hold every later hop to it as well, and callbacks of hosted clients hop on to other https addresses.
-    """
+    """Returns the `form-action` sources for a form whose response redirects to `uri`."""
     parts = urlsplit(uri)
     if parts.scheme == "https":
+        # Browsers check every later redirect too, and callbacks of hosted clients redirect to other https addresses.
         return ["https:"]
     if parts.scheme == "http":
         # A source list has no spelling for an IPv6 address.
@@ -109,7 +104,7 @@ def form_action_sources(uri: str) -> list[str]:
 
 
 def with_parameters(uri: str, parameters: Mapping[str, str]) -> str:
-    """`uri` with more query parameters; those it has stay as they are."""
+    """Appends query parameters; existing ones stay as they are."""
     separator = "&" if "?" in uri else "?"
     return f"{uri}{separator}{urlencode(parameters)}"
 

@@ -1,7 +1,7 @@
-"""Pure: what becomes of the metadata that a client registers with. Spec: RFC 7591 · D116 · protocol.md B.3
+"""Pure: turns a client's registration metadata into a registration. Spec: RFC 7591 · D116 · protocol.md B.3
 
-Clients ask for what they have heard that servers want. Nobody is refused for that: every client becomes a public one
-with the code grant, and is told so in the answer, which it then keeps to.
+Unsupported metadata is replaced, not refused: every client becomes a public one with the code grant, and the response
+states what was registered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from oauth_ext import redirect_uris, scopes
 
 INVALID_REDIRECT_URI = "invalid_redirect_uri"
 INVALID_CLIENT_METADATA = "invalid_client_metadata"
-MAX_REDIRECT_URIS = 10
+MAX_REDIRECT_URIS = 10  # D116
 GRANT_TYPES = ("authorization_code", "refresh_token")
 RESPONSE_TYPES = ("code",)
 AUTH_METHOD = "none"
@@ -22,7 +22,7 @@ _APPLICATION_TYPES = frozenset({"native", "web"})
 
 
 class BadMetadata(ValueError):
-    """The registration is refused; `error` is RFC 7591's name for it, `reason` a sentence that repeats nothing."""
+    """The registration is refused. `error` is RFC 7591's code; `reason` is a sentence that never repeats the body."""
 
     def __init__(self, error: str, reason: str) -> None:
         super().__init__(reason)
@@ -31,15 +31,13 @@ class BadMetadata(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What is registered. `name` may be empty: then the client did not say, or said nothing that can be shown."""
-
-    name: str
+    name: str  # empty when the client sent none, or none that can be shown
     redirect_uris: tuple[str, ...]
     application_type: str
     scope: str
 
     def metadata(self) -> dict[str, object]:
-        """The client as RFC 7591 3.2.1 answers it, without its id. No member is null, none is secret."""
+        """The RFC 7591 3.2.1 response without the client id: no member is null or secret."""
         named = {"client_name": self.name} if self.name else {}
         return {
             **named,
@@ -53,11 +51,7 @@ class Registration:
 
 
 def read(document: object, existing: Callable[[Sequence[str]], list[str]]) -> Registration:
-    """The registration that `document`, a parsed JSON body, amounts to. Members that are not ours are ignored.
-
-    `existing` keeps those of the scopes it is given that exist.
-    Raises: BadMetadata.
-    """
+    """Reads a parsed JSON body; unknown members are ignored. Raises: BadMetadata."""
     if not isinstance(document, Mapping):
         raise BadMetadata(INVALID_CLIENT_METADATA, "The body must be a JSON object.")
     application_type = _text(document, "application_type")
@@ -65,6 +59,7 @@ def read(document: object, existing: Callable[[Sequence[str]], list[str]]) -> Re
         name=_name(_text(document, "client_name")),
         redirect_uris=_redirect_uris(document.get("redirect_uris")),
         application_type=application_type if application_type in _APPLICATION_TYPES else "native",
+        # `existing` drops scopes that do not exist.
         scope=" ".join(existing(_text(document, "scope").split()[: scopes.MAX_SCOPES])) or scopes.ALL,
     )
 
@@ -90,8 +85,8 @@ def _redirect_uris(sent: object) -> tuple[str, ...]:
 
 
 def _name(sent: str) -> str:
-    """The name as it can be shown: what would reorder, hide or overflow is no reason to lock a client out."""
     try:
         return clean_name(sent[:NAME_MAX_CHARACTERS], allow_empty=True)
     except ValueError:
+        # A name that would reorder, hide or overflow text is dropped; the client may still register.
         return ""

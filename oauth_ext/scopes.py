@@ -1,6 +1,6 @@
-"""Pure: the scopes `mcp`, `mcp:all` and `mcp:<vendor>`, and which vendors they reach.
+"""Pure: the scopes `mcp`, `mcp:all` and `mcp:<vendor>`, and the vendors they reach.
 
-A scope only narrows: what a subject may use is looked up at every call, never read from its token.
+A scope only narrows: a subject's permissions are looked up at every call, never read from its token.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _VENDOR_SCOPE = re.compile(r"mcp:([a-z0-9][a-z0-9-]{0,30})")
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """The scopes in `text`, each once, in the order they were asked for.
+    """Returns the scopes without duplicates, in order.
 
-    Raises: ValueError when one is not spelled like a scope of ours, or when there are too many.   Spec: D122
+    Raises: ValueError for a misspelled scope or more than MAX_SCOPES. Spec: D122
     """
     wanted = tuple(dict.fromkeys(text.split(" "))) if text else ()
     wanted = tuple(scope for scope in wanted if scope)
@@ -30,21 +30,20 @@ def parse(text: str) -> tuple[str, ...]:
 
 
 def registered(scope: str) -> bool:
-    """Whether `scope` is spelled like one of ours; whether its vendor exists is for the catalog to say."""
+    """Checks the spelling only; the catalog knows which vendors exist."""
     return scope in EVERYTHING or vendor_of(scope) is not None
 
 
 def vendor_of(scope: str) -> str | None:
-    """The vendor that `scope` narrows to, or None when it narrows to none."""
+    """Returns None unless `scope` narrows to one vendor."""
     match = None if scope in EVERYTHING else _VENDOR_SCOPE.fullmatch(scope)
     return None if match is None else match[1]
 
 
 def for_vendor(vendor: str) -> str:
-    """The scope that reaches this one vendor."""
     return f"mcp:{vendor}"
 
 
 def covers(scopes: frozenset[str], vendor: str) -> bool:
-    """Whether a token with `scopes` may be used for `vendor`. `mcp` means the same as `mcp:all`. Spec: D136"""
+    """`mcp` means the same as `mcp:all`. Spec: D136"""
     return not EVERYTHING.isdisjoint(scopes) or for_vendor(vendor) in scopes

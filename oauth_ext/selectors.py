@@ -1,4 +1,4 @@
-"""What pages and endpoints read of clients. Each takes the organization: there is no other door to its clients."""
+"""Queries of clients and their authorizations, each within one organization."""
 
 from __future__ import annotations
 
@@ -18,21 +18,16 @@ _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
 
 
 def service_clients(organization: Organization) -> QuerySet[Client]:
-    """The organization's service clients, newest first, expired ones too.
-
-    Each carries `agent_key_prefix` and `agent_key_last_used_at`, both None without a key.   Spec: §4.8 · D71, D73
-    """
+    """Newest first, expired ones included. Spec: §4.8 · D71, D73"""
     rows: QuerySet[Client] = Client.objects.filter(organization=organization).order_by("-created", "id")
+    # Both annotations are None without a key.
     key = {"agent_key_prefix": F("agent_key__prefix"), "agent_key_last_used_at": F("agent_key__last_used_at")}
     annotated: QuerySet[Client] = rows.annotate(**key)
     return annotated
 
 
 def service_client(organization: Organization, id_or_client_id: str) -> Client:
-    """One service client of the organization, by its id or its `svc_` name.
-
-    Raises: NotFound, for another organization's client as for an unknown one.   Spec: D4, D71
-    """
+    """Finds by id or `svc_` name. Raises: NotFound, also for another organization's client. Spec: D4, D71"""
     found = None
     key = ids.parse_id(id_or_client_id)
     if key is not None:
@@ -45,13 +40,13 @@ def service_client(organization: Organization, id_or_client_id: str) -> Client:
 
 
 def public_client(client_id: str) -> Client | None:
-    """The client that may ask people for their consent under this id, if there is one."""
+    """Returns an unexpired public client, the only kind that may ask people for consent."""
     found = Client.objects.filter(client_id=client_id, organization=None, client_type=Client.CLIENT_PUBLIC).first()
     return None if found is None or found.is_expired() else found
 
 
 def connected_apps(organization: Organization, *, of: User | None = None) -> QuerySet[TokenFamily]:
-    """What apps and devices were allowed in the organization and still holds, last used first; `of` one person only."""
+    """The live authorizations of apps and devices, last used first; `of` one person only."""
     now = clock.now()
     idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
     rows = TokenFamily.objects.filter(organization=organization, expires_at__gt=now, last_used_at__gt=idle_since)
@@ -61,15 +56,11 @@ def connected_apps(organization: Organization, *, of: User | None = None) -> Que
 
 
 def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[AccessToken]:
-    """A person's access tokens of the organization that have not expired."""
     return AccessToken.objects.filter(organization=organization, user=of, expires__gt=clock.now())
 
 
 def service_client_of_any_organization(client_id: str) -> Client:
-    """For operators on the command line only: a service client by its `svc_` name.
-
-    Raises: NotFound.
-    """
+    """For operators on the command line only. Raises: NotFound."""
     found = Client.objects.filter(client_id=client_id, organization__isnull=False).first()
     if found is None:
         raise NotFound
@@ -77,16 +68,14 @@ def service_client_of_any_organization(client_id: str) -> Client:
 
 
 def vendor_grants(client_pk: uuid.UUID) -> frozenset[str] | None:
-    """The vendors that a service client is restricted to; None for an unrestricted one. Spec: D34, D173
-
-    A client that is gone, or has a list without the mark, is restricted.
-    """
+    """Returns the vendors of a restricted service client; None for an unrestricted one. Spec: D34, D173"""
     rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "vendor_grants__vendor"))
     listed = frozenset(vendor for _, vendor in rows if vendor is not None)
+    # Fails closed: a missing client, or a list without the flag, counts as restricted.
     return None if rows and not rows[0][0] and not listed else listed
 
 
 def vendor_grant_rows(organization: Organization) -> QuerySet[ServiceClientGrant]:
-    """Every vendor on a list of one of the organization's service clients, oldest first. Spec: §4.5 · D34"""
+    """Lists the grants of all service clients of the organization, oldest first. Spec: §4.5 · D34"""
     rows = ServiceClientGrant.objects.select_related("client").filter(client__organization=organization)
     return rows.order_by("granted_at", "id")

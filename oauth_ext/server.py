@@ -1,4 +1,4 @@
-"""oauthlib's token endpoint with the grants that are on, and no other."""
+"""oauthlib's token endpoint with the grants of `features.GRANTS_ON`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRANTS = {
 
 
 def token_endpoint() -> TokenEndpoint:
-    """An endpoint with the grants of `features.GRANTS_ON`. Ask for no other: it would take that one for the first."""
+    """Callers must ask only for a grant of GRANTS_ON: oauthlib takes any other for the first one."""
     validator = oauth2_settings.OAUTH2_VALIDATOR_CLASS()
     bearer = BearerToken(
         validator,

@@ -1,4 +1,4 @@
-"""Housekeeping on the worker's schedule."""
+"""Scheduled tasks."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ log = structlog.get_logger(__name__)
 
 @shared_task(name="oauth_ext.remove_expired_tokens")  # type: ignore[untyped-decorator]
 def remove_expired_tokens() -> None:
-    """Remove what has expired and clients that nobody uses. Running twice, or not for a day, does no harm."""
+    # Running twice, or not for a day, does no harm.
     log.info("reaped", **asdict(reap(now=clock.now())))

@@ -1,4 +1,4 @@
-"""Pure: the form body of an OAuth request, in one reading only. Spec: RFC 6749 3.2 · D18, D125"""
+"""Pure: parses the form body of an OAuth request in one unambiguous way. Spec: RFC 6749 3.2 · D18, D125"""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl
 
 FORM = "application/x-www-form-urlencoded"
 REPEATABLE = frozenset({"resource"})  # RFC 8707
-MAX_FIELDS = 100
+MAX_FIELDS = 100  # more fields are refused unread
 _CREDENTIALS = frozenset({"client_id", "client_secret"})
-# All that any grant reads. oauthlib turns every other field into an attribute of its request, where it could pass for
-# the client or the person, so nothing else gets that far.
+# Every field that a grant reads. oauthlib turns each field into an attribute of its request, where an unknown one could
+# pass for the client or the person, so all others are dropped.
 TOKEN_FIELDS = _CREDENTIALS | frozenset(
     {
         "grant_type",
@@ -29,7 +29,7 @@ REVOCATION_FIELDS = _CREDENTIALS | frozenset({"token", "token_type_hint"})
 
 
 class FormError(ValueError):
-    """The body is not a form that everybody reads alike; `reason` is a sentence and never repeats the body."""
+    """The body is ambiguous or malformed; `reason` is a sentence that never repeats the body."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -40,9 +40,9 @@ Fields = Mapping[str, tuple[str, ...]]
 
 
 def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) -> Fields:
-    """The known fields that carry a value. A field without a value counts as absent; unknown fields are ignored.
+    """Returns the known fields that have a value; unknown and empty fields count as absent.
 
-    Raises: FormError for another media type, a field given twice, or text outside printable ASCII.
+    Raises: FormError for another media type, a repeated field, or a value outside printable ASCII.
     """
     if not body and not content_type:  # a client that says all by HTTP Basic sends no form
         return {}
@@ -66,5 +66,5 @@ def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) 
 
 
 def first(fields: Fields, name: str) -> str:
-    """The value of a field that cannot repeat, or an empty text."""
+    """Returns an empty text when the field is absent."""
     return fields.get(name, ("",))[0]

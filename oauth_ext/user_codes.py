@@ -1,4 +1,4 @@
-"""The short codes that people copy from a device to the page: made, read leniently, and stored as keyed hashes.
+"""User codes of the device flow: random letters, read leniently, stored as keyed hashes.
 
 Spec: §2 Device authorization · RFC 8628 6.1 · D126
 """
@@ -10,31 +10,30 @@ import secrets
 from django.utils.crypto import salted_hmac
 
 ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so no words; nothing that looks like a digit
-CHARACTERS = 8
+CHARACTERS = 8  # 34 bits: enough for ten minutes and ten wrong codes
 _GROUP = 4
 _SALT = "oauth_ext.user_codes"
-# What people put between the groups, and what their keyboards and programs make of it.
+# Separators that people type between the groups, or that keyboards and programs put there.
 _BETWEEN = dict.fromkeys(map(ord, " \t\u00a0\u2009\u202f-_.\u00ad\u2010\u2011\u2012\u2013\u2014\u2212"))
 
 
 def new_user_code() -> str:
-    """Eight random letters, 34 bits: enough for minutes under a limit of ten wrong ones."""
     return "".join(secrets.choice(ALPHABET) for _ in range(CHARACTERS))
 
 
 def shown(code: str) -> str:
-    """The code in two groups, as people read it."""
+    """Formats a code as `XXXX-XXXX`."""
     return f"{code[:_GROUP]}-{code[_GROUP:]}"
 
 
 def read(typed: str) -> str | None:
-    """The code that somebody typed, whatever its case, dashes and spaces; None when it cannot be one."""
-    if len(typed) > 100:
+    """Ignores case, dashes and spaces; returns None when `typed` cannot be a code."""
+    if len(typed) > 100:  # bounds the work on a pasted text
         return None
     code = typed.translate(_BETWEEN).upper()
     return code if len(code) == CHARACTERS and set(code) <= set(ALPHABET) else None
 
 
 def stored(code: str) -> bytes:
-    """The hash under which a code is kept. Keyed, because all codes can be tried against a plain one within minutes."""
+    # Keyed: every code can be tried against a plain hash within minutes.
     return bytes(salted_hmac(_SALT, code, algorithm="sha256").digest())

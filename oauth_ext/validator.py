@@ -1,4 +1,4 @@
-"""The library's hooks: who a client is, which scopes exist, and how a token is stored."""
+"""oauthlib's hooks: client authentication, scopes, and the storage of tokens."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from oauth_ext.models import AccessToken, Client, RefreshToken
 from oauth_ext.scopes import parse as parse_scopes
 from oauth_ext.scopes_backend import all_exist
 
-# A public client has nothing to authenticate with. It gets past authentication here only to be told that the grant is
-# not for it, which is another answer than "unknown client" and makes clients do another thing: protocol.md B.6.
+# A public client passes authentication for these grants only to be refused with `unauthorized_client`: `invalid_client`
+# would mean that the client is unknown. protocol.md B.6
 CONFIDENTIAL_GRANTS = frozenset({features.CLIENT_CREDENTIALS, features.DEVICE_CODE})
 
 
 class Validator(OAuth2Validator):
-    """Clients use HTTP Basic or the form, never both; tokens belong to an organization. Spec: D70-D73, D125"""
+    """Accepts HTTP Basic or the form, never both; tokens belong to an organization. Spec: D70-D73, D125"""
 
     def client_authentication_required(self, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the request must prove its client: always, but for a public client that claims to have no secret."""
+        """Returns False only for a public client that sends no secret."""
         sent = self._presented(request)
         client = self._usable_client(sent.client_id, request)
         if client is None or client.client_type != Client.CLIENT_PUBLIC or sent.client_secret:
@@ -37,7 +37,7 @@ class Validator(OAuth2Validator):
         return False
 
     def authenticate_client(self, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the request proves which usable client it comes from; sets `request.client`."""
+        """Returns whether the request proves its client, and sets `request.client`."""
         sent = self._presented(request)
         client = self._usable_client(sent.client_id, request)
         if client is None:
@@ -49,7 +49,7 @@ class Validator(OAuth2Validator):
     def validate_scopes(
         self, client_id: str, scopes: Iterable[str], client: Client, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Whether every scope exists; any client may have any, because a scope only narrows. Spec: D136"""
+        """Accepts every scope that exists: a scope only narrows. Spec: D136"""
         try:
             request.scopes = list(parse_scopes(" ".join(scopes)))
         except ValueError:
@@ -57,20 +57,18 @@ class Validator(OAuth2Validator):
         return bool(request.scopes) and all_exist(request.scopes)
 
     def save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store the tokens of a grant.
-
-        Raises: InvalidClientError when the client was deleted since it authenticated: a race is no server error.
-        """
+        """Raises: InvalidClientError when the client was deleted since it authenticated."""
         try:
             super().save_bearer_token(token, request, *args, **kwargs)  # type: ignore[no-untyped-call]
         except IntegrityError:
             if Client.objects.filter(pk=request.client.pk).exists():
                 raise
+            # A race with a deletion, not a server error.
             raise errors.InvalidClientError from None
         note_use(request.client.pk, agent_key=False, now=clock.now())
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """One access token and, where the grant gives one, one refresh token; both of the family of the request.
+        """Stores the access token and, if the grant has one, the refresh token of the request's family.
 
         Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated.
         """
@@ -111,10 +109,8 @@ class Validator(OAuth2Validator):
 
 
 def _is_as_authenticated(request: Any) -> bool:
-    """Whether the client still has the secret it proved. It keeps it until this transaction ends: a rotation comes
-    before, and is seen here, or ends the tokens of this request as well.
-    """
     client: Client = request.client
     user_id = None if request.user is None else request.user.pk
+    # The lock keeps the secret until this transaction ends: a rotation is seen here, or ends this request's tokens too.
     held = lock_order.hold(org_id=request.organization_id, user_id=user_id, client_pk=client.pk)
     return held and Client.objects.filter(pk=client.pk, client_secret=client.client_secret).exists()

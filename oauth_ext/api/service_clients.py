@@ -1,4 +1,4 @@
-"""Service clients and agent keys over the API, in the specification's snake_case. Spec: D13"""
+"""Service clients and agent keys over the API. Field names are snake_case. Spec: §4.8 · D13"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orgs.roles import Role
 
 
 class CreatedOut(serializers.Serializer[Any]):
-    """A new service client with its secret, which nobody can be shown again. Spec: §2 Service client"""
+    """The only answer with the client secret. Spec: §2 Service client"""
 
     id = serializers.UUIDField(source="client.id")
     name = serializers.CharField(source="client.name")
@@ -30,7 +30,7 @@ class CreatedOut(serializers.Serializer[Any]):
 
 
 class ServiceClientOut(serializers.Serializer[Any]):
-    """A service client; expired ones stay listed. Spec: D71, D73"""
+    """Expired clients stay listed. Spec: D71, D73"""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -43,14 +43,14 @@ class ServiceClientOut(serializers.Serializer[Any]):
 
 
 class ServiceClientIn(serializers.Serializer[Any]):
-    """A new service client. Spec: D70"""
+    """Spec: D70"""
 
     name = Name()
     expires_in_days = WholeNumber(required=False, min_value=1, max_value=settings.SERVICE_CLIENT_MAX_DAYS)
 
 
 class AgentKeyOut(serializers.Serializer[Any]):
-    """A new agent key, which nobody can be shown again. Spec: §2 Agent key"""
+    """The only answer with the agent key. Spec: §2 Agent key"""
 
     agent_key = serializers.CharField()
     prefix = serializers.CharField()
@@ -74,11 +74,9 @@ class ServiceClientList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Without secrets."""
         return self.answer_part(selectors.service_clients(self.organization))
 
     def post(self, request: Request, org_id: str) -> Response:
-        """Create one; its secret is in this answer only."""
         return self.answer(
             service_clients.create_service_client(actor=self.actor, organization=self.organization, **self.fields)
         )
@@ -91,7 +89,6 @@ class ServiceClientDetail(OrgView):
     shapes = {"DELETE": Shape("Delete a service client with its tokens, key and credentials", status=204)}
 
     def delete(self, request: Request, org_id: str, client_id: str) -> Response:
-        """Delete it."""
         client = selectors.service_client(self.organization, client_id)
         service_clients.delete_service_client(actor=self.actor, client=client)
         return self.answer()
@@ -102,6 +99,7 @@ class AgentKeyView(OrgView):
 
     gates = {
         "POST": Gate(Role.ADMIN, limit=settings.AGENT_KEY_MINT, entitlement="serviceClients"),
+        # Revoking stays allowed when the plan has lapsed.
         "DELETE": Gate(Role.ADMIN),
     }
     shapes = {
@@ -116,12 +114,11 @@ class AgentKeyView(OrgView):
     }
 
     def post(self, request: Request, org_id: str, client_id: str) -> Response:
-        """A new key; an earlier one stops working at once."""
         client = selectors.service_client(self.organization, client_id)
+        # An earlier key stops working at once.
         return self.answer(agent_keys.mint_agent_key(actor=self.actor, client=client))
 
     def delete(self, request: Request, org_id: str, client_id: str) -> Response:
-        """No key any more; allowed also when the plan has lapsed."""
         client = selectors.service_client(self.organization, client_id)
         agent_keys.revoke_agent_key(actor=self.actor, client=client)
         return self.answer()

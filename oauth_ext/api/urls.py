@@ -1,4 +1,4 @@
-"""Addresses of the management API of service clients."""
+"""Routes of the management API of service clients."""
 
 from __future__ import annotations
 
