@@ -1,24 +1,20 @@
-"""A deadline that counts only while this process could have noticed the answer.
-
-Under a burst the event loop comes round late: the answer of a store may lie in the socket for longer than its deadline
-before anybody looks. That is no outage of the store, and taking it for one would give up exact limits and immediate
-revocation just when many call. So a timer that fires late looks again after the next
-pass of the loop, a few times; one that fires on time means what it says.
-"""
+"""A timeout that does not count time in which the event loop was busy."""
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
 
-LATE_S = 0.005
-# To connect and to be let in takes several passes of the loop. Looks beyond the deadline, each a pass at least: a store
-# that hangs costs little more than the deadline, however busy this process is.
+# A reply may lie in the socket past its deadline because the loop is late. To take that for an outage of Redis would
+# give up exact limits and immediate revocation under load.
+LATE_S = 0.005  # a timer that fires later than this shows that the loop was busy
+# Extra checks after the deadline, each at least one pass of the loop: connecting and authenticating take several.
+# The bound keeps the cost of a Redis that hangs close to the deadline, however busy this process is.
 LATE_LOOKS = 4
 
 
 class Attention:
-    """`async with Attention(0.05): ...` raises TimeoutError in the block that got no answer in time."""
+    """`async with Attention(0.05): ...` raises TimeoutError in the block after that many seconds."""
 
     __slots__ = ("_late_looks", "_loop", "_patience_s", "_timeout", "_timer")
 
@@ -45,6 +41,7 @@ class Attention:
 
     def _look(self, due: float) -> None:
         now = self._loop.time()
+        # The reply may be in the socket: the loop reads it before this timer fires again.
         if now - due > LATE_S and self._late_looks < LATE_LOOKS:
             self._late_looks += 1
             self._wait(LATE_S)

@@ -1,12 +1,8 @@
-"""What happens while the shared store is away: limits go to this process's share, epochs become unknown.
+"""The coordination store with fallbacks while Redis is unavailable. Spec: D23 · docs/decisions/0012
 
-Never unlimited and never a total outage: D23. One failure is enough: from then on nothing asks the store but one thread
-(`recovery`), so that a dead Redis costs one timeout and not one per call. When it answers again, epoch bumps that were
-missed meanwhile, here or in other processes, are sent before any of its epochs is believed. What is written while they
-are sent goes to the store itself: however much is written, catching up has an end.
-
-One late answer is a failure too, so it opens no new window: who had less left than the share gets no more than that,
-and what was admitted here counts the next time the store is away.
+available --failure--> away --ping succeeds--> catching up --missed bumps sent--> available
+                        ^                          |
+                        +---------failure----------+
 """
 
 from __future__ import annotations
@@ -30,23 +26,22 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 
 log = structlog.get_logger(__name__)
-LOG_EVERY_S = 5.0
+LOG_EVERY_S = 5.0  # between log lines about a store that stays away; it is tried every 0.5 s
 
 
 class Outbox(Protocol):
-    """The interface to the epoch bumps that the store has not taken, of all processes."""
+    """Epoch bumps that Redis has not taken yet, of all processes. Methods raise django.db.Error."""
 
-    def put(self, names: Sequence[str]) -> None:
-        """Keep the names. Raises: django.db.Error."""
-        ...
+    def put(self, names: Sequence[str]) -> None: ...
 
     def relay(self, store: CoordinationStore) -> int:
-        """Send all that is kept; how many. Raises: CoordinationUnavailable; django.db.Error."""
+        """Sends all bumps and returns their number. Raises: CoordinationUnavailable."""
         ...
 
 
+# While away, rate limits use this process's share of each limit, and epochs are None: callers judge entries by age.
 class DegradingStore:
-    """Implements CoordinationStore around another one. `bump_epochs` and `ping` fail at once while it is away."""
+    """Wraps a CoordinationStore."""
 
     def __init__(
         self,
@@ -64,17 +59,16 @@ class DegradingStore:
         self._remainders = Remainders(processes, monotonic)
         self._lock = threading.Lock()
         self._is_away = False
-        self._is_catching_up = False  # the store answers again: it is written to, and not believed yet
+        self._is_catching_up = False  # bumps go to the store; it is not read yet
         self._away_since_s = self._logged_at_s = 0.0
-        self._missed: dict[str, int] = {}  # renewals that are not in the outbox yet, and when each was missed last
+        self._missed: dict[str, int] = {}  # renewals not in the outbox yet, by name; a later one has a higher number
         self._numbers = itertools.count()
         self._recovery = Recovery(self.recover, "coordination-recovery")
 
     # --- the store ----------------------------------------------------------------------------------------------------
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        """See CoordinationStore; `epochs` is None while the store is away."""
-        if not self._is_away or not self._away():  # every call comes by: the usual case asks no method
+        if not self._is_away or not self._away():  # hot path: saves a method call
             try:
                 return self._remainders.note(await self._store.admit(rule, key, epochs), key)
             except CoordinationUnavailable as fault:
@@ -82,7 +76,6 @@ class DegradingStore:
         return self._locally(self._local.hit, rule, key)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        """See CoordinationStore; `epochs` is None while the store is away."""
         if not self._away():
             try:
                 return self._remainders.note(await self._store.charge(rule, key, units), key)
@@ -91,7 +84,6 @@ class DegradingStore:
         return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         if not self._away():
             try:
                 return self._remainders.note(self._store.hit(rule, key), key)
@@ -100,7 +92,6 @@ class DegradingStore:
         return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         if not self._away():
             try:
                 return self._remainders.note(self._store.peek(rule, key), key)
@@ -109,7 +100,6 @@ class DegradingStore:
         return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore; None while the store is away."""
         if not self._away():
             try:
                 return await self._store.read_epochs(names)
@@ -118,7 +108,6 @@ class DegradingStore:
         return None
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore; None while the store is away."""
         if not self._away():
             try:
                 return await self._store.begin_epochs(names)
@@ -127,7 +116,7 @@ class DegradingStore:
         return None
 
     async def renew_epoch(self, name: str) -> None:
-        """See CoordinationStore. One that the store did not take is made up for before its epochs are believed."""
+        """A renewal that the store did not take is sent before its epochs are used again."""
         if not self._away() or self._is_catching_up:
             try:
                 await self._store.renew_epoch(name)
@@ -136,11 +125,11 @@ class DegradingStore:
         else:
             with self._lock:
                 self._missed[name] = next(self._numbers)
-                self._is_away = True  # it may have come back since it was asked for
+                self._is_away = True  # the store may have come back since `_away` was asked
             self._recovery.begin()
 
     def bump_epochs(self, names: Sequence[str]) -> None:
-        """See CoordinationStore. Raises: CoordinationUnavailable, at once while the store is away: see `outbox`."""
+        """Raises: CoordinationUnavailable, at once while the store is away; the outbox keeps the names."""
         if not self._is_catching_up:
             self.require()
         try:
@@ -150,7 +139,6 @@ class DegradingStore:
             raise
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        """See CoordinationStore; dropped while the store is away: the next probe writes again."""
         if not self._away():
             try:
                 self._store.put_health(vendor, state, ttl_s)
@@ -158,7 +146,6 @@ class DegradingStore:
                 self._note(fault)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        """See CoordinationStore; nothing is known while the store is away."""
         if not self._away():
             try:
                 return self._store.health(vendors)
@@ -167,7 +154,6 @@ class DegradingStore:
         return {}
 
     def ping(self) -> None:
-        """See CoordinationStore. Answers at once while the store is away."""
         self.require()
         try:
             self._store.ping()
@@ -176,7 +162,6 @@ class DegradingStore:
             raise
 
     async def aclose(self) -> None:
-        """See CoordinationStore."""
         await self._store.aclose()
 
     # --- away and back ------------------------------------------------------------------------------------------------
@@ -187,12 +172,13 @@ class DegradingStore:
             raise CoordinationUnavailable("away")
 
     def recover(self) -> bool:
-        """Test the store once and send the missed bumps. True: it is believed again. Blocks: for its own thread."""
+        """Ping the store and send missed bumps; True when it is available again. Blocks the thread."""
         if not self._is_away:
             return True
         try:
             self._store.ping()
             with self._lock:
+                # From here on bumps go to the store itself, so that the list of missed ones gets shorter.
                 self._is_catching_up = True
                 missed = dict(self._missed)
             if missed:
@@ -204,17 +190,17 @@ class DegradingStore:
             self._still_away(fault)
             return False
         with self._lock:
-            if self._missed:  # a write has ended since
+            if self._missed:  # a renewal failed meanwhile: its epoch is not to be used yet
                 return False
             self._is_away = self._is_catching_up = False
         log.info("coordination store is back", away_s=round(self._monotonic() - self._away_since_s, 1))
         return True
 
     def stop(self) -> None:
-        """End the thread that tests the store."""
         self._recovery.stop()
 
     def _away(self) -> bool:
+        # While away only the recovery thread asks Redis: a dead Redis costs one timeout, not one for each call.
         if self._is_away:
             self._recovery.begin()
         return self._is_away
@@ -232,7 +218,6 @@ class DegradingStore:
         self._recovery.begin()
 
     def _still_away(self, fault: Exception) -> None:
-        """Missed renewals go where they outlive this process; the log hears of it every few seconds."""
         now_s = self._monotonic()
         if now_s - self._logged_at_s >= LOG_EVERY_S:
             self._logged_at_s = now_s
@@ -241,7 +226,7 @@ class DegradingStore:
         with self._lock:
             self._is_catching_up = False
             missed = dict(self._missed)
-        if missed and self._outbox is not None:
+        if missed and self._outbox is not None:  # in the outbox they survive this process
             try:
                 self._outbox.put(list(missed))
             except DatabaseFault as lost:
@@ -250,19 +235,16 @@ class DegradingStore:
                 self._forget(missed)
 
     def _forget(self, missed: Mapping[str, int]) -> None:
-        """Forget exactly these: later bumps, also under the same name, are still to be sent."""
         with self._lock:
             for name, number in missed.items():
-                if self._missed.get(name) == number:
+                if self._missed.get(name) == number:  # a later renewal of the name is still to be sent
                     del self._missed[name]
 
     # --- limits of this process ---------------------------------------------------------------------------------------
 
     def _locally(self, ask: Callable[[Rule, str], Admission], rule: Rule, key: str, units: int = 1) -> Admission:
-        """The answer of this process's own window, which holds the share or what the store said was left, if less.
-
-        The window counts what was admitted here since before the store said so, too: the store never knew of it.
-        """
+        """Ask this process's own window. Its limit is the share, or the last known remainder if that is less."""
+        # Local windows also count what was admitted here before the last answer of Redis, which never counted it.
         share = rule.shared_among(self._processes)
         said = self._remainders.of(rule, key)
         if said is None:
@@ -272,5 +254,4 @@ class DegradingStore:
         return replace(ask(replace(share, limit=said.left), key), rule=share)
 
     def _closed_for_s(self, said: Remainder) -> int:
-        """Whole seconds until the store may admit again."""
         return max(1, math.ceil(said.closed_until_s - self._monotonic()))

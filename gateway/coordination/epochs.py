@@ -1,8 +1,7 @@
-"""Epochs: one opaque value per thing whose change must be seen at once.
+"""Epochs: one opaque value for each thing that cached rows depend on.
 
-A cache entry remembers the epochs it was built under and is dead when one of them differs. Values are random, not
-counted, so that a store that lost its memory can never hand out an old value again. Read epochs BEFORE loading the
-rows, bump them AFTER the commit: whoever loads in between is loaded again at the next call.
+A cache entry is invalid when one of the epochs it was built under differs. Read epochs BEFORE loading the rows, bump
+them AFTER the commit: an entry loaded in between is loaded again at the next call.
 """
 
 from __future__ import annotations
@@ -20,38 +19,36 @@ from gateway.coordination.store import CoordinationUnavailable
 log = structlog.get_logger(__name__)
 late_bumps = LateBumps(lambda: registry.current())
 
-IN_FORCE_WITHIN_S = 60.0  # for a change whose bump reaches no process: no rows are believed for longer
+IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows: it bounds a change whose bump reaches no process
 NOT_RELAYED_YET = (
     "Redis has not been reached yet: the change is in force within 5 seconds where Redis is away,"
     f" and within {IN_FORCE_WITHIN_S:.0f} seconds everywhere."
 )
-NAMES_AT_ONCE = 500  # the store has a second for each bump, and an organization may have ten thousand members
+NAMES_AT_ONCE = 500  # a bump has one second, and an organization may have ten thousand members
+# Values are random, not counted: a store that lost its memory never returns an old value.
 CATALOG = "catalog"
 SIGNING_KEYS = "signing-keys"
 
 
 def organization(org_id: uuid.UUID | str) -> str:
-    """Everything an organization's calls depend on: credentials, allowlists, grants of teams, data keys."""
+    """For all an organization's calls depend on: credentials, allowlists, grants of teams, data keys."""
     return f"org:{org_id}"
 
 
 def subject(subject_id: str) -> str:
-    """Everything one caller's calls depend on: memberships, own grants, its keys and tokens."""
+    """For all one caller's calls depend on: memberships, its own grants, keys and tokens."""
     return f"subject:{subject_id}"
 
 
 def bump_on_commit(*names: str) -> None:
-    """Bump when the surrounding transaction commits; at once when there is none. A rollback bumps nothing.
-
-    The change is made once it is committed: a store that does not take the bump makes no request fail and skips no
-    other hook. With Redis the outbox keeps what was missed; the file of one host is tried again.
-    """
+    """Bump when the open transaction commits, or at once without one. A rollback bumps nothing."""
     for start in range(0, len(names), NAMES_AT_ONCE):
         _bump_part_on_commit(names[start : start + NAMES_AT_ONCE])
 
 
 def _bump_part_on_commit(names: Sequence[str]) -> None:
     ids = outbox.put(names) if registry.uses_outbox() else []
+    # robust: the change is committed, so a failed bump must not fail the request or skip other hooks.
     transaction.on_commit(lambda: _bump(names, ids), robust=True)
 
 
@@ -60,7 +57,7 @@ def _bump(names: Sequence[str], ids: Sequence[int]) -> None:
         registry.current().bump_epochs(names)
     except CoordinationUnavailable as fault:
         log.warning("epochs not bumped yet", names=len(names), fault=str(fault))
-        if not ids:
+        if not ids:  # without Redis there is no outbox: the SQLite file is tried again
             late_bumps.add(names)
     else:
         outbox.remove(ids)

@@ -1,7 +1,4 @@
-"""Epoch bumps that the file of one host did not take, because another process held it: tried again until it does.
-
-They live in the process. If it ends before, the maximum age of what is cached ends what they would have ended.
-"""
+"""Retries epoch bumps that the SQLite file did not take because another process had locked it."""
 
 from __future__ import annotations
 
@@ -13,22 +10,19 @@ from gateway.coordination.store import CoordinationStore, CoordinationUnavailabl
 
 
 class LateBumps:
-    """For any thread."""
-
     def __init__(self, store: Callable[[], CoordinationStore]) -> None:
         self._store = store
-        self._names: list[str] = []
+        self._names: list[str] = []  # lost with the process: the maximum age of cache entries bounds the delay
         self._lock = threading.Lock()
         self._recovery = Recovery(self.send, "late-bumps")
 
     def add(self, names: Sequence[str]) -> None:
-        """Bump these as soon as the store takes them."""
         with self._lock:
             self._names.extend(names)
         self._recovery.begin()
 
     def send(self) -> bool:
-        """Try once; whether nothing is left."""
+        """Try once; True when nothing is left to send."""
         with self._lock:
             names = list(self._names)
         if names:
@@ -36,6 +30,6 @@ class LateBumps:
                 self._store().bump_epochs(list(dict.fromkeys(names)))
             except CoordinationUnavailable:
                 return False
-        with self._lock:
+        with self._lock:  # names added meanwhile stay
             del self._names[: len(names)]
             return not self._names

@@ -1,4 +1,4 @@
-"""Rate windows of this process alone: what a limiter falls back to while Redis is away. It knows no epochs."""
+"""Rate-limit windows of this process alone, used while Redis is unavailable. They carry no epochs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gateway.coordination import window
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 
-MAX_KEYS = 50_000
+MAX_KEYS = 50_000  # some 40 MB of ring windows
 
 
 class MemoryLimiter:
-    """Bounded: the key unused for longest is forgotten first."""
+    """At most MAX_KEYS windows; the least recently used is dropped first. Thread-safe."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -22,7 +22,6 @@ class MemoryLimiter:
         self._lock = threading.Lock()
 
     def hit(self, rule: Rule, key: str, units: int = 1) -> Admission:
-        """Admit `units` under this process's own count."""
         with self._lock:
             state = self._states.setdefault((rule.name, key), window.new_state(rule))
             self._states.move_to_end((rule.name, key))
@@ -31,7 +30,6 @@ class MemoryLimiter:
             return Admission.of(rule, window.take(state, rule, self._now_ms(), units), epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        """What the next `hit` would meet; nothing is counted or remembered."""
         with self._lock:
             state = self._states.get((rule.name, key)) or window.new_state(rule)
             return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)

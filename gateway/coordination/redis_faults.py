@@ -1,4 +1,4 @@
-"""Why Redis refused a command: the code, whether its connection may be kept, and a sentence for the log."""
+"""Error replies of Redis: their code, whether the connection stays usable, and the text for the log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import redis
 
 from gateway.coordination.resp import ErrorReply, code_in
 
-# After these the connection is closed: the server behind it is not, or not yet, the primary that the address names, or
-# does not take us. The next connection follows the name, to the new primary after a failover.
+# The server is not the primary that the address names, cannot serve yet, or refuses this client. The connection is
+# closed: the next one resolves the name again and reaches the new primary after a failover.
 ENDS_CONNECTION = frozenset(
     {"READONLY", "LOADING", "MASTERDOWN", "MISCONF", "OOM", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"}
 )
@@ -29,23 +29,21 @@ _REASONS = {
 
 
 def code_of(fault: Exception) -> str:
-    """The code of a fault of either client; "" when it is no reply of the server."""
+    """The error code, from either Redis client; "" for a fault that is no reply."""
     if isinstance(fault, ErrorReply):
         return fault.code
-    status = getattr(fault, "status_code", None)  # the general client has taken it off the text
+    status = getattr(fault, "status_code", None)  # redis-py removes the code from the text
     if status:
         return code_in(f"{status} {fault}")
     return code_in(str(fault)) if isinstance(fault, redis.exceptions.ResponseError) else ""
 
 
 def ends_connection(fault: Exception) -> bool:
-    """Whether the connection that brought this reply must not be used again."""
     return code_of(fault) in ENDS_CONNECTION
 
 
 def described(fault: Exception) -> str:
-    """For the log. The server's own text stays out: it may quote keys."""
-    code = code_of(fault)
+    code = code_of(fault)  # only the code: the server's own text may quote keys
     if not code:
         return type(fault).__name__
     return f"{code}: {_REASONS[code]}" if code in _REASONS else code

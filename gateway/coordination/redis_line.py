@@ -1,7 +1,6 @@
-"""One connection to Redis that many commands share: they are written as they come and answered in their order.
+"""A pipelined connection to Redis: commands of many callers, answered in their order.
 
-Commands of one pass of the loop leave in one packet, so that a busy process makes few round trips; in an idle one a
-command leaves at once. Belongs to one event loop.
+connecting --AUTH, SELECT--> open --lost, silent or unreadable--> closed --next command--> connecting
 """
 
 from __future__ import annotations
@@ -18,12 +17,10 @@ from gateway.coordination.attention import LATE_S, Attention
 from gateway.coordination.redis_faults import ends_connection
 from gateway.coordination.resp import BadReply, ErrorReply
 
-MAX_REPLY_BYTES = 1024 * 1024
+MAX_REPLY_BYTES = 1024 * 1024  # of one reply that is not complete; more closes the connection
 
 
 class _Wire(asyncio.Protocol):
-    """An open connection. When it fails, all who wait on it learn that."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop, patience_s: float) -> None:
         self.is_open = False
         self._loop = loop
@@ -31,20 +28,19 @@ class _Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[asyncio.Future[object]] = deque()
         self._leaving: list[bytes] = []
-        self._left_together = 0  # commands in the last packet
+        self._left_together = 0  # number of commands in the last packet
         self._reader = resp.reader()
-        self._incomplete_bytes = 0  # came since the last whole reply
+        self._incomplete_bytes = 0  # received since the last whole reply
         self._silent_since_s = 0.0
         self._is_last_look = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether a reply is still to come: then its silence, or its failure, closes the connection."""
         return bool(self._waiting)
 
     def ask(self, command: bytes) -> asyncio.Future[object]:
-        """The reply to come; an ErrorReply is a value. Fails with TimeoutError or ConnectionError."""
+        """A future of the reply; an ErrorReply is a value. Fails with TimeoutError or ConnectionError."""
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("closed")
         future: asyncio.Future[object] = self._loop.create_future()
@@ -54,7 +50,7 @@ class _Wire(asyncio.Protocol):
             if self._timer is None:
                 self._arm(self._silent_since_s + self._patience_s)
         self._waiting.append(future)
-        if is_idle and self._left_together == 1:  # alone the last time: nobody is waited for
+        if is_idle and self._left_together == 1:  # no other command is likely in this pass
             self._transport.write(command)
             return future
         if not self._leaving:
@@ -63,16 +59,16 @@ class _Wire(asyncio.Protocol):
         return future
 
     def _leave(self) -> None:
-        """Every write is a system call, and wakes Redis: one for all who ask in this pass of the loop."""
+        # Each write is a system call and wakes Redis: one write for all commands of this pass of the loop.
         leaving, self._leaving = self._leaving, []
         self._left_together = len(leaving)
-        if len(self._waiting) == len(leaving):  # Redis could not answer before now, however late this pass is
+        if len(self._waiting) == len(leaving):  # Redis got nothing before now
             self._silent_since_s = self._loop.time()
         if self._transport is not None and self.is_open:
             self._transport.write(leaving[0] if len(leaving) == 1 else b"".join(leaving))
 
     def close(self, fault: Exception | None = None) -> None:
-        """Nothing is sent or read here any more; who still waits gets `fault`."""
+        """Close at once and fail all waiting commands with `fault`."""
         self.is_open = False
         if self._timer is not None:
             self._timer.cancel()
@@ -87,12 +83,10 @@ class _Wire(asyncio.Protocol):
     # --- asyncio.Protocol -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         self._silent_since_s = self._loop.time()
         self._is_last_look = False
         reader, waiting = self._reader, self._waiting
@@ -102,7 +96,7 @@ class _Wire(asyncio.Protocol):
             while waiting and (reply := reader.gets()) is not False:
                 self._incomplete_bytes = 0
                 future = waiting.popleft()
-                if not future.done():  # one that left meanwhile has its place in the order all the same
+                if not future.done():  # a cancelled caller's reply still comes, and is dropped
                     future.set_result(reply)
         except BadReply:
             self.close(ConnectionResetError("not a reply"))
@@ -111,11 +105,9 @@ class _Wire(asyncio.Protocol):
             self.close(ConnectionResetError("more than a reply"))
 
     def eof_received(self) -> None:
-        """See asyncio.Protocol. The transport closes itself."""
         self.is_open = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
         self._transport = None
         self.close(ConnectionResetError("lost"))
 
@@ -125,11 +117,8 @@ class _Wire(asyncio.Protocol):
         self._timer = self._loop.call_at(due, self._look, due)
 
     def _look(self, due: float) -> None:
-        """One timer for all: Redis is away when it says nothing for so long although commands wait.
-
-        A timer that fires late says that this process was busy, not Redis: the answer may lie in the socket. The loop
-        reads it before it comes here again.
-        """
+        """Close the connection if Redis sent nothing for `patience_s` while commands waited."""
+        # One timer for all commands.
         self._timer = None
         if not self._waiting:
             self._is_last_look = False
@@ -137,7 +126,7 @@ class _Wire(asyncio.Protocol):
         now = self._loop.time()
         if now - self._silent_since_s < self._patience_s:
             self._arm(self._silent_since_s + self._patience_s)
-        elif now - due > LATE_S and not self._is_last_look:
+        elif now - due > LATE_S and not self._is_last_look:  # the loop was busy: the reply may be in the socket
             self._is_last_look = True
             self._arm(now + LATE_S)
         else:
@@ -145,7 +134,7 @@ class _Wire(asyncio.Protocol):
 
 
 class RedisLine:
-    """The connection of one event loop, opened when it is first needed and again when it was lost."""
+    """The connection of one event loop, opened again at the next command after it was lost."""
 
     def __init__(self, url: str, *, patience_s: float) -> None:
         self._address = _address(url)
@@ -154,16 +143,13 @@ class RedisLine:
         self._opening: asyncio.Task[_Wire] | None = None
 
     async def ask(self, command: bytes) -> object:
-        """The reply. A command whose connection ends under it is sent once more: a window may count it twice.
-
-        Raises: ErrorReply, OSError (TimeoutError and ConnectionError are).
-        """
+        """Send a command and return the reply. Raises: ErrorReply; OSError (so TimeoutError, ConnectionError)."""
         wire = self._wire
         if wire is None or not wire.is_open:
             wire = await self._open()
         try:
             reply = await wire.ask(command)
-        except ConnectionError:
+        except ConnectionError:  # sent once more: a window may count the command twice
             wire = await self._open()
             reply = await wire.ask(command)
         if isinstance(reply, ErrorReply):
@@ -173,19 +159,18 @@ class RedisLine:
         return reply
 
     def close(self) -> None:
-        """Close the connection."""
         if self._opening is not None:
             self._opening.cancel()
         if self._wire is not None:
             self._wire.close()
 
     def leave(self) -> None:
-        """Close the connection unless commands wait on it; the next command opens another."""
+        """Close the connection if no command waits on it; the next command opens another."""
         if self._wire is not None and not self._wire.is_busy:
             self._wire.close()
 
     async def _open(self) -> _Wire:
-        """The open connection. Callers that wait for it share one attempt, and its failure."""
+        """Return the open connection. Concurrent callers share one attempt, and its failure."""
         if self._wire is not None and self._wire.is_open:
             return self._wire
         if self._opening is None or self._opening.done():
@@ -223,12 +208,12 @@ class RedisLine:
 
 
 def _retrieved(attempt: asyncio.Task[_Wire]) -> None:
-    """Take note of a failure without waiters, which is no error of the loop."""
+    # Without this, asyncio logs an attempt that failed after all its callers had left.
     if not attempt.cancelled():
         attempt.exception()
 
 
 def _address(url: str) -> AbstractConnection:
-    """The general client's reading of the address: host, password, database, certificates."""
+    # redis-py parses the URL: host, password, database, certificates.
     made: AbstractConnection = redis.asyncio.ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
     return made

@@ -1,8 +1,7 @@
-"""`window.py` in the server: to read the window, count and read the epochs is one atomic step for all hosts.
+"""`window.py` in Lua: a script counts and reads the epochs in one atomic step, by the clock of Redis."""
 
-The clock is Redis's own.
-"""
-
+# KEYS: the window, then the epochs. ARGV: limit, window in ms, units, and for a log a unique member.
+# Returns: allowed (0 or 1), remaining, milliseconds to wait, then the epochs.
 ADMIT = """
 local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local units = math.min(tonumber(ARGV[3]), limit)
@@ -61,7 +60,7 @@ for i = 2, #KEYS do answer[i + 2] = redis.call('GET', KEYS[i]) or '' end
 return answer
 """
 
-# `window.look`: reads only.
+# `window.look`: reads only. ARGV as above; returns allowed, remaining, milliseconds to wait.
 PEEK = """
 local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local t = redis.call('TIME')

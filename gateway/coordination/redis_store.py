@@ -1,4 +1,4 @@
-"""The coordination store of a deployment: Redis, one round trip per admission, every operation with a deadline."""
+"""The coordination store on Redis: one round trip for each admission, a deadline for each operation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gateway.coordination.resp import ErrorReply
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 
-THREAD_TIMEOUT_S = 1.0  # for pages and workers, which wait in a thread of their own
-OPERATION_TIMEOUT_S = 0.05  # a slow Redis may cost a call 50 ms, not more
-KNOWN_COMMANDS = 8_192
-BUMPS_AT_ONCE = 500  # about 60 kB: Redis takes that in a few milliseconds
-TEST_TTL_S = 60
-EPOCH_TTL_S = 7 * 86_400  # an epoch that expires reads as never bumped, which kills entries too
+THREAD_TIMEOUT_S = 1.0  # of pages and workers, which block only their own thread
+OPERATION_TIMEOUT_S = 0.05  # a slow Redis may delay a call by 50 ms at most
+KNOWN_COMMANDS = 8_192  # admission commands kept encoded, the least recently used dropped first
+BUMPS_AT_ONCE = 500  # in one packet of about 60 kB, which Redis takes in a few milliseconds
+TEST_TTL_S = 60  # the key that `ping` writes removes itself
+EPOCH_TTL_S = 7 * 86_400  # an expired epoch reads as never bumped, which invalidates entries too
 
 
 class RedisStore:
@@ -41,22 +41,21 @@ class RedisStore:
         operation_s: float | None = None,
         thread_s: float | None = None,
     ) -> None:
-        """`operation_s` and `thread_s`: OPERATION_TIMEOUT_S and THREAD_TIMEOUT_S unless they are given."""
+        """`operation_s` and `thread_s` replace OPERATION_TIMEOUT_S and THREAD_TIMEOUT_S."""
         self._url = url
         self._prefix = prefix
         self._new_value = new_value
         self._operation_s = OPERATION_TIMEOUT_S if operation_s is None else operation_s
         self._sync = _client(url, THREAD_TIMEOUT_S if thread_s is None else thread_s)
-        self._tested = _client(url, self._operation_s)  # judged by the deadline that calls have
-        # One connection per event loop: it belongs to the loop that opened it.
+        self._tested = _client(url, self._operation_s)  # for `ping`, with the deadline of calls
+        # A connection belongs to the event loop that opened it.
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RedisLine] = weakref.WeakKeyDictionary()
         self._script = self._sync.register_script(ADMIT)
         self._peek = self._sync.register_script(PEEK)
-        # A caller's admissions differ in nothing: what is sent for them is put together once.
+        # All admissions of a caller are the same command: it is encoded once.
         self._ring_command = lru_cache(maxsize=KNOWN_COMMANDS)(self._admit_command)
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        """See CoordinationStore."""
         encoded = (self._admit_command if rule.keeps_log else self._ring_command)(rule, key, tuple(epochs))
         line = self._line()
         try:
@@ -65,47 +64,41 @@ class RedisStore:
             except ErrorReply as fault:
                 if fault.code != "NOSCRIPT":
                     raise
-                answer = await line.ask(self._first_command(rule, key, epochs))  # Redis was restarted: nothing counted
+                answer = await line.ask(self._first_command(rule, key, epochs))  # Redis restarted, counted nothing
         except (ErrorReply, OSError) as fault:
             self._leave_if_gone(fault)
             raise CoordinationUnavailable(described(fault)) from fault
         return self._admission(rule, cast(list[object], answer), asked=True)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        """See CoordinationStore. The script goes along, so that a server that lost it counts as well."""
+        # EVAL carries the script, so that a restarted server counts at once.
         [answer] = await self._ask(self._first_command(rule, key, (), units))
         return self._admission(rule, cast(list[object], answer), asked=True)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         keys, arguments = self._call(rule, key, ())
         with self._asking():
             return self._admission(rule, self._script(keys=keys, args=arguments), asked=False)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         keys, arguments = self._call(rule, key, ())
         with self._asking():
             return self._admission(rule, self._peek(keys=keys, args=arguments), asked=False)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore."""
         [values] = await self._ask(resp.command("MGET", *map(self._epoch_key, names)))
         return _texts(values)
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore. One round trip."""
         keys = [self._epoch_key(name) for name in names]
         begin = [resp.command("SET", key, self._new_value(), "EX", EPOCH_TTL_S, "NX") for key in keys]
         *_, values = await self._ask(*begin, resp.command("MGET", *keys))
         return _texts(values)
 
     async def renew_epoch(self, name: str) -> None:
-        """See CoordinationStore. One round trip."""
         await self._ask(resp.command("SET", self._epoch_key(name), self._new_value(), "EX", EPOCH_TTL_S, "XX"))
 
     def bump_epochs(self, names: Sequence[str]) -> None:
-        """See CoordinationStore. Many names go in several packets, each with a deadline of its own."""
         for first in range(0, len(names), BUMPS_AT_ONCE):
             with self._asking(), self._sync.pipeline(transaction=False) as pipeline:
                 for name in names[first : first + BUMPS_AT_ONCE]:
@@ -113,12 +106,10 @@ class RedisStore:
                 pipeline.execute()
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        """See CoordinationStore."""
         with self._asking():
             self._sync.set(f"{self._prefix}health:{vendor}", state, ex=ttl_s)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        """See CoordinationStore."""
         if not vendors:
             return {}
         with self._asking():
@@ -126,18 +117,15 @@ class RedisStore:
         return {vendor: _bytes(value) for vendor, value in zip(vendors, values, strict=True) if value is not None}
 
     def ping(self) -> None:
-        """See CoordinationStore. A replica answers reads as well, so this is a write."""
-        with self._asking():
+        with self._asking():  # a write: a replica answers reads as well
             self._tested.set(f"{self._prefix}tested", b"1", ex=TEST_TTL_S)
 
     async def aclose(self) -> None:
-        """See CoordinationStore."""
         line = self._lines.pop(asyncio.get_running_loop(), None)
         if line is not None:
             line.close()
 
     async def _ask(self, *commands: bytes) -> list[object]:
-        """The replies. The commands leave in one packet, in their order."""
         line = self._line()
         try:
             return await asyncio.gather(*map(line.ask, commands))
@@ -147,7 +135,6 @@ class RedisStore:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """A synchronous question."""
         try:
             yield
         except (redis.exceptions.RedisError, OSError) as fault:
@@ -155,10 +142,8 @@ class RedisStore:
             raise CoordinationUnavailable(described(fault)) from fault
 
     def _leave_if_gone(self, fault: Exception) -> None:
-        """Leave all idle connections to a server that does not answer, or is not the primary any more.
-
-        Each would cost a deadline or a failure of its own once the address leads elsewhere. For any thread.
-        """
+        """After a timeout or a reply of ENDS_CONNECTION, close all idle connections. Thread-safe."""
+        # Each of them would cost a timeout or an error of its own after a failover.
         if code_of(fault) and not ends_connection(fault):
             return
         for client in (self._sync, self._tested):
@@ -179,16 +164,15 @@ class RedisStore:
         return resp.command("EVALSHA", str(self._script.sha), len(keys), *keys, *arguments)
 
     def _first_command(self, rule: Rule, key: str, epochs: Sequence[str], units: int = 1) -> bytes:
-        """The same with the script itself, for a server that has not seen it."""
+        """The admission with the script's text, for a server that does not know its hash."""
         keys, arguments = self._call(rule, key, epochs, units)
         return resp.command("EVAL", ADMIT, len(keys), *keys, *arguments)
 
     def _call(self, rule: Rule, key: str, epochs: Sequence[str], units: int = 1) -> tuple[list[str], list[str | int]]:
-        """Keys and arguments of the script."""
-        # Two kinds of windows, two names: where a limit is changed, a log meets no ring that is still there.
+        # A key for each kind of window: a changed limit never reads a ring as a log.
         kind = "rate-log" if rule.keeps_log else "rate"
         keys = [f"{self._prefix}{kind}:{rule.name}:{key}", *map(self._epoch_key, epochs)]
-        if rule.keeps_log:  # each admission needs a member of its own; the ring needs none
+        if rule.keeps_log:  # each admission in the log needs a unique member
             return keys, [rule.limit, rule.window_s * 1000, units, self._new_value()]
         return keys, [rule.limit, rule.window_s * 1000, units]
 
@@ -203,7 +187,7 @@ class RedisStore:
 
 
 def _client(url: str, timeout_s: float) -> redis.Redis:
-    """A connection that ended meanwhile is replaced; a store that did not answer in time is not asked again."""
+    # One retry for a connection that was closed while idle, none after a timeout.
     retry = Retry(NoBackoff(), 1, supported_errors=(redis.exceptions.ConnectionError,))
     return redis.Redis.from_url(url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=retry)
 
@@ -213,5 +197,5 @@ def _texts(values: object) -> tuple[str, ...]:
 
 
 def _bytes(value: bytes | str | None) -> bytes:
-    """What the client returns without response decoding; it is typed for both."""
+    # redis-py types replies for both; without response decoding they are bytes.
     return value.encode() if isinstance(value, str) else value or b""

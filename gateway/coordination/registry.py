@@ -1,5 +1,3 @@
-"""Which coordination store this deployment uses."""
-
 from __future__ import annotations
 
 import uuid
@@ -12,21 +10,18 @@ from gateway.coordination.store import CoordinationStore
 
 
 def new_value() -> str:
-    """A value no epoch had before."""
     return uuid.uuid4().hex
 
 
 def uses_outbox() -> bool:
-    """Whether the store may be away while the database is not: the file of one host is there whenever the host is."""
+    """True with Redis, which may fail while the database works; the SQLite file is on this host."""
     return bool(settings.REDIS_URL)
 
 
 @cache
 def current() -> CoordinationStore:
-    """The store that REDIS_URL asks for, or the host's own file without it. One per process.
-
-    The library of the other one is not loaded: redis takes 6 MB, sqlite3 one.
-    """
+    """The process's store: Redis at REDIS_URL, or without it the SQLite file of the host."""
+    # Only the library in use is imported: redis takes 6 MB, sqlite3 one.
     if settings.REDIS_URL:
         from gateway.coordination.outbox import DatabaseOutbox
         from gateway.coordination.redis_store import RedisStore

@@ -1,4 +1,4 @@
-"""What the shared store last said was left in windows that are nearly used up, for as long as that can matter."""
+"""Rate-limit windows that are nearly used up, kept until they end, so that a Redis failure does not reopen them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 
-MAX_REMEMBERED = 5_000
+MAX_REMEMBERED = 5_000  # about 1.5 MB
 
 
 class Remainder(NamedTuple):
-    """`left` admissions, said at `said_s`; none before `closed_until_s` if it was a refusal. Monotonic seconds."""
+    """`left` at the last answer. After a refusal nothing is left before `closed_until_s`. Monotonic seconds."""
 
     left: int
     said_s: float
@@ -21,7 +21,7 @@ class Remainder(NamedTuple):
 
 
 class Remainders:
-    """Bounded: what was said longest ago is forgotten first. For any thread, and once per call: well below 1 µs."""
+    """At most MAX_REMEMBERED, the oldest answer dropped first. Thread-safe."""
 
     def __init__(self, processes: int, monotonic: Callable[[], float]) -> None:
         self._processes = max(1, processes)
@@ -29,24 +29,21 @@ class Remainders:
         self._said: OrderedDict[tuple[str, str], tuple[int, float, float]] = OrderedDict()
 
     def note(self, admission: Admission, key: str) -> Admission:
-        """Remember what the store just said; returned as it is.
-
-        Only what is less than a process's share: of more, the share is the bound anyway.
-        """
+        # Runs once for each call: well below 1 µs. Where more than the share is left, the share is the bound anyway.
         rule, left = admission.rule, admission.remaining
         if left and left >= rule.limit // self._processes:
             if self._said:
                 self._said.pop((rule.name, key), None)
             return admission
         name, now_s = (rule.name, key), self._monotonic()
-        self._said.pop(name, None)  # no lock: each step is whole, and none needs that the one before still holds
-        self._said[name] = (left, now_s, now_s + admission.retry_after_s)  # to make a Remainder takes as long again
+        self._said.pop(name, None)  # no lock: each step is atomic, and none relies on the one before
+        self._said[name] = (left, now_s, now_s + admission.retry_after_s)  # a plain tuple: Remainder() doubles the time
         if len(self._said) > MAX_REMEMBERED:
             self._said.popitem(last=False)
         return admission
 
     def of(self, rule: Rule, key: str) -> Remainder | None:
-        """What was last said; None if nothing was, or if all that was counted then has left the window."""
+        """The last answer; None if there is none, or if its window has ended."""
         said = self._said.get((rule.name, key))
         if said is None:
             return None

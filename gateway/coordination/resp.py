@@ -1,8 +1,4 @@
-"""Pure: the wire format of Redis (RESP2): commands as bytes, and a reader of replies.
-
-The general client's asynchronous path costs several times what the rest of an admission does: each reply line passes
-a stream reader, and each command a pool and a retry policy.
-"""
+"""Pure: the Redis protocol (RESP2): commands as bytes, and a parser of replies."""
 
 from __future__ import annotations
 
@@ -11,40 +7,41 @@ import re
 import hiredis
 
 
+# redis-py's asynchronous client costs several times the rest of an admission: each reply line passes a stream reader,
+# and each command a pool and a retry policy.
 class BadReply(ValueError):
-    """What came is no RESP2."""
+    """Raised for bytes that are not RESP2."""
 
 
 class ErrorReply(Exception):
-    """Redis refused one command; `code` is such as NOSCRIPT. The text stays out: it may quote keys."""
+    """An error reply. `code` is its first word, such as NOSCRIPT."""
 
     def __init__(self, code: str) -> None:
-        super().__init__(code)
+        super().__init__(code)  # without the reply's text, which may quote keys
         self.code = code
 
 
-# Redis before 7 wraps what a script's command met: "ERR Error running script ...: -READONLY You can't write ...".
+# Redis before 7 wraps the error of a command inside a script:
+# "ERR Error running script ...: -READONLY You can't write ...".
 _INSIDE_SCRIPT = re.compile(r" -([A-Z]+) ")
 
 
 def code_in(text: str) -> str:
-    """The code of an error reply: its first word, or the one that a script's command met."""
+    """The code of an error reply: its first word, or the code of the command that failed inside a script."""
     code = text.partition(" ")[0]
     inside = _INSIDE_SCRIPT.search(text) if code == "ERR" else None
     return inside.group(1) if inside else code
 
 
 def command(*parts: str | int) -> bytes:
-    """One command."""
     encoded = [str(part).encode() for part in parts]
     return b"*%d\r\n%b" % (len(encoded), b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in encoded))
 
 
 def reader() -> hiredis.Reader:
-    """Reads replies from bytes: fed in any pieces, `gets` returns the next whole reply, or False if there is none yet.
+    """A parser: `feed` takes bytes in any pieces, `gets` returns the next whole reply, or False. Raises: BadReply.
 
-    Simple and bulk strings are bytes, arrays lists, an error is an ErrorReply value, what is not there None.
-    `gets` raises BadReply, after which the connection cannot be trusted any more.
+    Strings are bytes, arrays lists, null is None, and an error is an ErrorReply value.
     """
     return hiredis.Reader(protocolError=BadReply, replyError=_error)
 

@@ -9,10 +9,7 @@ EXACT_LOG_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """At most `limit` admissions in any `window_s` seconds, counted under `name` and a key.
-
-    Spec: §8 · D20
-    """
+    """At most `limit` admissions in any `window_s` seconds, counted under `name` and a key. Spec: §8 · D20"""
 
     name: str
     limit: int
@@ -20,9 +17,9 @@ class Rule:
 
     @property
     def keeps_log(self) -> bool:
-        """Small limits remember each admission; large ones count in sixty slices of the window."""
+        # Small limits keep the time of each admission, larger ones count in sixty slices of the window.
         return self.limit <= EXACT_LOG_MAX
 
     def shared_among(self, processes: int) -> Rule:
-        """The share of one process while the common counter is out of reach. Spec: D23"""
+        """The share of one process while Redis is unavailable, at least 1. Spec: D23"""
         return Rule(self.name, max(1, self.limit // max(1, processes)), self.window_s)

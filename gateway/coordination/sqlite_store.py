@@ -1,8 +1,6 @@
-"""The coordination store of one host without Redis: a small SQLite file that all its processes open.
+"""The coordination store of one host without Redis: a SQLite file that all its processes open.
 
-It is apart from the product's database so that a rate count never waits for a report. A transaction takes some tens
-of microseconds, so the asynchronous methods run in place. The file holds nothing that must survive: if it is deleted,
-counters start again and every cache entry is loaded anew.
+The file may be deleted: counters restart and every cache entry is loaded again.
 """
 
 from __future__ import annotations
@@ -30,17 +28,17 @@ CREATE TABLE IF NOT EXISTS health
 """
 _pack = msgspec.msgpack.Encoder().encode
 _Taken = tuple[window.Take, tuple[str, ...]]
-_LOCK_TIMEOUT_S = 2.0
-_SWEEP_EVERY = 5_000
+_LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
+_SWEEP_EVERY = 5_000  # admissions between deletions of expired windows
 
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+# Apart from the product's database, so that a rate count never waits for a report. A transaction takes some tens of
+# microseconds, so the asynchronous methods run in the event loop.
 class SQLiteStore:
-    """Implements CoordinationStore on one file."""
-
     def __init__(self, path: Path, new_value: Callable[[], str], now_ms: Callable[[], int] = _wall_ms) -> None:
         self._path = path
         self._new_value = new_value
@@ -53,37 +51,31 @@ class SQLiteStore:
         self._answer: window.Take
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        """See CoordinationStore."""
         with self._statement() as connection:
             taken, values = self._take(connection, rule, key, epochs)
             return Admission.of(rule, taken, values)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        """See CoordinationStore."""
         with self._statement() as connection:
             taken, values = self._take(connection, rule, key, (), units)
             return Admission.of(rule, taken, values)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         with self._statement() as connection:
             taken, _ = self._take(connection, rule, key, ())
             return Admission.of(rule, taken, epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        """See CoordinationStore."""
         with self._statement() as connection:
             row = connection.execute("SELECT state FROM rate WHERE key = ?", (f"{rule.name}:{key}",)).fetchone()
         state = _load(rule, row[0]) if row and row[0] else window.new_state(rule)
         return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore."""
         with self._statement() as connection:
             return self._epochs(connection, names)
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """See CoordinationStore."""
         with self._transaction() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO epoch (name, value) VALUES (?, ?)", [(name, self._new_value()) for name in names]
@@ -91,12 +83,10 @@ class SQLiteStore:
             return self._epochs(connection, names)
 
     async def renew_epoch(self, name: str) -> None:
-        """See CoordinationStore."""
         with self._statement() as connection:
             connection.execute("UPDATE epoch SET value = ? WHERE name = ?", (self._new_value(), name))
 
     def bump_epochs(self, names: Sequence[str]) -> None:
-        """See CoordinationStore."""
         with self._transaction() as connection:
             connection.executemany(
                 "INSERT INTO epoch (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -104,7 +94,6 @@ class SQLiteStore:
             )
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        """See CoordinationStore."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT INTO health (vendor, state, expires_ms) VALUES (?, ?, ?)"
@@ -113,19 +102,16 @@ class SQLiteStore:
             )
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        """See CoordinationStore."""
         with self._transaction() as connection:
             rows = connection.execute("SELECT vendor, state FROM health WHERE expires_ms > ?", (self._now_ms(),))
             wanted = set(vendors)
             return {vendor: state for vendor, state in rows if vendor in wanted}
 
     def ping(self) -> None:
-        """See CoordinationStore."""
         with self._transaction() as connection:
             connection.execute("SELECT 1")
 
     async def aclose(self) -> None:
-        """See CoordinationStore."""
         with self._lock:
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
@@ -134,7 +120,8 @@ class SQLiteStore:
     def _take(
         self, connection: sqlite3.Connection, rule: Rule, key: str, epochs: Sequence[str], units: int = 1
     ) -> _Taken:
-        """Count and read the epochs in one statement, which is its own transaction: it locks before it reads."""
+        """Count and read the epochs in one statement, a transaction of its own."""
+        # The UPDATE locks the file before it reads the window, so that no other process changes it in between.
         name, now_ms = f"{rule.name}:{key}", self._now_ms()
         self._asked = (rule, now_ms, units)
         sql, values = _admit_sql(len(epochs)), (name, now_ms + 2 * rule.window_s * 1000, *epochs)
@@ -148,7 +135,7 @@ class SQLiteStore:
         return self._answer, rows[0][1:]
 
     def _count(self, blob: bytes) -> bytes:
-        """Called by the statement with the window's state; leaves the answer in `_answer` and gives the new state."""
+        """SQL function: the window's old state in, its new state out. The answer goes to `_answer`."""
         rule, now_ms, units = self._asked
         state = _load(rule, blob) if blob else window.new_state(rule)
         self._answer = window.take(state, rule, now_ms, units)
@@ -162,7 +149,6 @@ class SQLiteStore:
 
     @contextmanager
     def _statement(self) -> Iterator[sqlite3.Connection]:
-        """For a single statement, a transaction by itself."""
         with self._lock:
             try:
                 yield self._open()
@@ -185,13 +171,13 @@ class SQLiteStore:
                 raise CoordinationUnavailable(type(fault).__name__) from fault
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None or self._pid != os.getpid():  # a connection must not cross a fork
+        if self._connection is None or self._pid != os.getpid():  # SQLite connections must not cross a fork
             self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
                 self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA synchronous=OFF")  # the file need not survive a crash of the host
             connection.executescript(_SCHEMA)
             connection.create_function("count_one", 1, self._count)
             self._connection, self._pid = connection, os.getpid()
@@ -200,7 +186,7 @@ class SQLiteStore:
 
 @cache
 def _admit_sql(epochs: int) -> str:
-    """`count_one` sees the state under the write lock, so processes take turns. An epoch never bumped reads as ""."""
+    # `count_one` runs under the write lock, so processes count one after the other. An epoch never bumped reads as "".
     one = ", coalesce((SELECT value FROM epoch WHERE name = ?{}), '')"
     values = "".join(map(one.format, range(3, 3 + epochs)))
     return f"UPDATE rate SET state = count_one(state), expires_ms = ?2 WHERE key = ?1 RETURNING 1{values}"  # noqa: S608
@@ -211,5 +197,5 @@ def _load(rule: Rule, blob: bytes) -> window.State:
         if rule.keeps_log:
             return msgspec.msgpack.decode(blob, type=window.LogState)
         return msgspec.msgpack.decode(blob, type=window.RingState)
-    except msgspec.ValidationError:  # the limit was reconfigured across the shape boundary
+    except msgspec.ValidationError:  # a changed limit uses the other kind of window now
         return window.new_state(rule)

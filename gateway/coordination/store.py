@@ -1,4 +1,4 @@
-"""The interface of the coordination store, and the values it answers with."""
+"""The interface of the coordination store, and its values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from gateway.coordination.window import Take
 from gateway.lib.errors import DomainError
 
 
+# Callers that catch it fall back: rate limits to this process's windows, epochs to unknown.
 class CoordinationUnavailable(DomainError):
-    """The store did not answer in time. Callers decide in a stated direction: limits go local, epochs are unknown.
-
-    Where nobody decides, the request ends as 503. `fault` is for the log.
-    """
+    """The store did not answer in time. Uncaught, it ends the request with 503. `fault` is for the log."""
 
     code, message, status = "unavailable", "This cannot be done right now. Try again in a moment.", 503
 
@@ -29,9 +27,9 @@ class CoordinationUnavailable(DomainError):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """One answer of the limiter, with the epochs read in the same round trip.
+    """An answer of the limiter. `remaining` is in units, also of a refusal, and may be above 0 there.
 
-    `epochs` stands in the order asked ("" for a name never bumped) and is None when nobody could say.
+    `epochs` has the order asked for, with "" for a name never bumped, and is None while they are unknown.
     """
 
     rule: Rule
@@ -42,22 +40,21 @@ class Admission:
 
     @classmethod
     def of(cls, rule: Rule, taken: Take, epochs: tuple[str, ...] | None) -> Admission:
-        """In whole seconds, rounded up so that a client that waits as told is not refused again."""
+        # Whole seconds, rounded up: a client that waits as long is not refused again.
         return cls(rule, taken.allowed, taken.remaining, -(-taken.retry_after_ms // 1000), epochs)
 
 
 class CoordinationStore(Protocol):
-    """Rate windows, epochs and vendor health state, shared by every process of the deployment."""
+    """Rate-limit windows, epochs and vendor health, shared by every process of the deployment."""
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """Count one admission under (rule, key) unless the window is full, and read `epochs`: one round trip."""
         ...
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        """Count `units` at once under (rule, key), or nothing if the window has no room for all of them.
+        """Count `units` at once under (rule, key), or nothing if they do not all fit into the window.
 
-        More than the whole limit count as the limit, so that nothing is refused for good. `remaining` is in units, also
-        of a refusal, which may leave room for less.
+        More units than the limit count as the limit: an empty window admits any number.
         """
         ...
 
@@ -66,43 +63,36 @@ class CoordinationStore(Protocol):
         ...
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        """What the next `hit` would meet, and nothing is counted: `remaining` is what the window still admits."""
+        """The answer the next `hit` would get; counts nothing. `remaining` is what the window still admits."""
         ...
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """The epochs in the order asked, or None while they are unknown."""
+        """The epochs in the order asked for, or None while they are unknown."""
         ...
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """The epochs in the order asked, after each name without a value was given one; None while they are unknown."""
+        """`read_epochs`, after each name without a value was given one."""
         ...
 
+    # Without a value no cache entry depends on the name.
     async def renew_epoch(self, name: str) -> None:
-        """Give the name a value it never had, if it has one: where there is none, nothing is kept under it anywhere.
-
-        Raises: CoordinationUnavailable when the store did not take it and nothing will make up for that.
-        """
+        """Give the name a new value if it has one. Raises: CoordinationUnavailable if no retry follows."""
         ...
 
     def bump_epochs(self, names: Sequence[str]) -> None:
-        """Give each name a value it never had. Every cache entry that remembers the old one is dead.
-
-        Raises: CoordinationUnavailable.
-        """
+        """Give each name a new value: entries with the old one are invalid. Raises: CoordinationUnavailable."""
         ...
 
-    def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        """Remember a vendor's health state until `ttl_s` has passed."""
-        ...
+    def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None: ...
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        """The states that are known and not too old, by vendor."""
+        """The states that have not expired, by vendor."""
         ...
 
     def ping(self) -> None:
-        """Return if the store answers and takes writes. Raises: CoordinationUnavailable."""
+        """Check that the store answers and takes writes. Raises: CoordinationUnavailable."""
         ...
 
     async def aclose(self) -> None:
-        """Close connections that belong to the running event loop."""
+        """Close the connections of the running event loop."""
         ...

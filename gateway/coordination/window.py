@@ -1,10 +1,6 @@
-"""Pure: sliding rate windows. Never more than the limit inside any window, refused attempts do not count.
+"""Pure: sliding rate-limit windows. No window holds more than the limit; refused attempts do not count.
 
-Two shapes. A log keeps the moment of each admission and is exact. A ring counts in slices of a sixtieth of the window
-and counts the slice that is only partly inside as if it were wholly inside: it may refuse up to one slice early and
-never admits one too many. `redis_store.py` says the same in Lua; one contract test holds both to it.
-
-Spec: §8 · D20
+`redis_scripts.py` is the same in Lua; one contract test covers both.   Spec: §8 · D20
 """
 
 from __future__ import annotations
@@ -13,17 +9,18 @@ from dataclasses import dataclass, field, replace
 
 from gateway.coordination.rules import Rule
 
-SLICES = 60
-SLOTS = SLICES + 1
+SLICES = 60  # a refusal comes at most a sixtieth of the window early
+SLOTS = SLICES + 1  # the slice that is partly inside the window counts in full
 
 
 @dataclass(slots=True)
 class LogState:
-    """Admission times in milliseconds, oldest first."""
+    """Exact: the time of each admission in Unix milliseconds, oldest first."""
 
     taken_ms: list[int] = field(default_factory=list)
 
 
+# The ring counts the oldest, partly expired slice in full: it may refuse one slice early, never admits too many.
 @dataclass(slots=True)
 class RingState:
     """Counts per slice; `last` is the newest slice counted, `total` the sum of all slots."""
@@ -35,7 +32,7 @@ class RingState:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """`allowed`, how many are left, and after how many milliseconds the next may come (0 when allowed)."""
+    """`remaining` units; the next may come after `retry_after_ms`, 0 when allowed."""
 
     allowed: bool
     remaining: int
@@ -46,12 +43,11 @@ State = LogState | RingState
 
 
 def new_state(rule: Rule) -> State:
-    """An empty window of the shape the rule asks for."""
     return LogState() if rule.keeps_log else RingState()
 
 
 def take(state: State, rule: Rule, now_ms: int, units: int = 1) -> Take:
-    """Admit `units` together or none of them. More than the limit count as it: an empty window refuses nothing."""
+    """Admit all `units` or none. More units than the limit count as the limit."""
     if units > rule.limit:
         units = rule.limit
     if isinstance(state, LogState):
@@ -60,7 +56,7 @@ def take(state: State, rule: Rule, now_ms: int, units: int = 1) -> Take:
 
 
 def look(state: State, rule: Rule, now_ms: int) -> Take:
-    """What `take` would meet; the state stays as it is, and `remaining` is what the window still admits."""
+    """The answer `take` would give; the state stays unchanged. `remaining` is what the window still admits."""
     if isinstance(state, LogState):
         edge = now_ms - rule.window_s * 1000
         inside = [moment for moment in state.taken_ms if moment > edge]
@@ -76,7 +72,6 @@ def look(state: State, rule: Rule, now_ms: int) -> Take:
 
 
 def take_from_log(state: LogState, rule: Rule, now_ms: int, units: int = 1) -> Take:
-    """Admit `units`, at most the limit, if with them no more than the limit lie in the window that ends now."""
     edge = now_ms - rule.window_s * 1000
     state.taken_ms = [moment for moment in state.taken_ms if moment > edge]
     left = rule.limit - len(state.taken_ms) - units
@@ -87,7 +82,6 @@ def take_from_log(state: LogState, rule: Rule, now_ms: int, units: int = 1) -> T
 
 
 def take_from_ring(state: RingState, rule: Rule, now_ms: int, units: int = 1) -> Take:
-    """Admit `units`, at most the limit, if with them the slices that touch the window hold no more than the limit."""
     width_ms = rule.window_s * 1000 // SLICES
     index = now_ms // width_ms
     if index > state.last:
@@ -108,11 +102,11 @@ def _advance(state: RingState, index: int) -> None:
         for slot in range(state.last + 1, index + 1):
             state.total -= state.counts[slot % SLOTS]
             state.counts[slot % SLOTS] = 0
-    state.last = max(state.last, index)  # a clock that steps back must not reopen old slices
+    state.last = max(state.last, index)  # a clock that steps back must not reopen slices that were cleared
 
 
 def _until_gone(state: RingState, excess: int, index: int, width_ms: int, now_ms: int) -> int:
-    """Milliseconds until slices with so many have left, the oldest first."""
+    """Milliseconds until slices that hold `excess` admissions have left the window, oldest first."""
     last = index
     for slot in range(index - SLICES, index + 1):
         excess -= state.counts[slot % SLOTS]
