@@ -1,1 +1,1 @@
-"""What an organization pays for: its subscription's state, and what that entitles it to."""
+"""Subscriptions, and the functions that an organization's plan includes."""

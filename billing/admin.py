@@ -1,4 +1,4 @@
-"""Subscriptions for support staff. An organization has a row once somebody set one; staff set it there."""
+"""Subscriptions for support staff. An organization has no row until staff set one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 @admin.register(Subscription)
 class SubscriptionAdmin(ReadOnlyAdmin):
-    """States."""
-
     fields = ("organization", "status", "past_due_since", "service_clients", "updated_at")
     list_display = ("organization", "status", "service_clients", "updated_at")
     list_filter = ("status",)

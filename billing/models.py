@@ -1,5 +1,3 @@
-"""One organization's subscription."""
-
 from __future__ import annotations
 
 from django.db import models
@@ -11,10 +9,11 @@ STATUS_CHOICES = [(status.value, status.value.replace("_", " ").capitalize()) fo
 
 
 class Subscription(models.Model):
-    """The state that the payment provider or an operator set last. No row: never subscribed. Spec: D39, D42"""
+    """The last state set by the payment provider or an operator. No row: never subscribed. Spec: D39, D42"""
 
     organization = models.OneToOneField("orgs.Organization", models.CASCADE, related_name="subscription")
     status = models.CharField(max_length=16, choices=STATUS_CHOICES, default=SubscriptionStatus.NONE.value)
+    # Start of the grace period; null unless the status is past_due.
     past_due_since = models.DateTimeField(null=True, blank=True)
     # An exception for one customer, either way; null follows the plan.
     service_clients = models.BooleanField(null=True, blank=True)

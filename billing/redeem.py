@@ -1,5 +1,3 @@
-"""Redeem codes: a leftover of the time before there was one plan. They are recognized and give nothing more."""
-
 from __future__ import annotations
 
 from typing import NoReturn
@@ -11,15 +9,14 @@ from gateway.lib import secrets
 
 
 def redeem_code(*, code: str) -> NoReturn:
-    """Always refuses, in the words that fit the code. Codes are configured as their SHA-256 only.
-
-    Raises: CodeRequired, InvalidCode, PlanAlreadyActive.   Spec: §4.4 · D94
-    """
+    """Raises: CodeRequired, InvalidCode, PlanAlreadyActive. Spec: §4.4 · D94"""
     trimmed = code.strip()
     if not trimmed:
         raise CodeRequired(fields={"code": ["Enter a code."]})
+    # Settings hold the codes as SHA-256 only.
     digest = secrets.sha256(trimmed)
-    matches = [secrets.equal(digest, known) for known in settings.LEGACY_CODE_SHA256]  # all of them, every time
+    # All digests are compared every time, so that the time taken does not depend on the code.
+    matches = [secrets.equal(digest, known) for known in settings.LEGACY_CODE_SHA256]
     if any(matches):
         raise PlanAlreadyActive
     raise InvalidCode

@@ -1,4 +1,4 @@
-"""Changing a subscription's state, by an operator's hand. The row, its audit entry and its date move together."""
+"""Changes of a subscription: the row and its audit entry commit together."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from orgs.models import Organization
 def set_subscription(
     *, actor: Actor, organization: Organization, status: SubscriptionStatus, service_clients: bool | None = None
 ) -> Subscription:
-    """The subscription stands at `status`; `service_clients` overrides the plan for service account keys, None not.
+    """Set the state; `service_clients` True or False overrides the plan, None follows it. Spec: D39, D41, D42, D82
 
-    Going past due starts the grace period, and staying so does not start it again. The event is billing.activated or
-    billing.lapsed when the plan state changed, billing.updated when something else did; setting the same is no event.
-    Spec: D39, D41, D42, D82
+    The audit event is billing.activated or billing.lapsed if the plan state changes, billing.updated otherwise.
     """
+    # Two changes of one subscription wait for each other, also while it has no row yet.
     Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
     row = Subscription.objects.filter(organization=organization).first() or Subscription(organization=organization)
     now = clock.now()
     before = plan_state(SubscriptionStatus(row.status), row.past_due_since, now)
     was = (row.status, row.service_clients)
     row.status, row.service_clients, row.updated_at = status.value, service_clients, now
+    # The grace period starts with the first past_due and does not start again.
     row.past_due_since = (row.past_due_since or now) if status is SubscriptionStatus.PAST_DUE else None
     row.save()
     after = plan_state(status, row.past_due_since, now)
+    # Setting the same state again is no event.
     if before is after and was == (status.value, service_clients):
         return row
     event = EventType.BILLING_ACTIVATED if after is PlanState.ACTIVE else EventType.BILLING_LAPSED

@@ -1,4 +1,4 @@
-"""Pure: the payment provider's words for a subscription, and what they come to: active or lapsed. Spec: D39"""
+"""Pure: the payment provider's subscription states, reduced to active or lapsed. Spec: D39"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAST_DUE_GRACE = timedelta(days=7)
 
 
 class SubscriptionStatus(StrEnum):
-    """The provider's vocabulary, and `none` for an organization that never subscribed."""
+    """The provider's states, and `none` for an organization that never subscribed."""
 
     NONE = "none"
     INCOMPLETE = "incomplete"
@@ -23,14 +23,14 @@ class SubscriptionStatus(StrEnum):
 
 
 class PlanState(StrEnum):
-    """What anybody outside is told."""
+    """The two states that the API and the pages show."""
 
     ACTIVE = "active"
     LAPSED = "lapsed"
 
 
 def plan_state(status: SubscriptionStatus, past_due_since: datetime | None, now: datetime) -> PlanState:
-    """Active in trial, when paid, and for seven days after the first failed payment. Spec: D39"""
+    """Active in trial, when paid, and during PAST_DUE_GRACE. Spec: D39"""
     if status in {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING}:
         return PlanState.ACTIVE
     in_grace = past_due_since is not None and now - past_due_since <= PAST_DUE_GRACE

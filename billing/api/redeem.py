@@ -1,4 +1,4 @@
-"""Redeem codes over the API: legacy, and still polite."""
+"""Redeem codes over the API: codes from before the single plan, which give nothing any more."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from orgs.roles import Role
 
 
 class CodeIn(serializers.Serializer[Any]):
-    """The code as printed."""
-
     code = Text(required=False, allow_blank=True, allow_null=True, default="", max_length=200)
 
 
@@ -36,5 +34,5 @@ class RedeemCode(OrgView):
     }
 
     def post(self, request: Request, org_id: str) -> NoReturn:
-        """Always refuses; the status says why."""
+        # Every code is refused; the error's status says why.
         redeem.redeem_code(code=self.fields["code"] or "")

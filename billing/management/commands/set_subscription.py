@@ -1,4 +1,4 @@
-"""Set an organization's subscription by hand, where no payment provider does."""
+"""Set an organization's subscription by hand, for deployments without a payment provider."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from orgs import selectors
 
 
 class Command(BaseCommand):
-    """Find the organization, ask the service, say what is true now."""
-
     help = "Set the subscription of organization ORG_ID to STATUS."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The organization, the state, and the exception for service account keys."""
         parser.add_argument("org_id", metavar="ORG_ID")
         parser.add_argument("status", metavar="STATUS", choices=[status.value for status in SubscriptionStatus])
         parser.add_argument(
@@ -30,7 +27,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, org_id: str, status: str, service_clients: str, **options: Any) -> None:
-        """Exit status 1 when there is no such organization."""
         key = ids.parse_id(org_id)
         organization = selectors.organization(key) if key else None
         if organization is None:
@@ -39,6 +35,7 @@ class Command(BaseCommand):
             actor=actor.system("set_subscription"),
             organization=organization,
             status=SubscriptionStatus(status),
+            # None follows the plan.
             service_clients={"plan": None, "yes": True, "no": False}[service_clients],
         )
         self.stdout.write(f"{organization.name}: {status}")
