@@ -1,1 +1,1 @@
-"""One file per grant of the token endpoint. What is listed in `oauth_ext.features` is on; nothing else is reachable."""
+"""The grants of the token endpoint, one file each; `oauth_ext.features` lists those that are on."""

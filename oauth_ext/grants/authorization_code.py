@@ -1,4 +1,4 @@
-"""A client redeems the code that a person's consent gave it. Spec: §4.2 · RFC 6749 4.1.3 · RFC 7636 · D120"""
+"""The authorization code grant. Spec: §4.2 · RFC 6749 4.1.3 · RFC 7636 · D120"""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from oauth_ext.services.token_families import begin_family, end_misused_family, 
 
 
 class AuthorizationCode(ConsumingGrant):
-    """One code, one family of tokens. Whoever comes second with a code ends what the first one got."""
+    """Redeems a code once for one token family; a second redemption ends that family."""
 
     def validate_token_request(self, request: Any) -> None:
-        """Client, code, its bindings, the person; then the code is used up."""
         code, verifier = required(request, "code"), required(request, "code_verifier")
         redirect_uri = required(request, "redirect_uri")
         self.validate_client_authentication(request)
@@ -34,19 +33,18 @@ class AuthorizationCode(ConsumingGrant):
         if not pkce.proves(verifier, grant.code_challenge):
             raise errors.InvalidGrantError(description="code_verifier does not match the challenge.")
         resource = targeted(lambda: audiences.narrowed(grant.resource, asked_resources(request)))
+        # Last, so that every refusal above leaves the code unused.
         _redeem(request, grant)
         request.resource = resource
 
 
 def _locked_grant(client: Any, code: str) -> Grant:
-    """The grant of this client under its lock.
-
-    Raises: InvalidGrantError for an unknown code as for another client's, which stays as it is.
-    """
+    """Raises: InvalidGrantError for an unknown code, and for another client's, which stays unchanged."""
     found = Grant.objects.filter(code=secrets.sha256(code).hex(), application=client).first()
     if found is None:
         raise errors.InvalidGrantError(description="The code is unknown.")
     held = lock_order.hold(org_id=found.organization_id, user_id=found.user_id, client_pk=client.pk)
+    # Read again under the lock: another request may have redeemed it meanwhile.
     locked = Grant.objects.select_for_update(of=("self",)).select_related("user").filter(pk=found.pk).first()
     if not held or locked is None:
         raise errors.InvalidGrantError(description="The code is unknown.")

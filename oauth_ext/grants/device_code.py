@@ -1,4 +1,11 @@
-"""A service client polls for what a person decides. Spec: §3, §4.2, §7 Device grant errors · RFC 8628 3.4 · D128"""
+"""The device code grant: a service client polls for a person's decision.
+
+   pending --approved--> approved --poll--> consumed
+      |---denied-------> denied: access_denied at each poll
+      '---expires_at---> expired: expired_token
+
+Spec: §3, §4.2, §7 Device grant errors · RFC 8628 3.4 · D128
+"""
 
 from __future__ import annotations
 
@@ -22,10 +29,9 @@ from oauth_ext.services.token_families import begin_family
 
 
 class DeviceCode(ConsumingGrant):
-    """Tokens of the service account itself, once, after a person approved."""
+    """Gives tokens of the service account once, after the approval."""
 
     def validate_token_request(self, request: Any) -> None:
-        """Client, binding, expiry, interval, decision, in this order; then the code is used up."""
         device_code = required(request, "device_code")
         self.validate_client_authentication(request)
         self.validate_grant_type(request)
@@ -33,6 +39,7 @@ class DeviceCode(ConsumingGrant):
         now = clock.now()
         if device.expires_at <= now:
             raise ExpiredTokenError(description="The device code has expired. Begin again.")
+        # D128: binding, expiry, interval, decision, in this order.
         _check_interval(device, now)
         if device.decision == Decision.DENIED:
             raise AccessDenied(description="The person denied it.")
@@ -44,10 +51,7 @@ class DeviceCode(ConsumingGrant):
 
 
 def _locked(client: Any, device_code: str) -> DeviceGrant:
-    """The device authorization of this client under its lock.
-
-    Raises: InvalidGrantError for an unknown or used code as for another client's.
-    """
+    """Raises: InvalidGrantError for an unknown or used code, and for another client's."""
     invalid = errors.InvalidGrantError(description="The device code is unknown or was already used.")
     rows = DeviceGrant.objects.filter(device_code_sha256=secrets.sha256(device_code), client=client)
     found = rows.first()
@@ -61,7 +65,7 @@ def _locked(client: Any, device_code: str) -> DeviceGrant:
 
 
 def _check_interval(device: DeviceGrant, now: datetime) -> None:
-    """Note the poll; raise when it comes too early, and ask for more patience from then on."""
+    """Raises: SlowDownError for an early poll, which lengthens the interval of all later ones."""
     interval = timedelta(seconds=device.interval_s)
     too_early = device.last_polled_at is not None and now - device.last_polled_at < interval
     device.last_polled_at = now

@@ -1,9 +1,12 @@
-"""A client exchanges its refresh token for the next one. Spec: §4.2 · RFC 6749 6 · D123 · protocol.md B.6
+"""The refresh token grant, with rotation and a grace period.
 
-Each token is used once. Clients with several processes, and answers that got lost, make them come twice: within the
-grace period a used token gives another child, a few at most, as long as none of its children was used. Any other second
-use means that two parties hold the family, and ends it. A branch that goes on for two generations ends its siblings of
-the grace period.
+   unused --use--> used --again in grace--> used, one more child
+                    |
+                    '--later, or after a child's use--> family ended, audited
+
+A lost response, or two processes of one client, send a token twice. Grace is REFRESH_GRACE_S after the first use, for
+at most REFRESH_GRACE_CHILDREN. Any other second use means that two parties hold the family. A branch that reaches its
+second generation ends its grace siblings. Spec: §4.2 · RFC 6749 6 · D123 · protocol.md B.6
 """
 
 from __future__ import annotations
@@ -32,11 +35,11 @@ from orgs.signin.confirmation import PersonRefused, ProviderSilent, require_pers
 
 
 class Refresh(ConsumingGrant):
-    """Rotation with a grace period. The lock on the family puts everything that happens to it in one order."""
+    """The lock on the family serialises every change of it."""
 
     def create_token_response(self, request: Any, token_handler: Any) -> tuple[dict[str, str], str, int]:
-        """Ask the identity provider about the person first, outside the transaction: it may take seconds."""
         try:
+            # Before the transaction: the identity provider may take seconds.
             request.person_is_refused = _is_refused_by_provider(request)
         except ProviderSilent:
             fault = ProviderAwayError()
@@ -44,7 +47,6 @@ class Refresh(ConsumingGrant):
         return super().create_token_response(request, token_handler)
 
     def validate_token_request(self, request: Any) -> None:
-        """Client, token, reuse, age, the person, what is asked for; then the token is used up."""
         sent = required(request, "refresh_token")
         self.validate_client_authentication(request)
         self.validate_grant_type(request)
@@ -64,6 +66,7 @@ class Refresh(ConsumingGrant):
         request.resource = targeted(lambda: audiences.narrowed(family.resource, asked_resources(request)))
         if in_grace:
             record_grace_use(token, family)
+        # From here on nothing refuses: the token is consumed.
         _use(token, family, now)
         end_overtaken_branches(token)
         request.user, request.organization_id = family.user, family.organization_id
@@ -71,7 +74,7 @@ class Refresh(ConsumingGrant):
 
 
 class ProviderAwayError(errors.OAuth2Error):
-    """The identity provider does not answer; the refresh token is not used up, and may be brought again."""
+    """The identity provider does not respond. The refresh token stays unused; the client may retry."""
 
     error = "temporarily_unavailable"
     status_code = 503
@@ -79,13 +82,11 @@ class ProviderAwayError(errors.OAuth2Error):
 
 
 def _is_refused_by_provider(request: Any) -> bool:
-    """Whether the person behind the refresh token is refused; an unknown token is judged later.
-
-    Raises: ProviderSilent.
-    """
+    """Raises: ProviderSilent."""
     checksum = secrets.sha256(getattr(request, "refresh_token", None) or "").hex()
     user_id = RefreshToken.objects.filter(token_checksum=checksum).values_list("user_id", flat=True).first()
     try:
+        # An unknown token has no person; it is refused later.
         if user_id is not None:
             require_person(user_id)
     except PersonRefused:
@@ -94,25 +95,23 @@ def _is_refused_by_provider(request: Any) -> bool:
 
 
 def _locked(client: Any, sent: str) -> tuple[RefreshToken, TokenFamily]:
-    """The token and its family under the family's lock.
-
-    Raises: InvalidGrantError for an unknown token as for another client's, whose family stays as it is.
-    """
+    """Raises: InvalidGrantError for an unknown token, and for another client's, whose family stays unchanged."""
     unknown = errors.InvalidGrantError(description="The refresh token is unknown.")
     checksum = secrets.sha256(sent).hex()
     found = RefreshToken.objects.filter(token_checksum=checksum, application=client).first()
     if found is None:
         raise unknown
     family = locked_family(found.token_family_id)
-    token = RefreshToken.objects.filter(pk=found.pk).first()  # as it is now that nobody else changes it
+    token = RefreshToken.objects.filter(pk=found.pk).first()  # again: the lock makes this state final
     if family is None or token is None:
         raise unknown
     return token, family
 
 
 def _check_reuse(token: RefreshToken, family: TokenFamily, since: timedelta) -> None:
-    """Raise, unless this second use, `since` after the first, is one that happens to honest clients."""
+    """Raises: InvalidGrantError unless honest clients also cause this second use, `since` after the first."""
     children = RefreshToken.objects.filter(parent=token)
+    # A used child proves that the client received it, so this sender is another party.
     if since > timedelta(seconds=settings.REFRESH_GRACE_S) or children.filter(revoked__isnull=False).exists():
         end_misused_family(family, EventType.OAUTH_REFRESH_REUSE_DETECTED, generation=token.generation)
         raise errors.InvalidGrantError(description="The refresh token was already used.")

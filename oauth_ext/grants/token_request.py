@@ -1,4 +1,4 @@
-"""What the grants share: reading a token request, and answering it inside one transaction."""
+"""The grants' common parts: parameters, narrowing, and one transaction for each token response."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from orgs.selectors import membership_row
 
 
 class ConsumingGrant(GrantTypeBase):
-    """A grant that uses something up. What it used up, the tokens it gives, and what it ends because of misuse are
-    committed together; its locks last until then.
+    """A grant that consumes a code or token.
 
-    A subclass checks everything in `validate_token_request` and says on the request whose the tokens are (user,
-    organization_id), what they are for (scopes, resource) and where they belong (family).
+    A subclass checks everything in `validate_token_request` and sets on the request: user, organization_id, scopes,
+    resource and family.
     """
 
     def create_token_response(self, request: Any, token_handler: Any) -> tuple[dict[str, str], str, int]:
-        """See the library."""
-        keys.load_key_set()  # the first of all makes a key, in a transaction of its own
+        keys.load_key_set()  # the first call of a deployment stores a key in its own transaction
         headers: dict[str, str] = self._get_default_headers()
+        # Consumption, new tokens and the end of a misused family commit together: a refusal returns, so it commits too.
         with transaction.atomic():
             try:
                 self.validate_token_request(request)
@@ -42,15 +41,12 @@ class ConsumingGrant(GrantTypeBase):
         return headers, json.dumps(token), 200
 
     def validate_token_request(self, request: Any) -> None:
-        """Raise OAuth2Error, or leave on the request what the class text lists."""
+        """Raises: OAuth2Error."""
         raise NotImplementedError
 
 
 def required(request: Any, name: str) -> str:
-    """A parameter that must be there.
-
-    Raises: InvalidRequestError.
-    """
+    """Raises: InvalidRequestError."""
     value = getattr(request, name, None)
     if not isinstance(value, str) or not value:
         raise errors.InvalidRequestError(description=f"{name} is missing.")
@@ -58,15 +54,12 @@ def required(request: Any, name: str) -> str:
 
 
 def asked_resources(request: Any) -> list[str]:
-    """Every `resource` of the request: the library keeps only the last."""
+    # oauthlib keeps only the last `resource`.
     return [value for name, value in request.decoded_body or [] if name == "resource"]
 
 
 def targeted(choose: Callable[[], list[str]]) -> list[str]:
-    """The addresses that `choose` chooses, with its refusal in the library's terms.
-
-    Raises: CustomOAuth2Error `invalid_target`.
-    """
+    """Raises: CustomOAuth2Error `invalid_target`."""
     try:
         return choose()
     except ForeignResource as fault:
@@ -74,10 +67,7 @@ def targeted(choose: Callable[[], list[str]]) -> list[str]:
 
 
 def narrowed_scopes(granted: Sequence[str], asked: str) -> list[str]:
-    """The scopes a token gets that asks for fewer than were granted; all of them when it asks for none.
-
-    Raises: InvalidScopeError when it asks for more.   Spec: D123, D136
-    """
+    """Returns all `granted` ones when none is asked for. Raises: InvalidScopeError. Spec: D123, D136"""
     if not asked:
         return list(granted)
     try:
@@ -85,11 +75,12 @@ def narrowed_scopes(granted: Sequence[str], asked: str) -> list[str]:
     except ValueError:
         raise errors.InvalidScopeError from None
     everything = not scopes.EVERYTHING.isdisjoint(granted)
+    # A scope wider than the grant is refused, never cut down.
     if not wanted or not (everything or set(wanted) <= set(granted)) or not all_exist(wanted):
         raise errors.InvalidScopeError
     return wanted
 
 
 def is_entitled(user_id: uuid.UUID | None, org_id: uuid.UUID) -> bool:
-    """Whether the person is an active member of the organization; a service account (None) is as long as it exists."""
+    # A service account (None) is entitled as long as it exists.
     return user_id is None or membership_row(user_id, org_id) is not None

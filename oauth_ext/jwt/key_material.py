@@ -1,4 +1,4 @@
-"""Pure: P-256 keys that sign access tokens, their stored, configured and public forms."""
+"""Pure: P-256 signing keys and their stored, configured and public forms."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ from gateway.lib import secrets
 
 ALGORITHM = "ES256"  # the only one that is ever signed with or accepted: D121
 _KID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_COORDINATE_BYTES = 32
+_COORDINATE_BYTES = 32  # P-256
 
 
 @dataclass(frozen=True, slots=True)
 class SigningPair:
-    """A private key and the id under which its public half is published."""
-
     kid: str
     private_key: ec.EllipticCurvePrivateKey = field(repr=False)
 
     def public_jwk(self) -> dict[str, str]:
-        """The public half as JWKS lists it."""
         numbers = self.private_key.public_key().public_numbers()
         return {
             "kty": "EC",
@@ -47,21 +44,20 @@ class SigningPair:
         }
 
     def to_der(self) -> bytes:
-        """The private key as PKCS8 DER. To be sealed or printed for the operator, nothing else."""
+        """Returns PKCS8 DER, unencrypted: only to be sealed, or printed for the operator."""
         return self.private_key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The key that signs now, every key that is accepted by its id, and the document that publishes them."""
-
+    # Signs now; `verifiers` holds every published key by kid.
     signer: SigningPair
     verifiers: Mapping[str, ec.EllipticCurvePublicKey] = field(repr=False)
     public_jwks: Mapping[str, object] = field(repr=False)
 
 
 def key_set(signer: SigningPair, published: Sequence[SigningPair]) -> KeySet:
-    """A key set of `published` keys, of which `signer` is one."""
+    """`published` must include `signer`."""
     return KeySet(
         signer=signer,
         verifiers=MappingProxyType({pair.kid: pair.private_key.public_key() for pair in published}),
@@ -70,15 +66,12 @@ def key_set(signer: SigningPair, published: Sequence[SigningPair]) -> KeySet:
 
 
 def generate(now: datetime) -> SigningPair:
-    """A new key. Its id begins with the day it was made, which is what an operator wants to know of it."""
+    # The kid starts with the day of creation, for operators.
     return SigningPair(f"{now:%Y%m%d}-{secrets.random_base62(8)}", ec.generate_private_key(ec.SECP256R1()))
 
 
 def from_der(kid: str, der: bytes) -> SigningPair:
-    """The key that `to_der` wrote.
-
-    Raises: ValueError when it is not a P-256 private key; never repeats it.
-    """
+    """Raises: ValueError unless `der` is a P-256 private key; the message never repeats it."""
     try:
         private_key = load_der_private_key(der, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -89,9 +82,9 @@ def from_der(kid: str, der: bytes) -> SigningPair:
 
 
 def parse_setting(text: str) -> tuple[SigningPair, ...]:
-    """The keys of TOKEN_SIGNING_KEYS, `kid:base64` of PKCS8 DER, comma-separated; the first signs.
+    """Parses TOKEN_SIGNING_KEYS: comma-separated `kid:base64` of PKCS8 DER; the first key signs.
 
-    Raises: ValueError naming what is wrong, never a key.
+    Raises: ValueError naming the fault, never a key.
     """
     pairs: dict[str, SigningPair] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -111,7 +104,7 @@ def parse_setting(text: str) -> tuple[SigningPair, ...]:
 
 
 def to_setting(pairs: Sequence[SigningPair]) -> str:
-    """The value of TOKEN_SIGNING_KEYS that `parse_setting` reads. It is secret."""
+    """Returns a value for `parse_setting`. It is secret."""
     return ",".join(f"{pair.kid}:{base64.b64encode(pair.to_der()).decode()}" for pair in pairs)
 
 

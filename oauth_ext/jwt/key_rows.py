@@ -14,16 +14,14 @@ from oauth_ext.models import SigningKey
 
 
 def live(now: datetime) -> list[SigningKey]:
-    """The keys that are published: next, current and previous, latest to sign first. Spec: D130"""
+    """Returns the published keys (next, current, previous), latest `signs_from` first. Spec: D130"""
     unretired = Q(retires_at=None) | Q(retires_at__gt=now)
     return list(SigningKey.objects.filter(unretired).order_by("-signs_from", "-created_at"))
 
 
 def lock_table() -> None:
-    """Let one process at a time decide about keys; call it inside a transaction.
-
-    A lock on rows would not do: the first key has no row to lock. In SQLite a transaction begins with the write lock.
-    """
+    """Lets one process at a time change keys; needs a transaction."""
+    # A row lock is not enough: the first key has no row. A SQLite transaction already has the only write lock.
     if connection.vendor == "postgresql":
         table = connection.ops.quote_name(SigningKey._meta.db_table)
         with connection.cursor() as cursor:
@@ -31,7 +29,7 @@ def lock_table() -> None:
 
 
 def insert(pair: SigningPair, *, created_at: datetime, signs_from: datetime) -> SigningKey:
-    """Store a new key; the caller holds the lock."""
+    """The caller holds the table's lock."""
     key_id, sealed = seal(pair)
     return SigningKey.objects.create(
         kid=pair.kid,
@@ -44,16 +42,13 @@ def insert(pair: SigningPair, *, created_at: datetime, signs_from: datetime) -> 
 
 
 def seal(pair: SigningPair) -> tuple[str, bytes]:
-    """The id of the key that seals now, and the private key sealed for this kid alone."""
+    """Returns the id of the sealing key and the private key, sealed for this kid alone."""
     keys = keyring()
     return keys.current_id, keys.wrap(pair.to_der(), _row_identity(pair.kid))
 
 
 def unseal(row: SigningKey) -> SigningPair:
-    """The stored key.
-
-    Raises: CryptoError when CREDENTIAL_KEYS does not open it; ValueError when it holds something else.
-    """
+    """Raises: CryptoError when CREDENTIAL_KEYS does not open the row; ValueError when it holds no P-256 key."""
     der = keyring().unwrap(row.key_id, bytes(row.sealed_private_key), _row_identity(row.kid))
     return key_material.from_der(row.kid, der)
 

@@ -1,7 +1,7 @@
-"""Which keys sign and verify access tokens now: those of TOKEN_SIGNING_KEYS, else those of the database.
+"""The signing keys in use: those of TOKEN_SIGNING_KEYS, else those of the database, cached for seconds.
 
-Each process keeps the set for some seconds. That is safe because a key is published long before it signs and long
-after: a process that learns of a rotation late signs with a key that everybody still accepts.
+The cache is safe because a key is published long before and long after it signs: a process that is late signs with a
+key that every other process still accepts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from oauth_ext.models import SigningKey
 
 log = structlog.get_logger(__name__)
 
-RELOAD_AFTER_S = 10.0
-# An unknown key id may be a rotation of a second ago, or an attacker who would have us read the table for every token.
+RELOAD_AFTER_S = 10.0  # far below the hour for which a new key waits
+# An unknown kid may be a rotation a second ago, or an attacker who would cause a query for every token.
 RELOAD_FOR_UNKNOWN_KEY_AFTER_S = 1.0
 
 
 class SigningKeysUnavailable(Exception):
-    """Keys are stored, but CREDENTIAL_KEYS opens none of them. Making a new one would hide the mistake."""
+    """CREDENTIAL_KEYS opens none of the stored keys. A new key would hide that fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +40,22 @@ _loaded: _Loaded | None = None
 
 
 def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
-    """The keys as they were at most `max_age_s` seconds ago.
+    """Returns a key set that is at most `max_age_s` seconds old.
 
-    The very first call of a deployment stores a key, so it must not come from inside a transaction.
-    Raises: SigningKeysUnavailable.   Spec: D121, D130
+    Raises: SigningKeysUnavailable. Spec: D121, D130
     """
     global _loaded
     kept = _loaded
     started_s = time.monotonic()
     if kept is not None and started_s - kept.at_s < max_age_s:
         return kept.key_set
+    # The first call of a deployment stores a key, so it must not run inside a transaction.
     fresh = _configured(settings.TOKEN_SIGNING_KEYS) if settings.TOKEN_SIGNING_KEYS else _stored()
     _loaded = _Loaded(fresh, started_s)
     return fresh
 
 
 def forget() -> None:
-    """The next `load_key_set` of this process reads again."""
     global _loaded
     _loaded = None
 
@@ -69,7 +68,7 @@ def _configured(text: str) -> KeySet:
 def _stored() -> KeySet:
     now = clock.now()
     rows = key_rows.live(now) or _create_first()
-    # Public halves come from the sealed private ones, so whoever can only write rows cannot add a key of their own.
+    # Public halves come from the sealed private ones, so write access to the table alone adds no usable key.
     opened = [(row, pair) for row in rows if (pair := _open_or_report(row)) is not None]
     if not opened:
         raise SigningKeysUnavailable("No stored signing key can be opened with CREDENTIAL_KEYS.")
@@ -87,7 +86,7 @@ def _open_or_report(row: SigningKey) -> SigningPair | None:
 
 
 def _create_first() -> list[SigningKey]:
-    # Durable: a key that signed and was then rolled back would leave tokens that nobody can verify.
+    # Durable: no process can verify the tokens of a key that was rolled back.
     with transaction.atomic(durable=True):
         key_rows.lock_table()
         now = clock.now()

@@ -1,4 +1,4 @@
-"""Making tokens: RFC 9068 access tokens and opaque refresh tokens. The settings name these two functions."""
+"""Makes RFC 9068 access tokens and opaque refresh tokens. The settings name these two functions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ TYPE = "at+jwt"
 
 
 def access_token(request: Any) -> str:
-    """A signed access token for an oauthlib request whose grant has set client, user, organization_id, scopes and
-    resource (canonical addresses, or none for the unified endpoint).
+    """Signs an access token for an oauthlib request whose grant has set its attributes (see ConsumingGrant).
 
-    Raises: ValueError when it names no organization or no subject: such a token would be refused everywhere.
-    Spec: §5 (4) · D121, D135
+    Raises: ValueError when the request has no organization or no subject. Spec: §5 (4) · D121, D135
     """
     organization_id = getattr(request, "organization_id", None)
     if organization_id is None:
@@ -44,12 +42,12 @@ def access_token(request: Any) -> str:
 
 
 def refresh_token(request: Any, refresh_token: bool = True) -> str:
-    """An opaque refresh token, 256 random bits. oauthlib passes the second argument; it means nothing here."""
+    """Returns 256 random bits; oauthlib passes the second argument, which has no effect."""
     return secrets.random_url_safe()
 
 
 def _subject(request: Any) -> str:
-    """The person if the grant names one, else the service account itself: also when a person approved it. Spec: §4.2"""
+    """Returns the person of the grant, else the service account, also when a person approved it. Spec: §4.2"""
     if request.user is not None:
         return str(request.user.pk)
     if not request.client.is_service_client:

@@ -1,4 +1,7 @@
-"""Changing the keys that sign access tokens, and the keys that seal them."""
+"""Rotates the signing keys, and re-seals the stored ones.
+
+published --signs_from, 1 h--> signing --next key signs--> published --retires_at, 2 h--> deleted
+"""
 
 from __future__ import annotations
 
@@ -18,26 +21,23 @@ from oauth_ext.models import SigningKey
 
 log = structlog.get_logger(__name__)
 
-PUBLISHED_AHEAD = timedelta(hours=1)  # whoever caches our JWKS has read the new key before it signs
+PUBLISHED_AHEAD = timedelta(hours=1)  # caches of our JWKS have the new key before it signs
 PUBLISHED_AFTER = timedelta(hours=2)  # D130; twice the lifetime of the last token the old key signed
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a rotation has decided. `retiring` are the kids that leave at `retires_at`."""
-
     kid: str
     signs_from: datetime
-    retiring: tuple[str, ...]
+    retiring: tuple[str, ...]  # kids that are deleted at `retires_at`
     retires_at: datetime
 
 
 def rotate_signing_key(*, at_once: bool = False) -> Rotation:
-    """Publish a new key that signs in an hour, or at once; the others stay published for two hours after that.
+    """Publishes a new key that signs in an hour, or at once; all others retire two hours later.
 
-    At once takes a key that is already published and waits for its hour, if there is one.
-    Raises: Conflict when such a key waits and `at_once` is not asked for, or when the environment brings the keys.
-    Spec: D130
+    Raises: Conflict when a published key still waits for its hour and `at_once` is False, or when TOKEN_SIGNING_KEYS is
+    set. Spec: D130
     """
     if settings.TOKEN_SIGNING_KEYS:
         raise Conflict("TOKEN_SIGNING_KEYS brings the signing keys: rotate them there.")
@@ -51,15 +51,15 @@ def rotate_signing_key(*, at_once: bool = False) -> Rotation:
 
 
 def remove_retired_signing_keys(now: datetime) -> int:
-    """Delete the keys that are no longer published; how many."""
+    """Returns the number of deleted keys."""
     deleted, _ = SigningKey.objects.filter(retires_at__lte=now).delete()
     return deleted
 
 
 def reseal_signing_keys() -> int:
-    """Seal every stored key under the current key of CREDENTIAL_KEYS; how many were under an older one.
+    """Seals every stored key under the current key of CREDENTIAL_KEYS; returns how many had an older one.
 
-    Raises: CryptoError when a row opens with none of them; then nothing was changed.   Spec: D68
+    Raises: CryptoError when a row does not open; then nothing changes. Spec: D68
     """
     with transaction.atomic():
         key_rows.lock_table()
@@ -82,6 +82,7 @@ def _rotate(now: datetime, *, at_once: bool) -> Rotation:
     if waiting is None:
         chosen = key_rows.insert(key_material.generate(now), created_at=now, signs_from=signs_from)
     else:
+        # A key that waits for its hour is already published, so it signs first.
         chosen = waiting
         chosen.signs_from = signs_from
         chosen.save(update_fields=["signs_from"])

@@ -1,6 +1,6 @@
-"""Checking an access token without touching the database: whether it was revoked is for the caller to look up.
+"""Verifies an access token without a query; the caller looks up whether it was revoked.
 
-Everything that could be understood in two ways is refused: one algorithm, three header fields, our own addresses.
+Strict: one algorithm, three header fields, our own addresses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LATEST_S = 253_402_300_799  # the last second a datetime can hold
 
 
 class InvalidToken(Exception):
-    """The token is refused; `reason` is a sentence that never repeats it."""
+    """`reason` is a sentence that never repeats the token."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -35,31 +35,29 @@ class InvalidToken(Exception):
 
 
 class ExpiredToken(InvalidToken):
-    """Ours, and its time is over: whoever has it was let in once."""
+    """A genuine token after its time."""
 
 
 class UnknownKey(InvalidToken):
-    """No published key has this id: a key set that is read again may have it."""
+    """No published key has this kid; a fresher key set may have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a verified token says. `audiences` are only those that are ours."""
-
     subject: str
     org_id: uuid.UUID
     client_id: str
     scopes: frozenset[str]
-    audiences: tuple[str, ...]
+    audiences: tuple[str, ...]  # ours only; foreign ones are left out
     token_id: str
     issued_at: datetime
     expires_at: datetime
 
 
 def verify(token: str, keys: KeySet, *, now: datetime) -> Claims:
-    """The claims of a token that we signed, for us, for now.
+    """Returns the claims of a genuine, unexpired token for one of our addresses.
 
-    Raises: UnknownKey, InvalidToken.   Spec: RFC 9068 4 · protocol.md B.7 · reliability.md 5 (3, 4)
+    Raises: UnknownKey, ExpiredToken, InvalidToken. Spec: RFC 9068 4 · protocol.md B.7 · reliability.md 5 (3, 4)
     """
     payload = _signed_payload(token, _key_of(token, keys))
     issued_s, expires_s = _check_times(payload, now.timestamp())

@@ -1,4 +1,4 @@
-"""Rows of clients, agent keys, tokens and signing keys. All six library models are swapped from the first migration."""
+"""Clients, agent keys, tokens and signing keys. All six models of the library are swapped from the first migration."""
 
 from oauth_ext.models.agent_key import AgentKey
 from oauth_ext.models.authorization_request import AuthorizationRequest

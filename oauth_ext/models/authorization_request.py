@@ -1,4 +1,4 @@
-"""Requests of the authorization endpoint that wait for a person's decision."""
+"""Authorization requests that wait for a person's decision."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gateway.lib import clock, ids
 
 
 class AuthorizationRequest(models.Model):
-    """What a client asked for, validated once and never read from the browser again. Decided once.
+    """A validated request, never read from the browser again, and decided once.
 
-    It belongs to the browser session and the person it was opened in: another browser cannot finish it.
     Spec: D118, D119 · reliability.md 2 (FastMCP CVE-2026-27124, Keycloak CVE-2026-7571)
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    # Only the browser session and the person that opened the request may decide it.
     session_sha256 = models.BinaryField(max_length=32)
     redirect_uri = models.TextField()
     scope = models.TextField()

@@ -18,10 +18,7 @@ REGISTERED_CLIENT_ID_PREFIX = "mcpc_"
 
 
 class Client(AbstractApplication):
-    """A client. With an organization it is a service client (a machine identity), without one a public client.
-
-    Spec: §2 Service client · D70-D73
-    """
+    """A service client if it has an organization, else a public client. Spec: §2 Service client · D70-D73"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)  # type: ignore[assignment]
     organization = models.ForeignKey(
@@ -49,29 +46,28 @@ class Client(AbstractApplication):
 
     @property
     def subject(self) -> str:
-        """The token subject of this service account. Spec: §2"""
         return service_subject(self.organization_id, self.client_id)
 
     @property
     def is_service_client(self) -> bool:
-        """Whether this is a machine identity of an organization."""
         return self.organization_id is not None
 
     @property
     def registered_itself(self) -> bool:
-        """Whether nobody of ours made it: its name is what it says of itself."""
+        # Then its name is its own claim.
         return bool(self.registration_source != self.RegistrationSource.MANUAL)
 
     def is_expired(self) -> bool:
-        """Whether its time is over; it stays listed until it is deleted. Spec: D73"""
+        """An expired client stays listed until it is deleted. Spec: D73"""
         return self.expires_at is not None and self.expires_at <= clock.now()
 
     def is_usable(self, request: Any) -> bool:
-        """The library's hook: an expired client is refused like an unknown one. Spec: D73"""
+        """The library's hook. Spec: D73"""
         return not self.is_expired()
 
     def allows_grant_type(self, *grant_types: str) -> bool:
-        """The library's hook: service clients use their own secret, public clients a person's consent."""
+        """The library's hook."""
+        # Service clients use their secret or a device approval, public clients a person's consent.
         if self.is_service_client:
             own = {self.GRANT_CLIENT_CREDENTIALS, self.GRANT_DEVICE_CODE}
         else:
@@ -79,11 +75,9 @@ class Client(AbstractApplication):
         return bool(own.intersection(grant_types))
 
     def as_actor(self) -> Actor:
-        """The service account as audit rows name it."""
         return Actor(id=self.subject, label=label_of(self.subject, self.name))
 
     def as_target(self) -> Target:
-        """The client as the target of an administrative change."""
         return Target(id=str(self.id), label=self.name)
 
 

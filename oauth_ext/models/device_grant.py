@@ -1,4 +1,4 @@
-"""Device authorizations that wait for a person's decision, and wrong user codes."""
+"""Device authorizations that wait for a person's decision, and counts of wrong user codes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,19 @@ from oauth2_provider.models import ResourceJSONField
 
 from gateway.lib import clock
 
-ADDRESS_CHARACTERS = 45
+ADDRESS_CHARACTERS = 45  # the longest text of an IPv6 address
 
 
 class Decision(models.TextChoices):
-    """What the person said."""
-
     APPROVED = "approved"
     DENIED = "denied"
 
 
 class DeviceGrant(models.Model):
-    """One device authorization. The device code is stored as SHA-256; the user code, which is short, as a keyed hash.
-
-    Neither of the two can be shown again.   Spec: §2, §3 Device authorization · D126-D129
-    """
+    """A device authorization; its two codes are stored only as hashes. Spec: §2, §3 Device authorization · D126-D129"""
 
     device_code_sha256 = models.BinaryField(max_length=32, unique=True)
-    user_code_hash = models.BinaryField(max_length=32, unique=True)
+    user_code_hash = models.BinaryField(max_length=32, unique=True)  # keyed: the code is short
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="+")
     scope = models.TextField()
     resource = ResourceJSONField(default=list)
@@ -48,7 +43,7 @@ class DeviceGrant(models.Model):
 
 
 class UserCodeMiss(models.Model):
-    """A wrong user code, counted for the person and for the address it came from. Spec: D126"""
+    """A wrong user code, counted for the person and for the address. Spec: D126"""
 
     counted_for = models.CharField(max_length=80)
     missed_at = models.DateTimeField(default=clock.now)

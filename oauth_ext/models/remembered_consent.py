@@ -1,4 +1,4 @@
-"""Consents that need not be asked for again."""
+"""Consents that are remembered for a while."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from gateway.lib import clock
 
 
 class RememberedConsent(models.Model):
-    """A person allowed a client these scopes at this redirect address, for one organization. Spec: D119
-
-    The address counts and not its host, where others may have pages too; the host is for people to read.
-    `redirect_sha256` is of the address and null in rows of earlier releases, which match nothing.
-    """
+    """A person's consent to a client, its scopes and its redirect address, for one organization. Spec: D119"""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="+")
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
     scope = models.TextField()
+    # For display only: other parties may have pages on the same host.
     redirect_host = models.CharField(max_length=255)
+    # Of the redirect address. Rows of earlier releases hold null, which matches nothing.
     redirect_sha256 = models.BinaryField(max_length=32, null=True)
     granted_at = models.DateTimeField(default=clock.now)
     expires_at = models.DateTimeField(db_index=True)

@@ -1,4 +1,4 @@
-"""Which vendors a service client may use, when somebody restricted it."""
+"""The vendors that a restricted service client may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.lib import clock
 
 
 class ServiceClientGrant(models.Model):
-    """One vendor on a service client's explicit list. No rows: every vendor the organization connected. Spec: D34"""
+    """One vendor on a service client's list; `Client.restricted` says whether the list applies. Spec: D34"""
 
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="vendor_grants")
     vendor = models.CharField(max_length=40)

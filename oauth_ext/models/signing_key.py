@@ -1,4 +1,4 @@
-"""Keys that sign access tokens, when the deployment does not bring its own."""
+"""Keys that sign access tokens, unless TOKEN_SIGNING_KEYS holds them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from gateway.lib import clock
 
 
 class SigningKey(models.Model):
-    """An ES256 key. It is published from creation, signs from `signs_from`, and is dropped at `retires_at`.
-
-    Spec: D121, D130
-    """
+    """An ES256 key: published from creation, signing from `signs_from`, deleted at `retires_at`. Spec: D121, D130"""
 
     kid = models.CharField(primary_key=True, max_length=64)
     key_id = models.CharField(max_length=64)  # which key of CREDENTIAL_KEYS seals the private half

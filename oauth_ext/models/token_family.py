@@ -1,4 +1,4 @@
-"""Token families: what one consent, or one approval of a device, gave."""
+"""Token families: all tokens that descend from one consent or one device approval."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from oauth_ext.models.client import service_subject
 
 
 class TokenFamily(models.Model):
-    """Every token that descends from one authorization. Deleting the row kills them all; its lock orders refreshes.
-
-    `user` is None when the tokens belong to the service account itself; `approved_by` is who said yes. `scope` and
-    `resource` are what was granted: a token may have less of them, never more.   Spec: D119, D123, D124
-    """
+    """Deleting the row ends all its tokens; its lock orders refreshes. Spec: D119, D123, D124"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     client = models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="token_families"
     )
+    # None when the tokens belong to the service account itself.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+")
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
     approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    # `scope` and `resource` are the grant: a token may narrow them, never widen them.
     scope = models.TextField()
     resource = ResourceJSONField(default=list)
     redirect_host = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(default=clock.now)
-    last_used_at = models.DateTimeField(default=clock.now)  # when it last gave a token
+    last_used_at = models.DateTimeField(default=clock.now)  # the last time it gave a token
     expires_at = models.DateTimeField()
 
     class Meta:
@@ -41,7 +39,6 @@ class TokenFamily(models.Model):
 
     @property
     def subject(self) -> str:
-        """Whom its access tokens speak for."""
         if self.user_id is not None:
             return str(self.user_id)
         return service_subject(self.organization_id, self.client.client_id)

@@ -10,15 +10,13 @@ from oauth2_provider.models import AbstractAccessToken, AbstractGrant, AbstractI
 
 
 class Grant(AbstractGrant):
-    """An authorization code by the SHA-256 of it. A redeemed one stays for a while: that is how a replay is seen.
-
-    Spec: D120
-    """
+    """An authorization code, stored as its SHA-256. Spec: D120"""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
+    # A redeemed code is kept for a day, so that a replay is detected.
     redeemed_at = models.DateTimeField(null=True, blank=True)
-    # No foreign key: ending the family would have to touch this row, which whoever brings the code again has locked
-    # while it waits for the family.
+    # No foreign key: ending the family would have to change this row, which a replay of the code has locked while it
+    # waits for the family.
     family_key = models.UUIDField(null=True, blank=True, editable=False)
 
     objects: ClassVar[models.Manager[Grant]] = models.Manager()
@@ -29,9 +27,9 @@ class Grant(AbstractGrant):
 
 
 class AccessToken(AbstractAccessToken):
-    """An issued access token: its checksum, whose it is, and for which organization. Deleting it revokes it."""
+    """An issued access token, stored by its checksum. Deleting the row revokes it."""
 
-    # Rotation is told by the refresh tokens themselves, and no ID tokens are issued.
+    # Refresh tokens record their own rotation, and no ID tokens are issued.
     source_refresh_token = None  # type: ignore[assignment]
     id_token = None  # type: ignore[assignment]
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
@@ -41,14 +39,12 @@ class AccessToken(AbstractAccessToken):
 
 
 class RefreshToken(AbstractRefreshToken):
-    """An issued refresh token by its checksum. `revoked` is when it was used; `parent` the one whose use made it.
+    """An issued refresh token, stored by its checksum. Spec: D123"""
 
-    Spec: D123
-    """
-
+    # `revoked` is the moment of its use.
     access_token = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
-    # The device flow gives refresh tokens to service accounts, which are no person.
+    # None for a service account: the device flow gives refresh tokens too.
     user = models.ForeignKey(  # type: ignore[assignment]
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="%(app_label)s_%(class)s"
     )
@@ -68,6 +64,6 @@ class RefreshToken(AbstractRefreshToken):
 
 
 class IDToken(AbstractIDToken):
-    """Never written (we issue no ID tokens); the library wants the table."""
+    """Never written, because no ID tokens are issued; the library requires the table."""
 
     objects: ClassVar[models.Manager[IDToken]] = models.Manager()

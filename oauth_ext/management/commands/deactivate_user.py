@@ -1,4 +1,4 @@
-"""Shut a person out from the command line."""
+"""Shuts a person out from the command line."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from orgs.services.people import find_person
 
 
 class Command(BaseCommand):
-    """Find the person, ask the service, print the ended rows and the work that is left."""
-
     help = (
         "End the sessions, tokens and support access of the person with EMAIL, and the agent keys that this person"
         " created, at once. Memberships stay and give nothing until reactivate_user."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The person, and whether agent keys go on working."""
         parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
         parser.add_argument(
             "--keep-agent-keys",
@@ -31,7 +28,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, email: str, keep_agent_keys: bool, **options: Any) -> None:
-        """Exit status 1 with the reason when the service refuses."""
         try:
             ended = deactivate_person(
                 actor=actor.system("deactivate_user"),
@@ -39,6 +35,7 @@ class Command(BaseCommand):
                 ends_agent_keys=not keep_agent_keys,
             )
         except DomainError as refusal:
+            # Exit status 1.
             raise CommandError(refusal.message) from refusal
         for line in ended.lines():
             self.stdout.write(line)

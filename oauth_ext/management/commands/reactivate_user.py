@@ -1,4 +1,4 @@
-"""Let a deactivated person in again from the command line."""
+"""Lets a deactivated person sign in again, from the command line."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from orgs.services.people import find_person
 
 
 class Command(BaseCommand):
-    """Find the person, ask the service, print the new state."""
-
     help = "The person with EMAIL may sign in again. Sessions, tokens, keys and support access stay ended."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The person."""
         parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
-        """Exit status 1 with the reason when the service refuses."""
         try:
             person = reactivate_person(actor=actor.system("reactivate_user"), user_id=find_person(email).pk)
         except DomainError as refusal:
+            # Exit status 1.
             raise CommandError(refusal.message) from refusal
         self.stdout.write(f"{person.email or person.pk} may sign in again. Ended sessions, tokens and keys stay ended.")

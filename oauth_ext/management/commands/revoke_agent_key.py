@@ -1,4 +1,4 @@
-"""Revoke a leaked agent key from the command line."""
+"""Revokes a leaked agent key from the command line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from oauth_ext.services import agent_keys
 
 
 class Command(BaseCommand):
-    """Look the client up, ask the service, say what happened."""
-
     help = "Revoke the agent key of the service client CLIENT_ID. The client itself stays as it is."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """One client."""
         parser.add_argument("client_id", metavar="CLIENT_ID", help="svc_...")
 
     def handle(self, *args: Any, client_id: str, **options: Any) -> None:
-        """Exit status 1 when there is no such client or it has no key."""
         try:
             client = selectors.service_client_of_any_organization(client_id)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Rotate the key that signs access tokens."""
+"""Rotates the signing key in the database, or prints the new value of TOKEN_SIGNING_KEYS if that is set."""
 
 from __future__ import annotations
 
@@ -13,27 +13,24 @@ from oauth_ext.jwt import key_material, rotation
 
 
 class Command(BaseCommand):
-    """Rotate in the database, or print the new value of TOKEN_SIGNING_KEYS when the environment brings the keys."""
-
     help = (
         "Publish a new signing key, which signs an hour later; the old one stays published for two more hours. "
         "With TOKEN_SIGNING_KEYS set, print its new value instead: that output is secret."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """How soon."""
         parser.add_argument(
             "--now", action="store_true", help="sign at once; whoever cached our keys refuses the new tokens meanwhile"
         )
 
     def handle(self, *args: Any, now: bool, **options: Any) -> None:
-        """Exit status 1 when a published key still waits for its hour."""
         if settings.TOKEN_SIGNING_KEYS:
             self._print_setting(at_once=now)
             return
         try:
             done = rotation.rotate_signing_key(at_once=now)
         except Conflict as refusal:
+            # Exit status 1: a published key still waits for its hour.
             raise CommandError(refusal.message) from None
         self.stdout.write(f"{done.kid} is published and signs from {clock.rfc3339(done.signs_from)}.")
         if done.retiring:
