@@ -1,1 +1,1 @@
-"""The kit for interface modules: pages of an organization, and one translation of domain errors."""
+"""Base classes and helpers of the interface modules: pages, API views, and their error responses."""

@@ -1,4 +1,4 @@
-"""What support staff may do beyond looking: the services' own actions, which write down who did them."""
+"""Django admin for support staff who may act: each action calls a domain service, which writes the audit log."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ Row = TypeVar("Row")
 
 
 class ActingAdmin(ReadOnlyAdmin):
-    """A list whose rows can be ended, by staff who hold the permission to delete such rows.
+    """A list whose actions end rows, for staff who hold the model's delete permission."""
 
-    The delete button itself stays away: it would end rows behind the services' backs.
-    """
-
+    # Django's own delete button stays off: it would skip the service's checks and audit entries.
     actions: Any = ()
 
     def has_staff_delete_permission(self, request: HttpRequest) -> bool:
-        """What actions name as `permissions=["staff_delete"]`."""
+        """The check behind `permissions=["staff_delete"]` of an action."""
         options = self.opts
         return bool(request.user.has_perm(f"{options.app_label}.delete_{options.model_name}"))
 
     def act(self, request: HttpRequest, chosen: Iterable[Row], service: Callable[[Row], object], what: str) -> None:
-        """Ask the service for one row after the other, each a transaction of its own, and say what became of them."""
         done = gone = 0
         for row in chosen:
             try:
@@ -48,10 +45,8 @@ class ActingAdmin(ReadOnlyAdmin):
 
 
 def staff_actor(request: HttpRequest) -> Actor:
-    """Who acts, as the organization's log names somebody whom its people do not know.
-
-    Raises: PermissionDenied for anybody who is not staff; the admin lets nobody else in.
-    """
+    """The actor of an audit entry. Raises: PermissionDenied for a user who is not staff."""
     if not isinstance(request.user, User) or not request.user.is_staff:
         raise PermissionDenied
+    # Members do not know the person, so the label says support staff.
     return Actor(id=str(request.user.pk), label=f"{request.user.label} (support staff)")

@@ -1,4 +1,4 @@
-"""Passing a gate: role, then rate limit, then subscription. One function for pages and API. Spec: D5"""
+"""Gate checks of pages and API in one order: role, rate limit, subscription. Spec: D5"""
 
 from __future__ import annotations
 
@@ -18,41 +18,32 @@ from orgs.models import Membership, User
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The membership a route of an organization acts under, and what the limiter said."""
-
+    # None for routes without an organization.
     membership: Membership | None
+    # The rate limiter's result.
     admission: Admission
 
 
 def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Passed:
-    """Who passed, or the first refusal in the order of the specification.
-
-    Raises: NotFound, Forbidden, RateLimited, SubscriptionRequired.   Spec: D4-D6, D22
-    """
+    """Raises: NotFound, Forbidden, RateLimited, SubscriptionRequired, in this order. Spec: D4-D6, D22"""
     membership = pass_role(request, user, gate, org_id)
     return Passed(membership, pass_limit_and_plan(request, gate, membership))
 
 
 def pass_role(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Membership | None:
-    """The membership that the gate asks for, None where it names no role.
-
-    Somebody who is refused for their role still uses up the backstop, so that ids cannot be tried without end.
-    Raises: NotFound, Forbidden.
-    """
+    """The membership that the gate requires; None where it names no role. Raises: NotFound, Forbidden."""
     if gate.role is None:
         return None
     try:
         return access.membership(user, org_id or "", role=gate.role)
     except DomainError:
+        # A refused request counts too, so that a caller cannot try organization ids without end.
         rate.count(request, settings.BACKSTOP)
         raise
 
 
 def pass_limit_and_plan(request: HttpRequest, gate: Gate, membership: Membership | None) -> Admission:
-    """What the limiter says to somebody whose role is high enough.
-
-    Raises: RateLimited, SubscriptionRequired.
-    """
+    """Raises: RateLimited, SubscriptionRequired."""
     admission = rate.count(request, gate.limit or settings.BACKSTOP)
     if membership is not None:
         if gate.organization_limit is not None:

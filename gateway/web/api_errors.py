@@ -1,4 +1,4 @@
-"""One translation of everything that can go wrong in the API to the documented body. Spec: D1, D2, D8"""
+"""Exceptions of the API mapped to the documented error body. Spec: D1, D2, D8"""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from gateway.web.session import Unauthenticated
 
 log = structlog.get_logger(__name__)
 PROBLEM_JSON = "application/problem+json"
+# Seconds in `Retry-After` of a 503.
 RETRY_AFTER_S = 5
 
 
@@ -33,13 +34,13 @@ class MethodNotAllowed(DomainError):
 
 
 class Unavailable(DomainError):
-    """Something we depend on is away. Spec: D8"""
+    """The database or the coordination store cannot be reached. Spec: D8"""
 
     code, message, status = "unavailable", "The service cannot do this right now. Try again in a moment.", 503
 
 
 def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
-    """The library's hook. None for what we did not foresee: that is logged with its traceback and becomes a 500."""
+    """DRF's exception handler. None for an unforeseen exception: it is logged with its traceback and becomes a 500."""
     refusal = refusal_of(exception)
     if refusal is None:
         return None
@@ -54,7 +55,7 @@ def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
-    """The documented body and the headers that go with it. Spec: D1, D6, D19"""
+    """The error body and its headers. Spec: D1, D6, D19"""
     body = error_answers.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
     if refusal.fields:
         body["fields"] = refusal.fields
@@ -71,7 +72,6 @@ def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], 
 
 
 def refusal_of(exception: Exception) -> DomainError | None:
-    """The refusal that says the same in our words."""
     if isinstance(exception, CoordinationUnavailable | OperationalError | InterfaceError):
         log.warning("api dependency unavailable", fault=type(exception).__name__)
         return Unavailable()
@@ -89,7 +89,7 @@ def refusal_of(exception: Exception) -> DomainError | None:
 
 
 def _field_errors(detail: Any, prefix: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Sentences by the path of the member they are about, such as `tools.3`."""
+    """Messages by the dotted path of the member, such as `tools.3`."""
     if isinstance(detail, dict):
         for name, inner in detail.items():
             yield from _field_errors(inner, f"{prefix}.{name}" if prefix else str(name))

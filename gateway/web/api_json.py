@@ -1,4 +1,4 @@
-"""JSON in one reading only, and nothing but JSON. Spec: D1-D3, D16"""
+"""Strict JSON parsing and rendering for the API. Spec: D1-D3, D16"""
 
 from __future__ import annotations
 
@@ -16,35 +16,30 @@ from gateway.lib.errors import DomainError, Invalid
 
 
 class InvalidJSON(Invalid):
-    """The body is not JSON, or two readers could understand it differently."""
+    """The body is not JSON, or is ambiguous (such as a duplicate key)."""
 
     code = "invalid_json"
 
 
 class BodyTooLarge(DomainError):
-    """More than the management API takes. Spec: D18"""
+    """The body exceeds API_BODY_BYTES. Spec: D18"""
 
     code, message, status = "body_too_large", "The body is too large.", 413
 
 
 class UnsupportedBody(DomainError):
-    """Not JSON, or encoded for transport. Spec: D8, D18"""
+    """The body is not JSON, or has a Content-Encoding. Spec: D8, D18"""
 
     code, message, status = "unsupported_media_type", "Send the body as application/json.", 415
 
 
 class StrictJSONParser(BaseParser):
-    """An object, each key once."""
-
     media_type = "application/json"
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """The object in the body.
-
-        Raises: InvalidJSON.
-        """
+        """Raises: InvalidJSON, also for JSON that is no object."""
         try:
             document = strict_json.loads(stream.read())
         except strict_json.StrictJSONError as fault:
@@ -55,19 +50,14 @@ class StrictJSONParser(BaseParser):
 
 
 class JSONRenderer(LibraryRenderer):
-    """Compact UTF-8."""
-
     charset = None
 
 
 class OnlyJSON(BaseContentNegotiation):
-    """Whatever a client says it accepts, it gets JSON: a 406 would help nobody."""
+    """Answers JSON whatever `Accept` asks for: a JSON response helps such a client more than a 406."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
-        """The only one.
-
-        Raises: UnsupportedBody for another media type.
-        """
+        """Raises: UnsupportedBody for another media type."""
         media_type = (request.content_type or "").partition(";")[0].strip().lower()
         if media_type != "application/json":
             raise UnsupportedBody
@@ -76,6 +66,5 @@ class OnlyJSON(BaseContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """The only one."""
         renderer = next(iter(renderers))
         return renderer, renderer.media_type or ""

@@ -1,7 +1,4 @@
-"""Parts of long lists over the API, for callers who send `limit`. The answer stays a bare array; `Link` names the next.
-
-Spec: D161
-"""
+"""Cursor paging for callers who send `limit` or `cursor`. The body stays a bare array. Spec: D161"""
 
 from __future__ import annotations
 
@@ -18,24 +15,22 @@ from django.utils.http import urlencode
 from gateway.lib.errors import Invalid
 
 MAX_LIMIT = 1_000
-DEFAULT_LIMIT = 100  # of a caller who sends a cursor only
+# Rows of one page. A caller can ask for at most MAX_LIMIT.
+DEFAULT_LIMIT = 100  # for a caller who sends only a cursor
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows in their order, and the headers that say where the next ones are."""
-
     rows: list[Any]
+    # `Link` with rel="next", unless this is the last page.
     headers: dict[str, str]
 
 
 def part_of(request: HttpRequest, *lists: QuerySet[Any]) -> Part:
-    """The part of `lists`, one after the other, that `?limit=` and `?cursor=` ask for; everything without either.
-
-    Each list is ordered by columns of its own, which name a row together. Rows that come or go between two requests
-    move no other row: a cursor is the place of a row, signed, for this address only.
-    Raises: Invalid.
+    """The page of the concatenated `lists` that `?limit=` and `?cursor=` ask for; all rows without either. Raises:
+    Invalid.
     """
+    # Each list must be ordered by columns that identify a row uniquely.
     asked_limit, cursor = request.GET.get("limit"), request.GET.get("cursor")
     if asked_limit is None and cursor is None:
         return Part([row for rows in lists for row in rows], {})
@@ -65,7 +60,7 @@ def _limit(asked: str | None) -> int:
 
 
 def _columns(rows: QuerySet[Any]) -> list[tuple[str, bool]]:
-    """The columns of the order with whether each descends."""
+    # (column, descending) pairs
     order = [str(name) for name in rows.query.order_by]
     return [(name.removeprefix("-"), name.startswith("-")) for name in order]
 
@@ -75,7 +70,7 @@ def _place_of(rows: QuerySet[Any], row: Model) -> list[str]:
 
 
 def _after(rows: QuerySet[Any], place: Sequence[str]) -> QuerySet[Any]:
-    """The rows whose columns come after `place` in the order."""
+    """Keyset pagination: the rows that sort after `place`."""
     after, same = Q(), Q()
     for (name, descends), text in zip(_columns(rows), place, strict=True):
         value = rows.model._meta.get_field(name).to_python(text)
@@ -85,6 +80,8 @@ def _after(rows: QuerySet[Any], place: Sequence[str]) -> QuerySet[Any]:
 
 
 def _cursor(request: HttpRequest, number: int, place: Sequence[str]) -> str:
+    # A cursor is the sort key of the last row, so inserted or deleted rows shift no page. The salt binds it to one
+    # path.
     return signing.dumps([number, *place], salt=f"{__name__}{request.path}")
 
 

@@ -1,4 +1,4 @@
-"""The base of every API view: the order of checks, once. Spec: D5
+"""Base of all API views. `ApiView.initial` runs the checks in one order. Spec: D5
 
 404 route > body size 413 > authentication 401 > method 405 > membership and role 404/403 > rate limit 429 >
 subscription 402 > validation 4xx > the view's own method.
@@ -32,7 +32,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 class ApiView(APIView):
-    """A view for any signed-in person. `gates` and `shapes` name the same methods; any other method is refused."""
+    """A view for any signed-in person. `gates` and `shapes` name the same methods; other methods get 405."""
 
     gates: ClassVar[Mapping[str, Gate]] = {}
     shapes: ClassVar[Mapping[str, Shape]] = {}
@@ -43,16 +43,15 @@ class ApiView(APIView):
 
     @property
     def allowed_methods(self) -> list[str]:
-        """The methods with a gate, as `Allow` and the document name them."""
         return sorted([*self.gates, *(["HEAD"] if "GET" in self.gates else [])])
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Everything that comes before the view's own method."""
         http: HttpRequest = request._request
         self.format_kwarg = None
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
         _take_body(http)
         if not isinstance(request.user, User):
+            # Anonymous requests count against their address.
             rate.count(http, settings.BACKSTOP)
             raise Unauthenticated
         gate = self.gates.get("GET" if http.method == "HEAD" else http.method or "")
@@ -63,11 +62,11 @@ class ApiView(APIView):
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)
         if http.method == "POST" and self.shapes["POST"].creates and idempotency.HEADER in http.headers:
-            # The library looks the handler up by its name after this.
+            # DRF looks the handler up by name after `initial`, so the wrapper shadows it on the instance.
             self.__dict__["post"] = partial(self._once, self.post)  # type: ignore[attr-defined]
 
     def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str | None:
-        """The id whose membership the gate asks for, as it was sent; None for routes of no organization."""
+        """The organization id as sent; None for routes without an organization."""
         return str(path.get(self.org_argument, "")) if self.org_argument else None
 
     def _once(self, handler: Callable[..., Response], request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -76,7 +75,7 @@ class ApiView(APIView):
         return idempotency.answer_once(request._request, self.actor, self.shapes["POST"], run, organization)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Say on every counted answer what is left."""
+        # Every counted response carries the remaining quota.
         if self._admission is not None:
             for name, value in rate.headers(self._admission).items():
                 response.headers.setdefault(name, value)
@@ -84,27 +83,23 @@ class ApiView(APIView):
 
     @property
     def actor(self) -> User:
-        """The person who acts."""
         if not isinstance(self.request.user, User):
             raise Unauthenticated
         return self.request.user
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """The members of the body that this method knows, checked. Others are ignored. Spec: D3, D16
-
-        Raises: ValidationError, InvalidJSON, UnsupportedBody.
-        """
+        """The validated body members. Raises: ValidationError, InvalidJSON, UnsupportedBody. Spec: D3, D16"""
         serializer_class = self.shapes[self.request.method or ""].body
         if serializer_class is None:
             raise RuntimeError(f"{type(self).__name__} reads a body that its shape does not have")
         serializer = serializer_class(data=self.request.data)
+        # Unknown members are ignored.
         serializer.is_valid(raise_exception=True)
         checked: dict[str, Any] = serializer.validated_data
         return checked
 
     def answer(self, result: object = None) -> Response:
-        """`result` in the shape of this method."""
         method = "GET" if self.request.method == "HEAD" else self.request.method or ""
         shape = self.shapes[method]
         if shape.texts:
@@ -114,10 +109,7 @@ class ApiView(APIView):
         return Response(shape.answer(result, many=shape.many).data, status=shape.status)
 
     def answer_part(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:
-        """The part of the lists that the caller asks for, each row as `as_body` has it; all of them by default.
-
-        Raises: Invalid.
-        """
+        """The page of `lists` that the caller asks for, all rows by default. Raises: Invalid."""
         part = part_of(self.request._request, *lists)
         answer = self.answer([as_body(row) for row in part.rows] if as_body else part.rows)
         for name, value in part.headers.items():
@@ -126,32 +118,27 @@ class ApiView(APIView):
 
 
 class OrgView(ApiView):
-    """A view below /api/orgs/:orgId. Every gate names a role."""
-
+    # Every gate of such a view names a role.
     org_argument: ClassVar[str | None] = "org_id"
 
     @property
     def membership(self) -> Membership:
-        """The person's place in the organization of the path."""
         if self._membership is None:
             raise RuntimeError("a gate of an organization's route names no role")
         return self._membership
 
     @property
     def organization(self) -> Organization:
-        """The organization of the path, of which the person is a member."""
         return self.membership.organization
 
 
 def _take_body(http: HttpRequest) -> None:
-    """Read the body once, and no further than allowed. A chunked one has no length to look at.
-
-    Raises: BodyTooLarge; InvalidJSON when the client left in the middle.
-    """
+    """Raises: BodyTooLarge; InvalidJSON when the client disconnected before the end."""
     declared = http.META.get("CONTENT_LENGTH") or "0"
     if declared.isdigit() and int(declared) > settings.API_BODY_BYTES:
         raise BodyTooLarge
     try:
+        # A chunked body declares no length, so the read itself is bounded.
         body = http.read(settings.API_BODY_BYTES + 1)
     except UnreadablePostError as fault:
         raise InvalidJSON("The body did not arrive.") from fault
@@ -162,10 +149,7 @@ def _take_body(http: HttpRequest) -> None:
 
 
 def _check_media_type(http: HttpRequest) -> None:
-    """A body that is not JSON is refused also where none is read: nobody should think it counted.
-
-    Raises: UnsupportedBody.
-    """
+    """Raises: UnsupportedBody, also on routes that read no body: a client must not believe that its body counted."""
     if not http.body or http.method in _SAFE:
         return
     if http.headers.get("Content-Encoding", "identity").lower() != "identity":

@@ -1,4 +1,4 @@
-"""Views of an organization that is not in the path: `org_id` names it, else it is the primary one. Spec: D35, D149"""
+"""Views with the organization in `org_id` instead of the path. Spec: D35, D149"""
 
 from __future__ import annotations
 
@@ -14,37 +14,30 @@ from orgs.models import User
 from orgs.selectors import memberships
 
 MEMBER = "org_id"
-_NO_ORGANIZATION = ""  # names none: NotFound, as for an unknown id
+_NO_ORGANIZATION = ""  # matches no organization: NotFound, as for an unknown id
 
 
 class ChosenOrgIn(serializers.Serializer[Any]):
-    """The base of the bodies that such a view takes."""
-
     org_id = serializers.CharField(
         required=False, help_text="The organization; without it the caller's earliest membership decides."
     )
 
 
 class ChosenOrgView(OrgView):
-    """A view of an organization outside /api/orgs/:orgId. Methods with a body are told it there, others in the query.
-
-    An unknown, foreign or malformed id and a person without any organization get the same 404. Then come role, limit
-    and plan, as everywhere. A body that cannot be read names nothing; it is refused where bodies are checked.
-    """
+    """A view outside /api/orgs/:orgId. Methods with a body read `org_id` from it, others from the query."""
 
     org_argument: ClassVar[str | None] = None
 
     def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str:
-        """See ApiView."""
         named = _named_in_body(http) if self.takes_body(http.method or "") else _named_in_query(http)
         if named is None:
+            # Without an organization, `_NO_ORGANIZATION` gives the same 404 as an unknown, foreign or malformed id.
             primary = memberships(user).first()
             return _NO_ORGANIZATION if primary is None else str(primary.organization_id)
         return named
 
     @classmethod
     def takes_body(cls, method: str) -> bool:
-        """Whether `org_id` is a member of the body."""
         shape = cls.shapes.get(method)
         return shape is not None and shape.body is not None
 
@@ -53,12 +46,13 @@ def _named_in_query(http: HttpRequest) -> str | None:
     values = http.GET.getlist(MEMBER)
     if not values:
         return None
-    return values[0] if len(values) == 1 else _NO_ORGANIZATION  # two readers could take different ones
+    return values[0] if len(values) == 1 else _NO_ORGANIZATION  # repeated: two readers could take different values
 
 
 def _named_in_body(http: HttpRequest) -> str | None:
     try:
         body = strict_json.loads(http.body)
+    # Body validation refuses an unreadable body later; here it names no organization.
     except strict_json.StrictJSONError:
         return None
     if not isinstance(body, dict) or MEMBER not in body:

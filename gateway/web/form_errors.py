@@ -1,4 +1,4 @@
-"""Domain refusals beside the fields they are about."""
+"""Domain errors shown beside the form fields they concern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from gateway.lib.errors import DomainError
 
 
 def show_on(form: forms.Form, refusal: DomainError) -> None:
-    """Put each message where the person looks: beside its field, or above the form."""
     shown = False
     for field, texts in refusal.fields.items():
         for text in texts:

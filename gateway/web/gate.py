@@ -1,4 +1,4 @@
-"""What a route demands before its method runs, as data on the view: one gate per method, for pages and API alike."""
+"""Requirements of a route as data on the view: one gate per method, for pages and API."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from orgs.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The demands of one method. A method without a gate is refused.
+    """Requirements of one method. A method without a gate is refused. Spec: §4, §8 · D5, D6"""
 
-    `role` is None for routes of no organization: any signed-in person. `limit` None means the backstop that all
-    routes share; `organization_limit` counts everybody of the organization together, besides. `active_plan` and
-    `entitlement` answer 402.   Spec: §4, §8 · D5, D6
-    """
-
+    # None: any signed-in person, for routes without an organization.
     role: Role | None = None
+    # `active_plan` and `entitlement` answer 402.
     active_plan: bool = False
+    # Per person. None: the BACKSTOP that all routes share.
     limit: Rule | None = None
+    # Counts all members of the organization together, besides `limit`.
     organization_limit: Rule | None = None
     entitlement: Entitlement | None = None

@@ -1,8 +1,4 @@
-"""A POST that creates, sent twice with the same Idempotency-Key, creates once. Spec: D29
-
-The key is claimed before the work and the answer is kept after it. A process that dies in between leaves a claim
-without an answer: whoever comes again is told so, and nothing is ever done twice.
-"""
+"""Idempotency-Key: a repeated POST creates once. Spec: D29"""
 
 from __future__ import annotations
 
@@ -26,32 +22,29 @@ from gateway.web.shape import Shape
 from orgs.models import RememberedAnswer, User
 
 HEADER = "Idempotency-Key"
+# Retention of a claim and its answer.
 KEPT = timedelta(hours=24)
 _SALT = "gateway.web.idempotency"
 KEY_PATTERN = r"[\x21-\x7e]{1,255}"
 
 
 class InvalidIdempotencyKey(Invalid):
-    """Not 1 to 255 visible ASCII characters."""
-
     code, message = "invalid_idempotency_key", "An Idempotency-Key has 1 to 255 visible ASCII characters."
 
 
 class IdempotencyKeyReused(DomainError):
-    """The key came with another body before."""
-
     code, message, status = "idempotency_key_reused", "This Idempotency-Key was used with another body.", 422
 
 
 class FirstRequestUnfinished(Conflict):
-    """It is under way in another process, or ended with it."""
+    """The first request is still running, or its process died."""
 
     code = "idempotency_unfinished"
     message = "The first request with this Idempotency-Key has not finished. Look what it did before you use another."
 
 
 class AnswerNotKept(Conflict):
-    """It was done, and its answer held a secret."""
+    """The first request succeeded, and its answer held a secret."""
 
     code = "idempotency_answer_not_kept"
     message = "This request was already done. Its answer held a secret, which is shown once."
@@ -60,11 +53,9 @@ class AnswerNotKept(Conflict):
 def answer_once(
     request: HttpRequest, user: User, shape: Shape, run: Callable[[], Response], organization: str = ""
 ) -> Response:
-    """The answer of `run`, or the one it gave when this person sent the same before for the same `organization`.
-
-    A refusal is not kept: nothing was done, and the same request may be tried again.
-    Raises: the errors above; what `run` raises.
-    """
+    """Run `run`, or replay its stored answer. Raises: the errors above; the errors of `run`."""
+    # The key is claimed before the work, and the answer is stored after it. A process that dies in between leaves a
+    # claim without an answer: a retry gets 409, and the work is never repeated.
     row, is_first = _claim(request, user, organization)
     if not is_first:
         return _again(row)
@@ -72,7 +63,7 @@ def answer_once(
         answer = run()
     except Exception as fault:
         refusal = refusal_of(fault)
-        if refusal is not None and refusal.status < 500:  # otherwise nobody knows what was done
+        if refusal is not None and refusal.status < 500:  # after a 5xx the work may have been done
             row.delete()
         raise
     row.status = answer.status_code
@@ -84,7 +75,6 @@ def answer_once(
 
 
 def forget_old() -> None:
-    """No answer is kept for longer than a day."""
     RememberedAnswer.objects.filter(created_at__lte=clock.now() - KEPT).delete()
 
 
@@ -93,17 +83,18 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Remembe
     if not re.fullmatch(KEY_PATTERN, key):
         raise InvalidIdempotencyKey
     forget_old()
-    # An organization that is not in the path may be another one by the second request: its answer is not this one's.
+    # The primary organization can change between two requests, so it is part of the key where the path does not name
+    # it.
     named = "" if organization in request.path_info else f"{organization}\0"
     key_sha256 = secrets.sha256(f"{request.path_info}\0{named}{key}")
-    # Keyed: bodies hold vendors' passwords, and a plain digest would let a stolen table be tried against guesses.
+    # An HMAC: bodies hold vendors' passwords, and a plain digest in a stolen table would allow guessing them.
     body_digest = bytes(salted_hmac(_SALT, request.body, algorithm="sha256").digest())
     try:
         with transaction.atomic():
             row = RememberedAnswer.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_digest)
     except IntegrityError:
         known = RememberedAnswer.objects.filter(user=user, key_sha256=key_sha256).first()
-        if known is None:  # refused and given back just now
+        if known is None:  # the first request was refused and its claim deleted meanwhile
             raise FirstRequestUnfinished from None
         if not secrets.equal(bytes(known.body_sha256), body_digest):
             raise IdempotencyKeyReused from None

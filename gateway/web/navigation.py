@@ -1,4 +1,4 @@
-"""The left navigation: groups of links, of which a role sees what it may open."""
+"""The left navigation: groups of links, filtered by role."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from orgs.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One link; `route` takes the organization's id."""
-
     label: str
+    # Reversed with the organization's id.
     route: str
     icon: str
+    # The lowest role that sees the link.
     role: Role = Role.MEMBER
 
 
@@ -60,7 +60,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
 
 
 def navigation(membership: Membership, current_route: str) -> list[dict[str, Any]]:
-    """The groups that this member sees, each `{label, items: [{label, url, icon, active}]}`; none is empty."""
+    """The groups that this member sees: `{label, items: [{label, url, icon, active}]}`. Empty groups are left out."""
     groups = []
     for label, items in NAVIGATION:
         shown = [

@@ -1,4 +1,4 @@
-"""Forms whose effect must happen once: a second press, a reload or a back button must not mint a second secret."""
+"""One-time form tickets: a double click, reload or back button must not create a second secret."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gateway.coordination.rules import Rule
 from gateway.lib import secrets
 
 FIELD = "once"
+# Seconds. The used mark in the coordination store lives as long as the ticket.
 _MAX_AGE_S = 12 * 3600
 _RULE = Rule("form", limit=1, window_s=_MAX_AGE_S)
 _SALT = "gateway.web.once"
 
 
 def new_ticket(request: HttpRequest) -> str:
-    """A ticket for one form, good for its person and half a day."""
     return signing.dumps([str(request.user.pk), secrets.random_base62(16)], salt=_SALT)
 
 
 def take_ticket(request: HttpRequest) -> bool:
-    """Whether the form's ticket is this person's and was not used before; afterwards it is."""
+    """Mark the form's ticket as used. False if it is invalid, expired, of another person or already used."""
     ticket = request.POST.get(FIELD, "")
     try:
         owner, nonce = signing.loads(ticket, salt=_SALT, max_age=_MAX_AGE_S)

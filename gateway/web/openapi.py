@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of gates and shapes: what the document says is what the views run by."""
+"""The OpenAPI document, generated from the same gates and shapes that the views run by."""
 
 from __future__ import annotations
 
@@ -47,24 +47,20 @@ _REFUSALS = {
 
 
 class GateSchema(AutoSchema):
-    """Reads the view's `gates` and `shapes`."""
-
     def _data(self) -> tuple[Gate, Shape]:
         view: Any = self.view
         return view.gates[self.method], view.shapes[self.method]
 
     def get_operation_id(self) -> str:
-        """`get_orgs_members`: the method and the fixed parts of the path, `one` where it ends in an id."""
+        """For example `get_orgs_members`: method and literal path parts, plus `_one` where the path ends in an id."""
         parts = [part for part in self.path.removeprefix("/api/").split("/") if not part.startswith("{")]
         words = re.sub(r"[^0-9A-Za-z]+", "_", "_".join(parts))
         return f"{self.method.lower()}_{words}{'_one' if self.path.endswith('}') else ''}"
 
     def get_summary(self) -> str:
-        """The shape's sentence."""
         return self._data()[1].summary
 
     def get_description(self) -> str:  # type: ignore[override]
-        """What the gate demands."""
         gate, _ = self._data()
         demands = [f"Role: {gate.role.value} or more." if gate.role else "Any signed-in person."]
         if gate.active_plan:
@@ -79,7 +75,6 @@ class GateSchema(AutoSchema):
         return " ".join(demands)
 
     def get_override_parameters(self) -> list[Any]:
-        """The organization outside the path, and the key with which a creation may be repeated."""
         return [*self._chosen_organization(), *self._idempotency_key(), *self._parts()]
 
     def _chosen_organization(self) -> list[Any]:
@@ -109,21 +104,17 @@ class GateSchema(AutoSchema):
         return [OpenApiParameter(idempotency.HEADER, schema, OpenApiParameter.HEADER, description=text)]
 
     def get_tags(self) -> list[str]:
-        """The app that serves it."""
         return [type(self.view).__module__.partition(".")[0]]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """The session cookie."""
         return [{"session": []}]
 
     def get_request_serializer(self) -> Any:
-        """The shape's body."""
         body = self._data()[1].body
         written = getattr(body, "openapi_schema", None)
         return {"application/json": written} if written else body
 
     def get_response_serializers(self) -> Any:
-        """The success, and every refusal that gate, body and view can give."""
         gate, shape = self._data()
         answer: Any = shape.answer(many=True) if shape.answer and shape.many else shape.answer
         if shape.texts:
@@ -149,12 +140,12 @@ class GateSchema(AutoSchema):
 
 
 def only_api(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The management API; other routes speak OAuth or MCP, whose documents exist."""
+    """The management API's endpoints. The OAuth and MCP routes follow published standards and are left out."""
     return [endpoint for endpoint in endpoints if endpoint[0].startswith("/api/")]
 
 
 def tidy(result: dict[str, Any], generator: object, request: object, public: bool) -> dict[str, Any]:
-    """The document without what is for us: citations in descriptions, and the library's own marks."""
+    """Remove internal marks from the document: `Spec:` citations and drf-spectacular's own extensions."""
     for component in result.get("components", {}).get("schemas", {}).values():
         _tidy(component)
     return result
@@ -163,7 +154,7 @@ def tidy(result: dict[str, Any], generator: object, request: object, public: boo
 def _tidy(schema: dict[str, Any]) -> None:
     schema.pop("x-spec-enum-id", None)
     if "enum" in schema:
-        schema.pop("description", None)  # the values once more
+        schema.pop("description", None)  # it only repeats the values
     if "description" in schema:
         schema["description"] = re.sub(r"\s*Spec:.*$", "", schema["description"], flags=re.S)
     for member in [*schema.get("properties", {}).values(), schema.get("items")]:

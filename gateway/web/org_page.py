@@ -1,4 +1,4 @@
-"""Pages of one organization: sign-in, gate and frame once, then the view's own method."""
+"""Base of the pages of one organization: sign-in, gate and navigation frame."""
 
 from __future__ import annotations
 
@@ -26,12 +26,9 @@ from orgs.roles import Role
 
 
 class OrgPage(LoginRequiredMixin, View):
-    """A page below /orgs/<org_id>/. `gates` says per method what it takes; a method without one answers 405.
+    """A page below /orgs/<org_id>/. A method without a gate gets 405. Spec: D4, D5"""
 
-    A form with several buttons may have a gate for one of them: `"POST disconnect"` for `action=disconnect`. A
-    stranger gets the same 404 for an organization that exists as for one that does not.   Spec: D4, D5
-    """
-
+    # By method; `"POST disconnect"` is the gate of the form button with `action=disconnect`.
     gates: ClassVar[Mapping[str, Gate]]
     title: ClassVar[str]
     nav_route: ClassVar[str]
@@ -40,7 +37,6 @@ class OrgPage(LoginRequiredMixin, View):
     membership: Membership
 
     def dispatch(self, request: HttpRequest, *args: Any, org_id: uuid.UUID, **kwargs: Any) -> HttpResponseBase:
-        """Sign-in, then method, then the gate: membership and role, rate limit, subscription."""
         if not isinstance(request.user, User):
             rate.count(request, settings.BACKSTOP)
             return self.handle_no_permission()
@@ -48,6 +44,7 @@ class OrgPage(LoginRequiredMixin, View):
         if gate is None:
             rate.count(request, settings.BACKSTOP)
             return self.http_method_not_allowed(request)
+        # A non-member gets the same 404 whether or not the organization exists.
         membership = pass_role(request, request.user, gate, str(org_id))
         if membership is None:
             raise ImproperlyConfigured(f"a gate of {type(self).__name__} names no role")
@@ -59,21 +56,18 @@ class OrgPage(LoginRequiredMixin, View):
             for name, value in refusal.headers.items():
                 answer[name] = value
             return answer
+        # Past LoginRequiredMixin: sign-in is already checked above.
         return super(LoginRequiredMixin, self).dispatch(request, *args, **kwargs)
 
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
-        """The answer to somebody who came too often or without a plan: the error page.
-
-        A page that is withheld without a plan says so inside the organization's frame. One with a form may show the
-        refusal above it instead, so that nothing typed is lost.
-        Raises: the refusal.   Spec: D147
-        """
+        """The error page, inside the organization's frame for a GET without a plan. Raises: the refusal. Spec: D147"""
         if isinstance(refusal, SubscriptionRequired) and self.request.method in ("GET", "HEAD"):
             return self.page("site/plan_ended.html", self.renewal(), status=refusal.status)
+        # A subclass with a form may show the refusal above the form instead, so that typed input is kept.
         raise refusal
 
     def renewal(self) -> dict[str, Any]:
-        """For `_plan_ended.html`: the people who can renew the plan, and the address."""
+        # Owners can renew the plan.
         owners = selectors.people_who_may(self.organization, Role.OWNER)
         return {"owners": owners, "portal_url": settings.BILLING_PORTAL_URL}
 
@@ -86,16 +80,13 @@ class OrgPage(LoginRequiredMixin, View):
 
     @property
     def organization(self) -> Organization:
-        """The organization of the path, of which the person is a member."""
         return self.membership.organization
 
     @property
     def actor(self) -> User:
-        """The person who acts."""
         return self.membership.user
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
-        """Render inside the organization's frame."""
         frame = {
             "organization": self.organization,
             "membership": self.membership,

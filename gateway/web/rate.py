@@ -1,4 +1,4 @@
-"""Counting requests of people and strangers, and saying in headers what is left. Spec: §8 · D19-D22"""
+"""Rate limits of pages and API by person or address, and their response headers. Spec: §8 · D19-D22"""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ View = Callable[..., HttpResponseBase]
 
 
 class RateLimited(DomainError):
-    """The window is full; `admission` says until when."""
-
     code, status = "rate_limited", 429
 
     def __init__(self, admission: Admission) -> None:
@@ -32,18 +30,12 @@ class RateLimited(DomainError):
 
 
 def count(request: HttpRequest, rule: Rule) -> Admission:
-    """One admission under the person's id, or the address of somebody who is not signed in.
-
-    Raises: RateLimited; CoordinationUnavailable.
-    """
+    """Count under the person's id or the anonymous address. Raises: RateLimited; CoordinationUnavailable."""
     return count_under(rule, key_of(request))
 
 
 def count_under(rule: Rule, key: str) -> Admission:
-    """One admission under `key`.
-
-    Raises: RateLimited; CoordinationUnavailable.
-    """
+    """Raises: RateLimited; CoordinationUnavailable."""
     admission = registry.current().hit(rule, key)
     if not admission.allowed:
         raise RateLimited(admission)
@@ -51,10 +43,7 @@ def count_under(rule: Rule, key: str) -> Admission:
 
 
 def backstopped(view: View) -> View:
-    """The view, with every request counted first: for views that no gate counts.
-
-    Raises: RateLimited; CoordinationUnavailable.   Spec: D22
-    """
+    """Count each request, for views without a gate. Raises: RateLimited; CoordinationUnavailable. Spec: D22"""
 
     @wraps(view)
     def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -66,14 +55,12 @@ def backstopped(view: View) -> View:
 
 
 def starting_sign_in(view: View) -> View:
-    """The view, with strangers counted for their address first: each leaves a session row behind.
-
-    Raises: RateLimited; CoordinationUnavailable.
-    """
+    """Count anonymous requests by address. Raises: RateLimited; CoordinationUnavailable."""
 
     @wraps(view)
     def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated:
+            # Each sign-in that begins stores a session row.
             count(request, settings.SIGN_IN_STARTS)
         return view(request, *args, **kwargs)
 
@@ -81,7 +68,6 @@ def starting_sign_in(view: View) -> View:
 
 
 def all_backstopped(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:
-    """Addresses of a library, each with its view `backstopped`."""
     for each in patterns:
         if isinstance(each, URLResolver):
             all_backstopped(each.url_patterns)
@@ -91,19 +77,19 @@ def all_backstopped(patterns: list[URLPattern | URLResolver]) -> list[URLPattern
 
 
 def key_of(request: HttpRequest) -> str:
-    """What is counted: a person wherever they are, so that another address buys nothing. Spec: D21"""
+    """The person's id wherever they connect from, so that changing address gains nothing. Spec: D21"""
     if request.user.is_authenticated:
         return str(request.user.pk)
     return address_key(address_of(request))
 
 
 def address_of(request: HttpRequest) -> str:
-    """The address the request came from, as the middleware found it. Spec: D21"""
+    # Set by the middleware, which trusts X-Forwarded-For of trusted proxies only. Spec: D21
     return str(getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", ""))
 
 
 def headers(admission: Admission) -> dict[str, str]:
-    """What is left, in the draft's words and in GitHub's; on a refusal also when to come back. Spec: D19"""
+    """`RateLimit` as in the IETF draft, `X-RateLimit` as at GitHub; `Retry-After` on a refusal. Spec: D19"""
     rule = admission.rule
     reset_s = admission.retry_after_s or rule.window_s
     found = {

@@ -1,4 +1,4 @@
-"""Who calls the API: the person of the web session, and nobody by any other means. Contract: 3"""
+"""API authentication by the web session only. Contract: 3"""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from gateway.lib.errors import DomainError
 
 
 class Unauthenticated(DomainError):
-    """There is no session, or it has ended. Spec: D4"""
-
+    # Spec: D4
     code, message, status = "unauthenticated", "Sign in first.", 401
 
 
 class SessionOnly(SessionAuthentication):
-    """A bearer opens nothing here. The form token is replaced by gateway.middleware.cross_site. Spec: §5 (1) · D24"""
+    """Session authentication; bearer tokens are ignored. Spec: §5 (1) · D24"""
 
     def enforce_csrf(self, request: Request) -> None:  # type: ignore[override]
-        """Refused earlier, by where the request came from."""
+        """No check here: gateway.middleware.cross_site has refused cross-site requests by their origin."""

@@ -1,4 +1,4 @@
-"""Sessions in the database under the hash of their cookie: who reads the table, or a backup of it, can enter none."""
+"""Database sessions stored under the hash of their cookie: a stolen table or backup opens no session."""
 
 from __future__ import annotations
 
@@ -15,46 +15,39 @@ CLEARED_AT_ONCE = 5_000  # rows in one transaction
 
 
 def stored_key(session_key: str) -> str:
-    """What stands in the table for a cookie's value."""
     return secrets.sha256(session_key).hex()[:KEY_CHARACTERS]
 
 
 class SessionStore(db.SessionStore):
-    """Django's database sessions; only the key that is looked up and written is another. Spec: §5 (1)"""
+    """Django's database sessions, looked up and written under `stored_key`. Spec: §5 (1)"""
 
     def exists(self, session_key: str) -> bool:
-        """Whether a session has this cookie."""
         return super().exists(stored_key(session_key))
 
     async def aexists(self, session_key: str) -> bool:
-        """See exists."""
         return await super().aexists(stored_key(session_key))
 
     def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
-        """The row to be written."""
         return _hashed(super().create_model_instance(data))
 
     async def acreate_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
-        """See create_model_instance."""
         return _hashed(await super().acreate_model_instance(data))
 
     def delete(self, session_key: str | None = None) -> None:
-        """The session of this cookie, by default one's own, is gone."""
         key = session_key or self.session_key
         if key is not None:
             super().delete(stored_key(key))
 
     async def adelete(self, session_key: str | None = None) -> None:
-        """See delete."""
         key = session_key or self.session_key
         if key is not None:
             await super().adelete(stored_key(key))
 
     @classmethod
     def clear_expired(cls) -> None:
-        """Remove expired sessions, in transactions of CLEARED_AT_ONCE rows."""
         rows = cls.get_model_class()._default_manager
         expired = rows.filter(expire_date__lt=clock.now()).order_by("expire_date").values("pk")
+        # Short transactions, so that the cleanup holds few row locks at a time.
         removed = CLEARED_AT_ONCE
         while removed == CLEARED_AT_ONCE:
             removed, _ = rows.filter(pk__in=expired[:CLEARED_AT_ONCE]).delete()
@@ -70,8 +63,8 @@ class SessionStore(db.SessionStore):
         return rows.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=clock.now())
 
     def _known(self, row: AbstractBaseSession | None) -> AbstractBaseSession | None:
-        """A cookie without a row must not become the key of a new session: its sender chose it."""
         if row is None:
+            # Session fixation: the sender chose this cookie, so it must not become the key of a new session.
             self._session_key = None
         return row
 

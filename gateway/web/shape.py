@@ -1,4 +1,4 @@
-"""What one method of the API takes and gives, as data: the view is run by it and the OpenAPI document is made of it."""
+"""Request and response of one API method as data, used by the view and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from rest_framework.serializers import BaseSerializer
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`body` validates the request, `answer` renders the result; None for neither.
-
-    `texts`: a bare array of strings; `many`: a bare array of answers;
-    `parts`: `limit` and `cursor` ask for some of them. `refusals` are statuses beyond those
-    that the gate and the body imply, with a sentence each. `status` None: no request succeeds.
-    `shows_secret`: the answer holds what nobody can be shown again, and is kept nowhere.
-    """
+    """One method: `body` validates the request, `answer` renders the result; None for neither."""
 
     summary: str
     body: type[BaseSerializer[Any]] | None = None
     answer: type[BaseSerializer[Any]] | None = None
+    # A bare array of strings.
     texts: bool = False
+    # Takes `limit` and `cursor`.
     parts: bool = False
+    # A bare array of `answer`.
     many: bool = False
+    # None: no request succeeds.
     status: int | None = 200
+    # The answer holds a secret that is shown once, so the idempotency store does not keep it.
     shows_secret: bool = False
+    # Statuses beyond those that the gate and the body imply, with a sentence each.
     refusals: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def creates(self) -> bool:
-        """Whether a success makes something new, so that a request sent twice would make two."""
+        # A repeated request would create a second row.
         return self.status == 201

@@ -1,8 +1,4 @@
-"""A session is good for as long as the identity provider vouches for its person. docs/decisions/0013
-
-Once in 14 minutes the provider is asked. Its refresh token answers that in the background. Without one the browser is
-sent there and back without a page (prompt=none), which only GET and HEAD of a page can do.
-"""
+"""Sessions last only while the identity provider confirms their person. docs/decisions/0013"""
 
 from __future__ import annotations
 
@@ -27,10 +23,10 @@ _RETRY_AFTER_S = "5"
 
 
 class SignInRefresh(SessionRefresh):
-    """The library's silent redirect, at the addresses of discovery, where nothing quieter is possible."""
+    """mozilla-django-oidc's silent redirect with the discovered endpoints, used where no refresh token exists."""
 
     def __init__(self, get_response: Any) -> None:
-        """The library reads a fixed endpoint here."""
+        # SessionRefresh.__init__ reads a fixed endpoint from the settings, so it is skipped.
         super(SessionRefresh, self).__init__(get_response)
         self.OIDC_EXEMPT_URLS: list[str] = []
         self.OIDC_RP_CLIENT_ID = settings.OIDC_RP_CLIENT_ID
@@ -41,15 +37,15 @@ class SignInRefresh(SessionRefresh):
 
     @property
     def OIDC_OP_AUTHORIZATION_ENDPOINT(self) -> str:  # noqa: N802 - the library's name
-        """From discovery, at the moment of use. Raises: ProviderUnavailable."""
+        # From discovery at each use; raises ProviderUnavailable.
         return provider.current().authorization_endpoint
 
     def is_refreshable_url(self, request: HttpRequest) -> bool:
-        """Every request that gets as far as the library: it would let all but GET pass unconfirmed."""
+        # The library would exempt all methods but GET from confirmation.
         return True
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
-        """None to go on: signed out, confirmed lately, confirmed now, or refused and signed out just now."""
+        """None lets the request go on: anonymous, or the session is confirmed. Otherwise a redirect or a refusal."""
         if settings.SESSION_COOKIE_NAME not in request.COOKIES or request.path_info.startswith(_SIGN_IN):
             return None
         try:
@@ -76,29 +72,31 @@ class SignInRefresh(SessionRefresh):
             case Answer.CANNOT_BE_ASKED:
                 return self._by_browser(request)
 
+    # Without a refresh token the browser is sent to the provider and back with prompt=none, which works only for GET
+    # and HEAD of a page.
     def _by_browser(self, request: HttpRequest) -> HttpResponse | None:
         if freshness.is_silent(request.session):
             return _while_silent(request, freshness.word_at(request.session))
         if request.path_info.startswith("/api/"):
             return _unconfirmed_json(request)
         if request.headers.get("HX-Request"):
-            # The whole page is loaded again, and can be sent to the provider.
+            # HX-Refresh makes the browser load the whole page, which can then be redirected to the provider.
             return HttpResponse(status=401, headers={"HX-Refresh": "true"})
         if request.method not in _SENT_THERE:
             return _unconfirmed_form(request)
-        request.session.pop("oidc_id_token_expiration", None)  # the library's own clock
+        request.session.pop("oidc_id_token_expiration", None)  # forces the library's own check
         try:
             answer: HttpResponse | None = super().process_request(request)
         except provider.ProviderUnavailable:
             return _while_silent(request, freshness.word_at(request.session))
         if answer is not None:
-            # The library takes the path as it is, and a browser takes //host for another site.
+            # Open redirect: the library stores the path unescaped, and a browser reads //host as another site.
             request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
         return answer
 
 
 def _while_silent(request: HttpRequest, word_at: datetime) -> HttpResponse | None:
-    """The last word counts for some hours: an outage of the provider is not one of ours."""
+    # The last confirmation counts for PROVIDER_SILENCE_S, so that a provider outage does not lock people out.
     return None if confirmation.counts_in_silence(word_at) else _unavailable(request)
 
 
@@ -108,7 +106,7 @@ def _unconfirmed_json(request: HttpRequest) -> HttpResponse:
 
 
 def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
-    """The refusal of a form. Typed text is kept: the browser still has the form behind its back button."""
+    """403 for a form. The typed input stays behind the browser's back button."""
     if "text/html" not in request.headers.get("Accept", ""):
         return _unconfirmed_json(request)
     return error_answers.page(

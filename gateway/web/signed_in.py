@@ -1,4 +1,4 @@
-"""The person behind a request that passed LoginRequiredMixin."""
+"""The signed-in user of a request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from orgs.models import User
 
 
 def signed_in(request: HttpRequest) -> User:
-    """The person.
-
-    Raises: PermissionDenied for anybody else: a page that forgot its sign-in check stays closed.
-    """
+    """Raises: PermissionDenied for an anonymous request: a page without its own sign-in check stays closed."""
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user

@@ -1,4 +1,4 @@
-"""The name that is typed before something ends for good."""
+"""Confirmation of an irreversible action by typing a name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 
 def name_refusal(request: HttpRequest, name: str, *, because: str = "") -> str:
-    """What to tell somebody who did not type `name`, with the reason if there is one; empty if they did."""
+    """The message for a form where `name` was not typed; empty if it was."""
     if request.POST.get("typed_name", "").strip() == name:
         return ""
     return f"Type {name} to confirm{f': {because}' if because else ''}."

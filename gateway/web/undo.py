@@ -1,4 +1,4 @@
-"""One step back: after a change that is easily reversed, the next page offers the form that reverses it."""
+"""One-step undo: after a reversible change, the next page offers the form that reverses it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _KEY = "undo"
 
 
 def offer(request: HttpRequest, text: str, fields: Mapping[str, str]) -> None:
-    """The next page at this address says `text` and has a button that sends `fields` to it."""
     request.session[_KEY] = {"path": request.path, "text": text, "fields": dict(fields)}
 
 
 def take(request: HttpRequest) -> dict[str, Any] | None:
-    """What was offered for this address, once: `{text, fields}`."""
+    """The offer for this path, removed from the session: `{text, fields}`."""
     found: dict[str, Any] | None = request.session.get(_KEY)
     if found is None or found["path"] != request.path:
         return None
