@@ -1,8 +1,4 @@
-"""How many calls of one organization may be under way at one vendor: the rest waits in a line that has an end.
-
-Connections are bounded for each vendor (proxy.vendors.connections), so that a slow vendor holds up no other one. Within
-that bound an organization has a share: it cannot take a vendor away from all others.   docs/decisions/0008
-"""
+"""Bulkhead: bounds concurrent calls per organization and vendor; further calls wait in line. docs/decisions/0008"""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from proxy.vendors import errors
 if TYPE_CHECKING:
     from proxy.vendors.pool import PoolKey
 
-MOST_KEPT = 4_096
+MOST_KEPT = 4_096  # compartments; past it, the unused ones are dropped
 
 
 class Compartment:
-    """One organization at one vendor. Places go to who waits for longest; nobody who comes later gets in between."""
+    """Concurrent calls of one organization at one vendor. Waiting calls get places in the order of their arrival."""
 
     __slots__ = ("_busy", "_limits", "_waiting")
 
@@ -31,22 +27,16 @@ class Compartment:
 
     @property
     def is_unused(self) -> bool:
-        """Nothing is under way and nobody waits."""
         return self._busy == 0 and not self._waiting
 
     def take(self) -> bool:
-        """A place, if one is free now."""
         if self._busy >= self._limits.calls:
             return False
         self._busy += 1
         return True
 
     async def wait(self, deadline: float) -> None:
-        """A place, when it is this call's turn.
-
-        Raises: VendorProblem when the line is too long, or at the end of the time to wait, or at `deadline` (in the
-        loop's time).
-        """
+        """Raises: VendorProblem when the line is full, after `wait_s`, or at `deadline` (loop time)."""
         if len(self._waiting) >= self._limits.waiting:
             raise errors.crowded()
         loop = asyncio.get_running_loop()
@@ -65,24 +55,23 @@ class Compartment:
             raise
 
     def give_back(self) -> None:
-        """The call is over: its place goes to the next in line."""
         for position, waiter in enumerate(self._waiting):
             if not waiter.done():  # one that was cancelled takes itself out of the line
                 del self._waiting[position]
-                waiter.set_result(None)
+                waiter.set_result(None)  # the place passes to this call: `_busy` stays
                 return
         self._busy -= 1
 
 
 class Bulkhead:
-    """The compartments of one event loop: `calls` under way in each, `waiting` in line for at most `wait_s`."""
+    """The compartments of one event loop: `calls` in flight in each, `waiting` in line for at most `wait_s` seconds."""
 
     def __init__(self, *, calls: int, waiting: int, wait_s: float) -> None:
         self.calls, self.waiting, self.wait_s = calls, waiting, wait_s
         self._compartments: dict[tuple[UUID, str], Compartment] = {}
 
     def compartment(self, key: PoolKey) -> Compartment:
-        """Where a call belongs. To be used at once: an empty one is forgotten."""
+        """Use the result at once: an unused compartment may be dropped."""
         own = (key.org_id, key.vendor)
         found = self._compartments.get(own)
         if found is None:

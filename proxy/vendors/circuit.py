@@ -1,9 +1,8 @@
-"""When calls to a vendor that cannot be reached are held back, and when one is let through to see. No I/O, no clock.
+"""Circuit breaker for one way to a vendor, as immutable values. Pure: no I/O, no clock. docs/decisions/0008
 
-Closed, calls go through and failures in a row are counted. Open, none does. When the pause is over the circuit is half
-open: one call is the trial, and what becomes of it closes the circuit or opens it for twice as long.
-
-docs/decisions/0008
+closed --failures in a row--> open --pause over--> half open --trial failed--> open, for twice as long
+   ^                                                  |
+   +------------------- trial answered ---------------+
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-FAILURES_UNTIL_OPEN = 5
+# The pause starts at OPEN_S and doubles with each failed trial.
+FAILURES_UNTIL_OPEN = 5  # in a row
 OPEN_S = 10.0
 LONGEST_OPEN_S = 60.0
 
 
 class CircuitState(StrEnum):
-    """The wire value."""
+    """Values of the API and of the shared circuits."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -27,51 +27,43 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """What is known of one way to a vendor. Times are seconds of whatever clock the caller uses.
+    """Times are seconds of the caller's clock."""
 
-    `failures` counts those in a row; `until_s` is None while the circuit is closed; `trial` is the number of the call
-    that is under way to see, 0 for none, which holds back others until `trial_until_s`; `trials` is how many there have
-    been.
-    """
-
-    failures: int = 0
-    openings: int = 0
-    until_s: float | None = None
-    trial: int = 0
-    trials: int = 0
-    trial_until_s: float = math.inf
+    failures: int = 0  # in a row
+    openings: int = 0  # in a row; each doubles the pause
+    until_s: float | None = None  # end of the pause; None while closed
+    trial: int = 0  # number of the trial in flight; 0 for none
+    trials: int = 0  # so far; makes the numbers
+    trial_until_s: float = math.inf  # until then the trial holds back other calls
 
     def state(self, now_s: float) -> CircuitState:
-        """What a reader is told."""
         if self.until_s is None:
             return CircuitState.CLOSED
         return CircuitState.OPEN if now_s < self.until_s else CircuitState.HALF_OPEN
 
     def may_pass(self, now_s: float) -> bool:
-        """Whether a call may go through now. One that does while the circuit is half open has to be the trial."""
         state = self.state(now_s)
         is_free = not self.trial or now_s >= self.trial_until_s
         return state is CircuitState.CLOSED or (state is CircuitState.HALF_OPEN and is_free)
 
     def wait_s(self, now_s: float) -> float:
-        """For how long nothing is let through; a moment while a trial is under way."""
+        """Seconds until a call may pass; 1 while a trial is in flight."""
         return max(1.0, (self.until_s or now_s) - now_s)
 
     def trying(self, until_s: float = math.inf) -> Circuit:
-        """With a trial under way; its number is `trial`. At `until_s` another call may try as well."""
+        """The circuit with one more trial; its number is `trial`. Another call may try from `until_s`."""
         number = self.trials + 1
         return replace(self, trial=number, trials=number, trial_until_s=until_s)
 
     def given_up(self, trial: int) -> Circuit:
-        """The call with this number has ended. If nobody learned anything from it, the next one may try."""
+        # A trial that showed nothing makes way for the next one.
         return replace(self, trial=0) if self.trial == trial else self
 
     def answered(self) -> Circuit:
-        """The vendor spoke: whatever it said, it is there."""
-        return CLOSED
+        return CLOSED  # any answer shows that the vendor is there
 
     def failed(self, now_s: float) -> Circuit:
-        """One more failure. Those of calls that were under way when the circuit opened do not prolong the pause."""
+        """One more failure. Failures of calls sent before the circuit opened do not prolong the pause."""
         state = self.state(now_s)
         failures = self.failures + 1
         if state is CircuitState.OPEN or (state is CircuitState.CLOSED and failures < FAILURES_UNTIL_OPEN):
@@ -80,7 +72,7 @@ class Circuit:
         return replace(self, failures=failures, openings=min(self.openings + 1, 10), until_s=now_s + pause_s, trial=0)
 
     def joined(self, failures: int, until_s: float) -> Circuit:
-        """Open as another process found it, unless this one has opened it already."""
+        """Open as another process found it, unless it is open here already."""
         if self.until_s is not None:
             return self
         return replace(self, failures=max(failures, self.failures), openings=1, until_s=until_s)

@@ -1,4 +1,4 @@
-"""Open circuits as all processes see them, in the coordination store: written when one opens, closes or opens again."""
+"""Open circuits in the coordination store, for all processes: written when a circuit opens, closes or opens again."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ import msgspec
 from gateway.coordination.store import CoordinationStore
 from proxy.vendors.circuit import CircuitState
 
-# How long "half open" is shown while nobody calls, and so nobody tries. Processes hold it until somebody does; those
-# that have ended hold nothing, and must not be shown for ever.
+# "Half open" is shown for so long without a call that tries. A running process keeps the state until a call tries; the
+# state of a process that has ended must expire.
 _AFTERWARDS_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class PostedCircuit:
-    """A circuit that is not closed: since when, how many failures in a row, and when the next trial may be made."""
+    """A circuit that is open or half open."""
 
-    failures: int
+    failures: int  # in a row
     since: datetime
-    until: datetime
+    until: datetime  # when the next trial may run
 
     def state(self, now: datetime) -> CircuitState:
-        """Open until the trial may be made, half open from then on."""
         return CircuitState.OPEN if now < self.until else CircuitState.HALF_OPEN
 
 
@@ -35,20 +34,17 @@ _decoder = msgspec.json.Decoder(PostedCircuit)
 
 
 def vendor_wide(vendor: str) -> str:
-    """The circuit of a vendor's own address, the same for every organization."""
+    """The circuit of the catalog's address of a vendor: shared by all organizations."""
     return vendor
 
 
 def of_credential(vendor: str, credential_id: UUID) -> str:
-    """The circuit of what is sent with one credential, to an address that may be its own."""
+    """The circuit of one credential, which may name an address of its own."""
     return f"{vendor}:{credential_id}"
 
 
 def post(store: CoordinationStore, name: str, circuit: PostedCircuit | None) -> None:
-    """Show it to everybody; None when it is closed.
-
-    Raises: CoordinationUnavailable.
-    """
+    """Write the circuit; None when it is closed. Raises: CoordinationUnavailable."""
     if circuit is None:
         store.put_health(_key(name), b"null", 1)
     else:
@@ -57,7 +53,7 @@ def post(store: CoordinationStore, name: str, circuit: PostedCircuit | None) -> 
 
 
 def posted(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, PostedCircuit]:
-    """Those of `names` that are not closed."""
+    """Those of `names` that are open or half open. Raises: CoordinationUnavailable."""
     asked = {_key(name): name for name in names}
     found: dict[str, PostedCircuit] = {}
     for key, raw in store.health(list(asked)).items():

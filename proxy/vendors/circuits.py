@@ -1,8 +1,7 @@
-"""The circuits of one process: which calls are let through to a vendor, and what is learned from each.
+"""The circuits of one process: each call passes or is refused by them, and each result is counted in them.
 
-A way to a vendor that nobody could reach is the same for all organizations if the address is the catalog's own; a call
-that was sent and not answered may be the fault of what it carried, and so counts for its credential only. Nothing that
-one organization stores or sends holds back the calls of another.   docs/decisions/0008
+A failed connection to the catalog's address counts for all organizations. A request without any answer may be the fault
+of its content and counts for its credential only, so one organization cannot block another. docs/decisions/0008
 """
 
 from __future__ import annotations
@@ -28,16 +27,12 @@ if TYPE_CHECKING:
     from proxy.vendors.pool import Destination
 
 log = structlog.get_logger(__name__)
-MAX_CIRCUITS = 5_000
+MAX_CIRCUITS = 5_000  # past it, the one that failed longest ago is dropped
 Trials = tuple[tuple[str, int], ...]
 
 
 class Circuits:
-    """Bounded. Only circuits with a failure are kept, so that in good times there is nothing to look up.
-
-    With a `store`, what opens here is shown to other processes, and a process that meets a failure looks whether
-    another one has found more. One event loop.
-    """
+    """One event loop. Only circuits with a failure are kept: calls to working vendors look nothing up."""
 
     def __init__(
         self,
@@ -46,7 +41,8 @@ class Circuits:
         trial_s: float = 5.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`trial_s`: how long connecting may take, and so for how long one call keeps others from trying to connect."""
+        """`trial_s`: the timeout of connecting; for so long one trial keeps other calls from connecting."""
+        # Processes share open circuits through it: each joins an open one at its own first failure.
         self._store = store
         self._trial_s = trial_s
         self._monotonic = monotonic
@@ -56,11 +52,10 @@ class Circuits:
 
     @property
     def has_trouble(self) -> bool:
-        """Whether any circuit is not as new."""
         return bool(self._circuits)
 
     def check(self, destination: Destination) -> None:
-        """Raises: VendorProblem if a call would not be let through now."""
+        """Raises: VendorProblem if a call may not pass now."""
         for name in _names(destination):
             circuit = self._circuits.get(name, CLOSED)
             if not circuit.may_pass(self._monotonic()):
@@ -68,10 +63,7 @@ class Circuits:
                 raise errors.held_back(wait_s)
 
     def enter(self, destination: Destination) -> Trials:
-        """Let a call through; what it is the trial of has to be given back to `leave`.
-
-        Raises: VendorProblem, and then nothing is to be sent.
-        """
+        """Let a call pass; its trials must go to `leave`. Raises: VendorProblem, and then nothing may be sent."""
         if not self._circuits:
             return ()
         self.check(destination)
@@ -81,27 +73,26 @@ class Circuits:
         for name in (reached, answered):
             circuit = self._circuits.get(name, CLOSED)
             if circuit.state(now_s) is CircuitState.HALF_OPEN:
-                # A call may last for minutes, and on an old connection it says nothing of new ones until it ends: one
-                # organization's must not keep all others away for so long.
+                # A call on an open connection shows nothing about new connections, and may run for minutes. The
+                # vendor's circuit is shared, so after `trial_s` another organization's call may try.
                 until_s = math.inf if name == answered else now_s + self._trial_s
                 circuit = self._circuits[name] = circuit.trying(until_s)
                 trials.append((name, circuit.trial))
         return tuple(trials)
 
     def leave(self, trials: Trials) -> None:
-        """The call is over, whatever `note` was told of it."""
+        """End the trials of a call, counted by `note` or not."""
         for name, trial in trials:
             circuit = self._circuits.get(name)
             if circuit is not None:
                 self._circuits[name] = circuit.given_up(trial)
 
     def connected(self, vendor: str) -> None:
-        """A connection was made to the catalog's own address of this vendor: that is all that its circuit is about."""
+        """A connection to the catalog's address closes that circuit: it counts only connections."""
         if self._circuits:
             self._answered(circuit_board.vendor_wide(vendor))
 
     def note(self, destination: Destination, sign: Sign) -> None:
-        """What one attempt says about the way to the vendor."""
         if sign in (Sign.NOTHING, Sign.SENT_LATE) or (sign is Sign.ANSWERED and not self._circuits):
             return
         reached, answered = _names(destination)
@@ -116,12 +107,10 @@ class Circuits:
             self._answered(answered)
 
     async def settled(self) -> None:
-        """Everything so far is written and read."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
     async def aclose(self) -> None:
-        """Finish what has begun."""
         await self.settled()
 
     def _failed(self, name: str) -> None:
@@ -148,13 +137,13 @@ class Circuits:
     # --- other processes --------------------------------------------------------------------------------------------
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Behind the call's back: a store that is slow, or away, holds nobody up."""
+        # In the background: a slow or failed store delays no call.
         task = asyncio.ensure_future(self._in_turn(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
-        async with self._turn:  # what opened last must be written last
+        async with self._turn:  # writes keep the order of the changes
             try:
                 await work
             except CoordinationUnavailable as fault:
@@ -165,9 +154,9 @@ class Circuits:
             await asyncio.to_thread(circuit_board.post, self._store, name, seen)
 
     async def _join(self, name: str) -> None:
-        """Another process may have found out already: then this one does not send four more calls to see for itself."""
         if self._store is None:
             return
+        # Where another process has opened the circuit, this one saves its own four further failures.
         seen = (await asyncio.to_thread(circuit_board.posted, self._store, [name])).get(name)
         left_s = (seen.until - clock.now()).total_seconds() if seen else 0.0
         known = self._circuits.get(name)
@@ -176,7 +165,7 @@ class Circuits:
 
 
 def _names(destination: Destination) -> tuple[str, str]:
-    """The circuit of connections, and the one of answers; one and the same at an address of the credential's own."""
+    """The circuit for connections and the one for answers; the same one if the credential names the address."""
     key = destination.key
     own = circuit_board.of_credential(key.vendor, key.credential_id)
     return (circuit_board.vendor_wide(key.vendor) if destination.fixed_address else own), own

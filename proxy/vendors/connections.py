@@ -1,8 +1,4 @@
-"""Connections to one vendor address: opened when needed, kept for a while, never more than a fixed number.
-
-A name is resolved for every connection, every answer is judged, and the connection goes to a judged address with the
-name in SNI and certificate check: what a name means is never asked twice (gateway.lib.outbound).
-"""
+"""Connection pool of one vendor address. Connections go to addresses checked by the outbound rules, not to names."""
 
 from __future__ import annotations
 
@@ -23,41 +19,33 @@ from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
 from proxy.vendors.http1 import Connection, Limits
 from proxy.vendors.names import Names
 
-MAX_WAITING = 2_000
-# An organization gets another connection while it uses fewer than are free: half of all at most. Of 100, four with 30
-# slow calls each use 90.
+MAX_WAITING = 2_000  # calls in line for a connection, over all organizations
+# An organization gets another connection while it uses fewer than are free, so one alone gets half of all. Four
+# organizations with 30 slow calls each use 90 of 100 and leave ten.
 OF_FREE = 1.0
 KEEP_IDLE_S = 60.0
-LOOK_AFTER_IDLE_S = 0.25
+LOOK_AFTER_IDLE_S = 0.25  # from then on, the socket is checked before reuse
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where connections go. Vendors that share an address have connections of their own, so that each has its bound.
-
-    So has each organization at an address that comes from its credentials; `owner` is None at the catalog's.
-    """
+    """Key of a connection pool. Vendors at one address have a pool each, so that each has its own maximum."""
 
     is_tls: bool
     host: str
     port: int
     vendor: str = ""
-    owner: Hashable = None
+    owner: Hashable = None  # the organization whose credential names the address; None for the catalog's
 
 
 @cache
 def verifying_tls() -> ssl.SSLContext:
-    """The one context of the process: making it costs tens of milliseconds."""
+    # Once per process: loading the certificates costs tens of milliseconds.
     return ssl.create_default_context()
 
 
 class Connections:
-    """Open connections to one origin, `most` at most. One event loop.
-
-    A caller takes a place first (`fair_semaphore`): organizations share the origin, so that a few with slow calls
-    leave places for the others. A place stands for a connection in use; idle ones, and those whose event stream still
-    ends, give way to new ones.
-    """
+    """One event loop. Organizations share `most` places (`fair_semaphore`), one for each connection in use."""
 
     def __init__(
         self,
@@ -81,16 +69,16 @@ class Connections:
         self._opening = 0
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._ending: dict[Connection, None] = {}  # the one that ends for longest first
+        # Idle and draining connections hold no place: new connections displace the draining ones.
+        self._ending: dict[Connection, None] = {}  # drain the rest of an event stream, oldest first
         self._is_closed = False
 
     @property
     def is_unused(self) -> bool:
-        """Nothing is open and nobody waits."""
         return not (self._idle or self._busy or self._ending) and self._places.is_unused
 
     def take_idle(self, organization: Hashable) -> Connection | None:
-        """A connection that is open, if there is one, and a place for `organization`."""
+        """An idle connection and a place for `organization`; None if either is missing."""
         if not self._idle or not self._places.take(organization):
             return None
         connection = self._newest_idle()
@@ -101,11 +89,7 @@ class Connections:
     async def take(
         self, organization: Hashable, deadline: float, timing: Timing | None = None
     ) -> tuple[Connection, bool]:
-        """A connection for one request, idle or new, and whether the request had to stand in line for it.
-
-        The line is ours: `timing` is told that its time is not the vendor's.
-        Raises: VendorProblem.
-        """
+        """A connection, and whether the call waited in line; `timing` counts that wait apart. Raises: VendorProblem."""
         has_waited = not self._places.take(organization)
         if has_waited:
             with (timing or Timing()).line():
@@ -117,7 +101,7 @@ class Connections:
             raise
 
     def give_back(self, connection: Connection, organization: Hashable, *, may_drain: bool) -> None:
-        """The exchange is over: kept for the next one if nothing is left of it, else closed, at once or soon."""
+        """Keep the connection for reuse if the answer was read completely, else drain or close it."""
         is_free = connection.finish(may_drain=may_drain)
         if connection in self._busy:  # else it is closed already
             self._busy.discard(connection)
@@ -128,27 +112,23 @@ class Connections:
         self._places.give_back(organization)
 
     def drained(self, connection: Connection) -> None:
-        """See http1.Owner."""
         if connection.finish(may_drain=False) and connection in self._ending:
             del self._ending[connection]
             self._keep(connection)
 
     def lost(self, connection: Connection) -> None:
-        """See http1.Owner."""
         self._busy.discard(connection)
         self._ending.pop(connection, None)
         if connection in self._idle:
             self._idle.remove(connection)
 
     def close_idle(self, *, longer_than_s: float = KEEP_IDLE_S) -> None:
-        """Close what nobody used for so long."""
         edge = self._loop.time() - longer_than_s
         for connection in [each for each in self._idle if each.idle_since_s <= edge]:
             self._idle.remove(connection)
             connection.abort()
 
     def abort(self) -> None:
-        """Close everything, whatever is under way; nothing is opened any more."""
         self._is_closed = True
         for connection in [*self._idle, *self._busy, *self._ending]:
             connection.abort()
@@ -159,14 +139,14 @@ class Connections:
         self._idle.append(connection)
 
     def _newest_idle(self) -> Connection | None:
-        """The connection that was used last and is certain to be open still, if there is one."""
+        """The connection used last that is still open; None if there is none."""
         now = self._loop.time()
         while self._idle:
             connection = self._idle.pop()
             idle_s = now - connection.idle_since_s
             is_fresh = idle_s < min(KEEP_IDLE_S, connection.idle_at_most_s)
-            # A request on a connection that the vendor has just closed is lost, and must not be sent again: it may
-            # have run. So one that has rested is looked at first.
+            # A request on a connection that the vendor has just closed is lost and cannot be retried: it may have run.
+            # So the socket of a rested connection is checked first.
             if connection.is_usable and is_fresh and (idle_s < LOOK_AFTER_IDLE_S or not connection.has_unread()):
                 self._busy.add(connection)
                 return connection
@@ -182,15 +162,14 @@ class Connections:
             raise errors.timeout() from fault
 
     def _make_room(self) -> None:
-        """Close the event streams that end for longest: nothing reads the rest of them."""
+        # Draining streams close, oldest first: their answers have been read.
         surplus = len(self._busy) + self._opening + len(self._ending) + 1 - self._most
         for connection in list(islice(self._ending, max(0, surplus))):
             del self._ending[connection]
             connection.abort()
 
     async def _connect(self, deadline: float) -> Connection:
-        """A new connection, for which a place is already taken."""
-        self._make_room()
+        self._make_room()  # the caller holds a place already
         self._opening += 1
         try:
             connection = await self._new(deadline)
@@ -211,7 +190,7 @@ class Connections:
         except AddressRefused as fault:
             raise errors.AddressNotAllowed from fault
         except TimeoutError as fault:
-            # A call that came with little time left says nothing about the vendor, which all organizations share.
+            # With less time left than the connect timeout, a timeout shows nothing about the vendor.
             raise errors.timeout(Sign.UNREACHED if deadline >= longest else Sign.NOTHING) from fault
         except (socket.gaierror, UnicodeError) as fault:
             raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
@@ -219,22 +198,22 @@ class Connections:
             raise errors.unavailable(sign=Sign.UNREACHED) from fault
 
     async def _addresses(self) -> list[str]:
-        """Every address of the host, all of them judged: one bad answer refuses the name."""
         host = self._origin.host
         if _is_address(host):
             found = [host]
         else:
             found = await self._names.addresses(host, self._origin.port, self._origin.owner)
+        # One forbidden address refuses the whole name.
         if not found or not all(may_connect(address, allow_private=self._allow_private) for address in found):
             raise AddressRefused
         return found
 
     async def _reach(self, addresses: Sequence[str], ends_at: float) -> Connection:
-        """The first address that answers. Each gets its share of the time, the last one all that is left."""
         for position, address in enumerate(addresses):
             left_s = ends_at - self._loop.time()
             is_last = position == len(addresses) - 1
             try:
+                # Equal shares of the time that is left; the last address has all of it.
                 async with asyncio.timeout(None if is_last else left_s / (len(addresses) - position)):
                     return await self._open_one(address)
             except (OSError, TimeoutError):
@@ -244,6 +223,7 @@ class Connections:
 
     async def _open_one(self, address: str) -> Connection:
         origin = self._origin
+        # The address was checked; SNI and the certificate check still use the name.
         connection = Connection(self._loop, self._limits)
         try:
             await self._loop.create_connection(

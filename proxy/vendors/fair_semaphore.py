@@ -1,8 +1,6 @@
-"""A semaphore whose places are shared out among owners: none can take them all, and each has a waiting line.
+"""A semaphore shared fairly among owners: round-robin waiting lines, and a dynamic threshold.
 
-An owner may hold as many places as a multiple of those that are still free (a dynamic threshold). So one owner alone
-gets most of them, several get less each, and a few places stay free for an owner that holds none. Lines are served
-round robin, one place each.
+An owner may hold `of_free` times the free places, so several get fewer each and a few stay free for a newcomer.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ UNSHARED = math.inf  # all places may go to one owner
 
 
 class LineTooLong(Exception):
-    """As many wait already as may."""
+    """The maximum of waiters is reached."""
 
 
 class FairSemaphore:
-    """One event loop. `of_free`: an owner gets another place while it holds less than so many times the free ones."""
+    """One event loop. `of_free`: an owner gets another place while it holds less than this many times the free ones."""
 
     __slots__ = ("_free", "_held", "_lines", "_most_of_one", "_of_free", "_waiting", "_waiting_at_most")
 
@@ -35,11 +33,9 @@ class FairSemaphore:
 
     @property
     def is_unused(self) -> bool:
-        """No place is held, and no owner waits."""
         return not self._held and not self._lines
 
     def take(self, owner: Hashable) -> bool:
-        """A place, if `owner` may have one now."""
         if self._lines and owner in self._lines:
             return False
         held, free = self._held.get(owner, 0), self._free
@@ -50,10 +46,7 @@ class FairSemaphore:
         return True
 
     async def wait(self, owner: Hashable, deadline: float | None = None) -> None:
-        """A place, when it is the owner's turn; `deadline` is in the loop's time.
-
-        Raises: LineTooLong; TimeoutError.
-        """
+        """Wait for a place; `deadline` is in loop time. Raises: LineTooLong; TimeoutError."""
         if self._waiting >= self._waiting_at_most:
             raise LineTooLong
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -70,7 +63,6 @@ class FairSemaphore:
             raise
 
     def give_back(self, owner: Hashable) -> None:
-        """The owner is done with one of its places: the next in line may have it."""
         held = self._held[owner] - 1
         if held:
             self._held[owner] = held
@@ -82,11 +74,10 @@ class FairSemaphore:
                 pass
 
     def _may_have(self, held: int) -> bool:
-        """Whether an owner that holds `held` places may have another."""
         return self._free > 0 and held < self._most_of_one and held < self._of_free * self._free
 
     def _serve_one(self) -> bool:
-        """Hand a place to the first owner in turn that may have one; False if there is none."""
+        """Give a place to the first line whose owner may have one; False if there is none."""
         found = next((each for each in self._lines.items() if self._may_have(self._held.get(each[0], 0))), None)
         if found is None:
             return False

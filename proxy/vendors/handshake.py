@@ -1,4 +1,4 @@
-"""How every conversation with a vendor begins, and how its messages are read, JSON or event stream."""
+"""The start of every conversation with a vendor, and the reader of its messages, in JSON or as an event stream."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from proxy.protocol import replies, sse, versions
 from proxy.vendors import errors, turns
 from proxy.vendors.transport import VendorAnswer
 
-# Empty capabilities: what a vendor cannot ask of us, it need not be refused.
+# Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
 INITIALIZE_PARAMS: dict[str, Any] = {
     "protocolVersion": versions.NEWEST,
     "capabilities": {},
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
-FED_BYTES = 4 * 1024  # at once: of lines as short as they can be, less than a millisecond
-LONG_STREAM_BYTES = 64 * 1024
-LONG_BODY_BYTES = 1024 * 1024
+FED_BYTES = 4 * 1024  # per step: even with the shortest lines, less than a millisecond
+LONG_STREAM_BYTES = 64 * 1024  # from here on, steps wait for their slice of the event loop
+LONG_BODY_BYTES = 1024 * 1024  # longer messages wait for their slice
 MASKED_AT_ONCE_BYTES = 128 * 1024  # less than a millisecond
 Mask = Callable[[bytes], bytes]  # for any thread
 
 
 def base_headers() -> dict[str, str]:
-    """The headers of a request without credentials."""
     return {
         "Accept": "application/json, text/event-stream",
         "Content-Type": "application/json",
@@ -34,10 +33,7 @@ def base_headers() -> dict[str, str]:
 
 
 async def only_message(answer: VendorAnswer, owner: Hashable = None, mask: Mask | None = None) -> replies.VendorMessage:
-    """The message of an answer that is no event stream; see `messages`.
-
-    Raises: BadVendorReply; VendorProblem from the transport.
-    """
+    """The message of an answer that is no event stream. Raises: BadVendorReply; VendorProblem from the transport."""
     body = await answer.body(owner)
     if len(body) <= MASKED_AT_ONCE_BYTES:
         return replies.parse_message(body if mask is None else mask(body))
@@ -47,13 +43,9 @@ async def only_message(answer: VendorAnswer, owner: Hashable = None, mask: Mask 
 async def messages(
     answer: VendorAnswer, owner: Hashable = None, stream: sse.SSEParser | None = None, mask: Mask | None = None
 ) -> AsyncGenerator[replies.VendorMessage, None]:
-    """Every message of an answer as it comes. Long answers take turns, so that other calls do not wait for them.
+    """The messages of an answer as they come, each after `mask`. To be closed by the reader (`aclosing`).
 
-    `owner` is whose answer it is, an organization or the service itself: each has its turn, however much it reads.
-    `stream` is the reader of the event stream so far, if this answer goes on with one. `mask` is applied to each
-    message before it is read. To be closed by its reader (`aclosing`): one that is left open is
-    closed later, in a task of its own.
-
+    `owner`: an organization or the service itself, for fair scheduling. `stream`: the parser so far, when resuming.
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
@@ -69,10 +61,7 @@ async def messages(
 
 
 async def masked(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data: bytes) -> bytes:
-    """The message after `mask`; a long one is masked beside the event loop, when it is its turn.
-
-    Raises: VendorProblem when that does not come before the answer's deadline.
-    """
+    """A long message is masked in a thread. Raises: VendorProblem at the answer's deadline."""
     if mask is None:
         return data
     if len(data) <= MASKED_AT_ONCE_BYTES:
@@ -102,7 +91,7 @@ async def _read(
 
 @asynccontextmanager
 async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
-    """Raises: VendorProblem when it does not come before the answer's deadline."""
+    """Raises: VendorProblem at the answer's deadline."""
     try:
         async with turns.current().turn(owner, answer.deadline):
             yield
@@ -111,7 +100,7 @@ async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
 
 
 def _messages_in(parser: sse.SSEParser, fed: bytes, mask: Mask | None) -> list[replies.VendorMessage | bytes]:
-    """Every message that is whole now; one that takes long to mask as the bytes that it came as."""
+    """The complete messages so far; one that takes long to mask stays bytes."""
     found: list[replies.VendorMessage | bytes] = []
     for event in parser.feed(fed):
         if event.data and mask is not None and len(event.data) > MASKED_AT_ONCE_BYTES:

@@ -1,9 +1,10 @@
-"""One connection to a vendor: HTTP/1.1 read strictly, one request at a time, bounded in time and bytes.
+"""One HTTP/1.1 connection to a vendor: strict parsing, one request at a time, bounded in time and bytes.
 
-llhttp (through httptools) does the parsing and refuses what two readers could understand differently: Content-Length
-beside Transfer-Encoding, either of them twice, bad chunk sizes, bare line feeds, folded headers. What is refused here
-besides: sizes, other codings, other versions, and bytes that nobody asked for. After any doubt the connection is
-closed, so that what one answer left behind is never read as the next one's.
+    idle --send--> exchange --finish--> idle
+                      | +--may_drain--> draining --end of stream--> idle
+                      +-----error or timeout-----> closed (also: unrequested bytes while idle)
+llhttp refuses ambiguous messages: Content-Length with Transfer-Encoding, either twice, bad chunk sizes, bare line
+feeds, folded headers. In any doubt the connection is closed: the rest of one answer must not be read as the next.
 """
 
 from __future__ import annotations
@@ -22,34 +23,34 @@ from proxy.vendors.content_coding import Gunzip
 from proxy.vendors.errors import Sign
 
 MAX_HEAD_BYTES = 32 * 1024
-# Bytes without any body among them: endless headers, trailers, chunk extensions and interim answers all end here.
+# Bytes in a row without a body byte: bounds endless headers, trailers, chunk extensions and interim answers.
 MAX_IDLE_TALK_BYTES = 64 * 1024
-# Beside the body in all, and a quarter of it: chunks of a few bytes each, without end, end here.
+# In all, beside the body and a quarter of its size: bounds endless chunks of a few bytes each.
 MAX_FRAMING_BYTES = 256 * 1024
-DRAIN_S = 1.0
+DRAIN_S = 1.0  # for the end of an event stream after its last message
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes that bound one exchange; the caller's own deadline bounds the whole."""
+    """Seconds and bytes that bound one exchange, besides the caller's deadline."""
 
     connect_s: float = 5.0
-    chunk_s: float = 10.0
+    chunk_s: float = 10.0  # longest pause within a body that is no event stream
     body_bytes: int = 10 * 1024 * 1024
 
 
 class Owner(Protocol):
-    """Who is told what becomes of a connection."""
+    """Receives the end of a connection's use."""
 
     def lost(self, connection: Connection) -> None:
         """It is closed."""
 
     def drained(self, connection: Connection) -> None:
-        """The rest of an answer that nobody reads has come."""
+        """The unread rest of an answer has come."""
 
 
 class Connection(asyncio.Protocol):
-    """An open connection. `owner` hears of its end from the moment it is set."""
+    """`owner` is called from the moment it is set."""
 
     __slots__ = (
         *("owner", "idle_since_s", "idle_at_most_s", "_loop", "_limits", "_transport", "_parser", "_answer"),
@@ -60,7 +61,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
         self.owner: Owner | None = None
         self.idle_since_s = 0.0
-        self.idle_at_most_s = float("inf")  # what the vendor said it would wait
+        self.idle_at_most_s = float("inf")  # as announced by the vendor
         self._loop = loop
         self._limits = limits
         self._transport: asyncio.Transport | None = None
@@ -78,11 +79,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request may be sent: open, nothing under way, nothing left over."""
+        """Another request may be sent: open, and no exchange in flight."""
         return self._is_usable and self._answer is None
 
     def has_unread(self) -> bool:
-        """Whether bytes or an end wait in the socket that the event loop has not come to yet. For idle connections."""
+        """For idle connections: bytes or an end are in the socket, not yet read by the event loop."""
         below: socket.socket | None = self._transport.get_extra_info("socket") if self._transport else None
         if below is None:
             return True
@@ -91,10 +92,7 @@ class Connection(asyncio.Protocol):
         return bool(look.poll(0))
 
     async def send(self, request: bytes, deadline: float) -> VendorAnswer:
-        """Send one whole request; back when the head of its answer is there.
-
-        Raises: VendorProblem, and then nothing more can be sent here.
-        """
+        """Returns at the head of the answer. Raises: VendorProblem, and then the connection is closed."""
         if not self.is_usable or self._transport is None:
             raise errors.unavailable()
         self._begin()
@@ -108,14 +106,12 @@ class Connection(asyncio.Protocol):
         return answer
 
     def finish(self, *, may_drain: bool) -> bool:
-        """The caller is done with its answer. True if the connection is free for another request.
-
-        An event stream whose last message was read usually ends a moment later: with `may_drain` that is waited for.
-        """
+        """End the exchange; `may_drain` waits for the end of a stream. True if the connection is free again."""
         answer = self._answer
         if answer is not None:
             answer.go_on()
             answer.release()
+        # An event stream usually ends a moment after its last message.
         if may_drain and answer is not None and self._has_more_to_come(answer):
             self._is_draining = True
             self._deadline = self._quiet_until = min(self._deadline, self._loop.time() + DRAIN_S)
@@ -128,7 +124,6 @@ class Connection(asyncio.Protocol):
         return self._is_usable
 
     def abort(self) -> None:
-        """Close now, whatever is under way."""
         self._is_usable = False
         self._stop_timer()
         if self._transport is not None:
@@ -137,22 +132,20 @@ class Connection(asyncio.Protocol):
     # --- asyncio.Protocol -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)
         self._parser = httptools.HttpResponseParser(self)
         self._is_usable = True
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
-            self.abort()  # nobody asked: it must not become the next one's answer
+            self.abort()  # unrequested: it must not be read as the next answer
             return
         self._idle_talk_bytes += len(data)
         self._received_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # all it raises; callbacks raise nothing
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # all that it raises; callbacks raise nothing
             self._keeps_alive = False
             if not answer.is_complete:
                 self._fail(errors.broken_off())
@@ -163,7 +156,7 @@ class Connection(asyncio.Protocol):
         if is_talk and not answer.is_complete:
             self._fail(errors.bad_response("it is too large"))
         if answer.has_head and not answer.is_complete and not answer.is_event_stream and not self._is_draining:
-            # An event stream may be silent while a tool works; anything else that has begun has no reason to be.
+            # Only an event stream may pause, while a tool runs.
             first, self._quiet_until = self._quiet_until, self._loop.time() + self._limits.chunk_s
             if first == self._deadline:
                 self._arm()
@@ -176,11 +169,10 @@ class Connection(asyncio.Protocol):
                 self.owner.drained(self)
 
     def eof_received(self) -> None:
-        """See asyncio.Protocol. The transport closes itself."""
+        """The transport closes itself."""
         self._is_usable = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
         self._is_usable = False
         answer = self._answer
         if answer is not None and not answer.is_complete:
@@ -191,22 +183,21 @@ class Connection(asyncio.Protocol):
             answer.wake()
         self._stop_timer()
         self._transport = None
-        del self._parser  # it knows this connection, and only garbage collection would part the two
+        del self._parser  # it refers to this connection: a reference cycle
         if self.owner is not None:
             self.owner.lost(self)
 
     # --- httptools --------------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Another message behind the answer: it stands, and the connection is not trusted any more."""
+        """A message after the answer makes the connection unusable; the answer stands."""
         answer = self._answer
         if answer is not None and answer.is_complete:
             self._keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header, or one trailer, which is ignored."""
         answer = self._answer
-        if answer is None or answer.has_head:
+        if answer is None or answer.has_head:  # after the head, it is a trailer
             return
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > MAX_HEAD_BYTES:
@@ -217,7 +208,6 @@ class Connection(asyncio.Protocol):
                 self._fail(errors.bad_response("its headers contradict each other"))
 
     def on_headers_complete(self) -> None:
-        """The head of an answer, or of an interim one."""
         answer = self._answer
         if answer is None or answer.is_complete:
             return
@@ -257,7 +247,7 @@ class Connection(asyncio.Protocol):
         return None
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the body. A packed one is undone by its reader, and the cap counts again what comes out."""
+        """A piece as received. The reader decompresses it and counts the result against the cap again."""
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
             return
@@ -269,7 +259,6 @@ class Connection(asyncio.Protocol):
         answer.size += len(data)
 
     def on_message_complete(self) -> None:
-        """The end of the answer, unless it was an interim one."""
         answer = self._answer
         if answer is None or answer.fault is not None:
             return
@@ -281,7 +270,7 @@ class Connection(asyncio.Protocol):
     # --- time -------------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """The one timer of an exchange: too late, or moved on meanwhile."""
+        """The one timer of an exchange. It may have moved since it was set."""
         self._timer = None
         answer = self._answer
         if answer is None or answer.is_complete:
@@ -315,7 +304,7 @@ class Connection(asyncio.Protocol):
 
 
 def _promised_s(keep_alive: bytes) -> float:
-    """For how long the vendor keeps an idle connection (`timeout=5`), less a second for the way."""
+    """The vendor's `Keep-Alive: timeout=5`, less a second for transit."""
     for part in keep_alive.lower().split(b","):
         name, _, value = part.strip().partition(b"=")
         if name == b"timeout" and value.isdigit() and len(value) < 7:

@@ -1,9 +1,4 @@
-"""What host names mean: asked in threads that no tenant can use up.
-
-The system's resolver blocks, and goes on for as long as a name server says nothing, whoever has given up meanwhile. So
-names of the catalog have room of their own, and of the room for names from credentials each organization has a share
-that leaves some for the others.
-"""
+"""Looks up host names in threads, shared fairly: the system's resolver blocks, and cannot be cancelled."""
 
 from __future__ import annotations
 
@@ -17,15 +12,15 @@ from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
 from proxy.vendors.fair_semaphore import FairSemaphore, LineTooLong
 
-CATALOG_LOOKUPS = 8  # at once
-CREDENTIAL_LOOKUPS = 32
-LOOKUPS_OF_ONE = 4
-LOOKUPS_OF_FREE = 0.5  # ten organizations whose name servers say nothing leave room for another
-LOOKUPS_WAITING = 2_000
+CATALOG_LOOKUPS = 8  # in parallel
+CREDENTIAL_LOOKUPS = 32  # in parallel
+LOOKUPS_OF_ONE = 4  # in parallel, of one organization
+LOOKUPS_OF_FREE = 0.5  # with ten organizations whose name servers are silent, another still finds a thread
+LOOKUPS_WAITING = 2_000  # in line, over all organizations
 
 
 class Names:
-    """Belongs to one event loop. A look-up is shared by all who ask the same, and holds its room until it has ended."""
+    """One event loop. Equal look-ups share one thread, which they hold until the resolver returns."""
 
     def __init__(self) -> None:
         self._of_catalog = asyncio.Semaphore(CATALOG_LOOKUPS)
@@ -35,10 +30,7 @@ class Names:
         self._running: SingleFlight[tuple[Hashable, str, int], list[str]] = SingleFlight()
 
     async def addresses(self, host: str, port: int, owner: Hashable = None) -> list[str]:
-        """Every address of `host`, each once. `owner` is whose name it is; None for the catalog's.
-
-        Raises: as `look_up`; VendorProblem when too many wait.
-        """
+        """Each address once; `owner` None: the catalog. Raises: as `look_up`; VendorProblem when the line is full."""
         return await self._running.run((owner, host, port), lambda: self._ask(host, port, owner))
 
     async def _ask(self, host: str, port: int, owner: Hashable) -> list[str]:
@@ -57,20 +49,20 @@ class Names:
 
 
 def look_up(host: str, port: int) -> list[str]:
-    """Ask the system's resolver, however long it takes. Raises: OSError (socket.gaierror is one), UnicodeError."""
+    """Blocks until the system's resolver returns. Raises: OSError (socket.gaierror is one), UnicodeError."""
     rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in rows))
 
 
 async def _in_thread(host: str, port: int) -> list[str]:
-    """`look_up` in a thread of its own that the end of the process does not wait for. Raises: the same."""
+    """`look_up` in a daemon thread, which does not delay the end of the process. Raises: as `look_up`."""
     answer = await _answer(host, port)
     try:
         if isinstance(answer, Exception):
             raise answer
         return answer
     finally:
-        del answer  # what is raised knows this frame
+        del answer  # the traceback refers to this frame: a reference cycle
 
 
 def _answer(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
@@ -85,9 +77,9 @@ def _answer(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
         answer: list[str] | Exception
         try:
             answer = look_up(host, port)
-        except Exception as fault:  # whatever it is, the look-up is over and its room free
+        except Exception as fault:  # any error must free the thread's place
             answer = fault
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(tell, answer)
 
     threading.Thread(target=ask, name="name-lookup", daemon=True).start()

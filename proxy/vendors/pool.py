@@ -1,4 +1,4 @@
-"""Vendor sessions, shared by every call with the same credentials and by no other."""
+"""Vendor sessions, shared by all calls with the same credentials and by no others."""
 
 from __future__ import annotations
 
@@ -20,26 +20,23 @@ from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
-MAX_SESSIONS = 2_000
+MAX_SESSIONS = 2_000  # past it, sessions that are not in use are closed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolKey:
-    """Who shares a session: organization, vendor, credential and exactly these headers at this address. Spec: D104
-
-    `digest` is made of all of it, and is all that is compared: keys are looked up several times a call.
-    """
+    """Calls with equal organization, vendor, credential, headers and address share a session. Spec: D104"""
 
     org_id: uuid.UUID
     vendor: str
     credential_id: uuid.UUID
-    digest: bytes
+    digest: bytes  # of all of them; compared alone, because keys are looked up several times a call
 
     @classmethod
     def of(
         cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
     ) -> PoolKey:
-        """The key of one credential; a replaced one has another digest."""
+        """A replaced credential has another digest."""
         whose = (org_id.hex, vendor, credential_id.hex, url)
         parts = "\0".join([*whose, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
         return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
@@ -53,30 +50,23 @@ class PoolKey:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a session goes. `open` gives the address and the headers, which are the credential: only to open one.
+    """The address of a session. `open` returns URL and headers, which hold the credential.
 
-    `open` raises VendorProblem. `fixed_address`: it is the catalog's, and no organization had a say in it. `timeout_s`
-    is how long the vendor may take for one answer. `secrets` gives what must not be read in its answers; it raises as
-    `open` does.
+    Raises: VendorProblem, from `open` and `secrets`.
     """
 
     key: PoolKey
     open: Callable[[], tuple[str, Mapping[str, str]]]
-    fixed_address: bool = False
-    timeout_s: float = 15.0
-    secrets: Callable[[], Iterable[str]] = tuple
+    fixed_address: bool = False  # from the catalog; no organization can change it
+    timeout_s: float = 15.0  # for one answer
+    secrets: Callable[[], Iterable[str]] = tuple  # to be masked in answers
 
     def __repr__(self) -> str:
         return f"Destination({self.key.vendor!r})"
 
 
 class SessionPool:
-    """Bounded; one handshake per key however many wait for it; idle sessions are closed. One event loop.
-
-    `bulkhead` and `circuits` bound what is sent on sessions of this pool (proxy.vendors.send). `on_tools_changed` is
-    told whenever a vendor says on one of them that its tools changed, `on_secret_echoed` by which tool of a vendor a
-    stored credential came back; both must return at once.
-    """
+    """One event loop. Calls for one key share one handshake; idle sessions are closed. Listeners may not block."""
 
     def __init__(
         self,
@@ -89,6 +79,7 @@ class SessionPool:
         self.bulkhead = bulkhead or Bulkhead(calls=30, waiting=100, wait_s=5.0)
         self.circuits = circuits or Circuits()
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
+        # Gets the tool whose answer contained a stored credential.
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
         self._transport = transport
         self._idle_s = idle_s
@@ -98,28 +89,25 @@ class SessionPool:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def lease(self, destination: Destination, *, deadline: float) -> VendorSession:
-        """The key's session, opened if there is none. Nothing to give back: sessions are shared.
-
-        Opening has the vendor's own time: a call that joins a handshake inherits no deadline of others.
-        Raises: VendorProblem.
-        """
+        """The key's session, opened if there is none; nothing to give back. Raises: VendorProblem."""
         session = self._sessions.get(destination.key)
         if session is not None:
             self._sessions.move_to_end(destination.key)
             return session
         try:
+            # The handshake has the vendor's own timeout: calls that join it do not inherit the first caller's deadline.
             async with asyncio.timeout_at(deadline):
                 return await self._opening.run(destination.key, lambda: self._open(destination))
         except TimeoutError:
             raise errors.timeout() from None
 
     def evict(self, destination: Destination, session: VendorSession) -> None:
-        """Forget `session`; another one that took its place meanwhile stays."""
+        """Drop `session`, but not a newer one under its key."""
         if self._sessions.get(destination.key) is session:
             del self._sessions[destination.key]
 
     def close_idle(self) -> None:
-        """Close sessions nobody used for a while. A call may run for longer than that: its session is in use."""
+        """A session with a call in flight is not idle, however long the call runs."""
         edge = asyncio.get_running_loop().time() - self._idle_s
         for key, session in list(self._sessions.items()):
             if session.last_used_s < edge and not session.is_in_use:
@@ -127,10 +115,7 @@ class SessionPool:
                 self._close_later(session)
 
     async def aclose(self) -> None:
-        """Close every session."""
-        self.on_tools_changed = self.on_secret_echoed = (
-            None  # listeners hold the pool: a ring that only garbage collection would part
-        )
+        self.on_tools_changed = self.on_secret_echoed = None  # listeners refer to the pool: a reference cycle
         sessions = list(self._sessions.values())
         self._sessions.clear()
         opening = list(self._handshakes)
@@ -160,7 +145,7 @@ class SessionPool:
         )
         try:
             await session.initialize(deadline=deadline)
-        except VendorProblem as problem:  # told here: however many wait for this handshake, it failed once
+        except VendorProblem as problem:  # counted here: one failure, however many calls wait
             self.circuits.note(destination, problem.sign)
             raise
         self.circuits.note(destination, Sign.ANSWERED)
@@ -170,10 +155,7 @@ class SessionPool:
         return session
 
     def _make_room(self, newest: PoolKey) -> None:
-        """Close the session used longest ago of the organization that holds most, so that none displaces another's.
-
-        While calls run on all of them there are more: none ends for another.
-        """
+        """Close the oldest sessions of the organization that holds most. Those in use stay, even past the maximum."""
         if len(self._sessions) <= MAX_SESSIONS:
             return
         held = Counter(key.org_id for key in self._sessions)

@@ -1,4 +1,4 @@
-"""One short conversation with a vendor, outside the pool: is anybody there, and do these credentials open the door."""
+"""A short conversation with a vendor outside the pool: checks that it responds and accepts the credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proxy.vendors.transport import VendorTransport
 async def ask(
     url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
-    """`initialize`, then one request, over the guarded transport. See credentials.vendor_check.VendorProbe."""
+    """`initialize` and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
     transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
     session = VendorSession(transport, url, headers)
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -43,7 +43,7 @@ async def ask(
 
 def _as_answer(fault: VendorProblem | StaleSession) -> ProbeAnswer:
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.REJECTED_CREDENTIALS:
-        return ProbeAnswer(401)
+        return ProbeAnswer(401)  # 403 as well
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.BAD_RESPONSE:
         return ProbeAnswer(200)
     return ProbeAnswer(None)

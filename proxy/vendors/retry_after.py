@@ -1,4 +1,4 @@
-"""How long a vendor asks to be left alone: a number of seconds or a date. RFC 9110 §10.2.3"""
+"""Parses Retry-After: a number of seconds or a date. RFC 9110 §10.2.3"""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-_MAX_S = 86_400
+_MAX_S = 86_400  # a day
 _MAX_DATE_CHARACTERS = 40  # the longest of the three forms has 33
 
 
 def seconds_asked(retry_after: str | None, *, now: datetime) -> int | None:
-    """Whole seconds from `now`, a day at most, 0 for a date that is past; None where the header says neither."""
+    """Whole seconds, at most a day; 0 for a past date, None if the header is neither form."""
     if retry_after is None:
         return None
-    if re.fullmatch("[0-9]{1,9}", retry_after):  # int() knows more digits, and not too many
+    if re.fullmatch("[0-9]{1,9}", retry_after):  # int() accepts other scripts' digits, and refuses very long numbers
         return min(int(retry_after), _MAX_S)
     moment = _moment(retry_after)
     return None if moment is None else min(max(math.ceil((moment - now).total_seconds()), 0), _MAX_S)
 
 
 def _moment(text: str) -> datetime | None:
-    """The date in one of the three forms of RFC 9110 §5.6.7, of which one names no zone and means UTC."""
+    """One of the three forms of RFC 9110 §5.6.7; asctime names no zone and means UTC."""
     if len(text) > _MAX_DATE_CHARACTERS:
         return None
     try:

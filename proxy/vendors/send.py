@@ -1,7 +1,6 @@
-"""Send one request to a vendor; if the vendor disowns the session before running it, once more on a new one.
+"""Sends a request; retries once on a new session if the vendor did not know the old one. Spec: D104
 
-A call that may change something is sent again only after the vendor's exact word that the session is unknown to it.
-Words that merely mention a session may be the tool's, after it ran.   Spec: D104
+A write is retried only if the vendor states exactly that: a text that mentions sessions may come from the tool.
 """
 
 from __future__ import annotations
@@ -30,22 +29,19 @@ async def request_once_more(
     relay: ProgressRelay | None = None,
     is_repeatable: bool = True,
 ) -> replies.VendorResult | replies.VendorError:
-    """The vendor's answer; its progress meanwhile goes to `relay`. A write that may have run is never sent twice.
+    """The vendor's answer; its progress goes to `relay`. Raises: VendorProblem.
 
-    A request that `is_repeatable` changes nothing at the vendor, and is sent once more already when the vendor seems to
-    have lost the session.
-    Sent when the organization has a place at the vendor, and unless the circuit is open (docs/decisions/0008). The time
-    spent waiting for a place is not the vendor's: `deadline` moves by it.
-    Raises: VendorProblem.   Spec: §4.14 (3)-(5) · D104
+    `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session.
+    Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008
     """
     timing = timing or Timing()
     circuits, place = pool.circuits, pool.bulkhead.compartment(destination.key)
     if not place.take():
-        circuits.check(destination)
+        circuits.check(destination)  # an open circuit refuses before the wait
         began_s = asyncio.get_running_loop().time()
         with timing.session:
             await place.wait(deadline)
-        deadline += asyncio.get_running_loop().time() - began_s  # the vendor has its whole time all the same
+        deadline += asyncio.get_running_loop().time() - began_s  # the wait is ours: the vendor keeps its whole timeout
     trials: Trials = ()
     try:
         trials = circuits.enter(destination)
@@ -86,10 +82,7 @@ async def _request_once_more(
 
 
 def _final_word(stale: StaleSession) -> replies.VendorError:
-    """The caller's error when the request is not sent again: the vendor's own.
-
-    Raises: VendorProblem where there is none, or it speaks of nothing but a session of ours.
-    """
+    """The vendor's own error, when the request is not retried. Raises: VendorProblem without one."""
     if stale.is_certain:
         raise errors.unavailable("The vendor forgets its sessions at once.", errors.Sign.ANSWERED) from stale
     if stale.error is None:

@@ -1,4 +1,4 @@
-"""One MCP session with one vendor under one set of credentials; many calls share it at once."""
+"""An MCP session with one vendor under one set of credentials, shared by many concurrent calls."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
-_MOST_IN_BACKGROUND = 10  # on their way at once; a vendor that asks more, by mistake or malice, waits for nothing
+_MOST_IN_BACKGROUND = 10  # in flight; further requests of the vendor stay unanswered
 CLOSE_DEADLINE_S = 2.0
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 @dataclass(slots=True, repr=False)
 class VendorSession:
-    """An initialized session. Ids are its own, so answers cannot cross between the calls that share it. Spec: D104"""
+    """Initialized session; unique request ids keep answers to the calls that share it apart. Spec: D104"""
 
     transport: VendorTransport
     url: str
     credential_headers: Mapping[str, str]
     vendor: str = ""
-    owner: Hashable = None  # see handshake.messages
+    owner: Hashable = None  # the organization, for fair scheduling
     has_own_address: bool = False  # from the owner's credential, not from the catalog
-    on_connected: Callable[[], None] | None = None  # told of each connection that is made for this session
-    on_tools_changed: Callable[[], None] | None = None  # told whenever the vendor says so
+    on_connected: Callable[[], None] | None = None  # called for each new connection
+    on_tools_changed: Callable[[], None] | None = None  # called at each list_changed of the vendor
     secrets: SecretMask = field(default_factory=SecretMask)  # masked in the vendor's messages
-    on_secret_echoed: Callable[[str], None] | None = None  # told of each request, by its tool, that brought one back
+    on_secret_echoed: Callable[[str], None] | None = None  # called with the tool whose answer contained a secret
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
@@ -59,14 +59,10 @@ class VendorSession:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether somebody waits for an answer on it."""
         return self._under_way > 0
 
     async def initialize(self, *, deadline: float) -> None:
-        """Shake hands.
-
-        Raises: VendorProblem.
-        """
+        """Raises: VendorProblem."""
         self._prepare(with_version=False)
         answer = await self._exchange("initialize", INITIALIZE_PARAMS, deadline, first=True)
         if isinstance(answer, replies.VendorError):
@@ -90,10 +86,9 @@ class VendorSession:
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
     ) -> replies.VendorResult | replies.VendorError:
-        """Send one request and wait for its answer, JSON or event stream. With a `relay`, progress is asked for.
+        """With a `relay`, the vendor is asked for progress. `timing` learns of waits for a connection.
 
-        `timing` learns of waits for a connection, which are not the vendor's.
-        Raises: VendorProblem; StaleSession when the vendor says that it does not know the session, or seems to.
+        Raises: VendorProblem; StaleSession when the vendor does not know the session, or seems not to.
         """
         self._under_way += 1
         try:
@@ -103,7 +98,7 @@ class VendorSession:
             self.last_used_s = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
-        """Tell the vendor that the session ends. A vendor that does not care is no problem."""
+        """Ask the vendor to end the session; errors are only logged."""
         for task in self._background:
             task.cancel()
         if self.session_id is None:
@@ -129,11 +124,11 @@ class VendorSession:
             raise RuntimeError("initialize comes first")
         message_id = next(self._ids)
         mask = _Mask(self.secrets)
-        if relay is not None:  # unique in this session, as a token has to be
+        if relay is not None:  # unique in this session, as tokens must be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
         try:
-            sent = self.transport.send(  # and not by `_send`: a call less for each request
+            sent = self.transport.send(  # not through `_send`, to save a Python call per request
                 "POST", self._prepared, body, deadline=deadline, on_connected=self.on_connected, timing=timing
             )
             async with sent as answer:
@@ -162,8 +157,7 @@ class VendorSession:
     async def _only_answer(
         self, answer: VendorAnswer, message_id: int, mask: Mask
     ) -> replies.VendorResult | replies.VendorError:
-        """The answer to this request, which is all that the vendor says."""
-        try:  # what is left of a generator, such as `messages`, is closed in a task of its own
+        try:  # no generator such as `messages`, which would need closing
             message = await only_message(answer, self.owner, mask)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(str(fault)) from fault
@@ -173,7 +167,7 @@ class VendorSession:
         raise errors.no_answer()
 
     async def _read(self, answer: VendorAnswer, awaited: Awaited) -> replies.VendorResult | replies.VendorError | None:
-        """The answer to this request among all that the vendor says meanwhile; None if the stream ends before it."""
+        """The answer among the other messages of the stream; None if the stream ends first."""
         try:
             async with aclosing(messages(answer, self.owner, awaited.stream, awaited.mask)) as found:
                 async for message in found:
@@ -192,7 +186,6 @@ class VendorSession:
     async def _resume(
         self, timing: Timing | None, awaited: Awaited, event_id: str
     ) -> replies.VendorResult | replies.VendorError | None:
-        """Ask for what came after this event, and read it as `_read` does."""
         headers = {**self._headers(), "Accept": "text/event-stream", "Last-Event-ID": event_id}
         del headers["Content-Type"]
         prepared = self._prepare_with(headers)
@@ -206,13 +199,13 @@ class VendorSession:
             raise errors.no_answer()
 
     def _cancel_later(self, message_id: int) -> None:
-        """We stop waiting, and the connection ends; to a vendor that is no cancellation. Spec: protocol.md A.5"""
+        """A closed connection does not cancel a request. Spec: protocol.md A.5"""
         self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
     async def _refusal(self, answer: VendorAnswer, message_id: int, mask: Mask) -> replies.VendorError:
-        """The vendor's own error in a 400 or 404, which many servers send for a wrong request. Spec: D105
+        """The JSON-RPC error in a 400 or 404, sent by many servers for a bad request. Spec: D105
 
-        Raises: VendorProblem for every other status, or without such an error; StaleSession.
+        Raises: StaleSession; VendorProblem for other statuses, or without such an error.
         """
         _raise_if_refused(answer)
         status = answer.status
@@ -227,7 +220,7 @@ class VendorSession:
         return error
 
     async def _handle_other(self, message: replies.VendorMessage, awaited: Awaited) -> None:
-        """Handle a message beside the answer. Raises: TimeoutError while the caller's relay is full."""
+        """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
             self._answer_request(message)
         elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
@@ -236,9 +229,9 @@ class VendorSession:
             await awaited.relay.put(message, awaited.message_id, deadline=awaited.deadline)
 
     def _answer_request(self, message: replies.VendorMessage) -> None:
-        """A vendor that asks something in the middle of a call gets told at once that we offer nothing."""
         if not isinstance(message, replies.VendorRequest):
             return
+        # The vendor waits for an answer in the middle of a call, so it gets one at once.
         if message.method == "ping":
             self._send_later(jsonrpc.result(message.id, {}))
         else:
@@ -274,7 +267,6 @@ class VendorSession:
         )
 
     def _headers(self) -> dict[str, str]:
-        """Of every request but the first."""
         headers = {**base_headers(), **self.credential_headers, "MCP-Protocol-Version": self.protocol_version}
         if self.session_id is not None:
             headers["Mcp-Session-Id"] = self.session_id
@@ -282,8 +274,6 @@ class VendorSession:
 
 
 class _Mask:
-    """The mask for the answer to one request, and whether it found a secret."""
-
     __slots__ = ("_secrets", "has_found")
 
     def __init__(self, secrets: SecretMask) -> None:
@@ -298,7 +288,6 @@ class _Mask:
 
 
 def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.VendorError]:
-    """Whether this is what the request `message_id` waits for."""
     return isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id
 
 

@@ -1,4 +1,4 @@
-"""What one vendor offers under one credential: its tool list, fetched when first needed and kept for a while."""
+"""The tools of one vendor under one credential: fetched on first use, kept, and refreshed in the background."""
 
 from __future__ import annotations
 
@@ -26,38 +26,37 @@ from proxy.vendors.send import request_once_more
 
 log = structlog.get_logger(__name__)
 MAX_INDEXES = 2_000
-MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as they came; read, they take several times that
-MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages together: they are held at once
-REFETCH_AFTER_S = 5.0  # an unknown tool may be a new one, but must not become a fetch per call; nor must news
-RETRY_AFTER_S = 10.0  # a list that could not be fetched again is served so long before the next attempt
-NEWS_WAIT_S = 5.0  # for a list that the vendor said has changed; then the one that is known will do
+MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as received; parsed, they take several times as much
+MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages of one list, which are held together
+REFETCH_AFTER_S = 5.0  # bounds the fetches for unknown tools and for list_changed
+RETRY_AFTER_S = 10.0  # between attempts while fetching fails; the old list is served
+NEWS_WAIT_S = 5.0  # for a changed list; then the old one is served
 
 
 @dataclass(frozen=True, slots=True)
 class ToolIndex:
-    """One vendor's tools. `encoded` holds each exposed definition as JSON, ready to be joined into a list."""
+    """The parsed tool list of one vendor."""
 
     tools: ExposedTools
     definitions: Mapping[str, dict[str, Any]]  # by the vendor's own name, without hidden characters
-    encoded: Mapping[str, bytes]  # by exposed name
+    encoded: Mapping[str, bytes]  # by exposed name; JSON, to be joined into a list
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
     fetched_s: float
-    size_bytes: int = 0  # of the list as it came
-    is_outdated: bool = False  # the vendor has said since that it changed
-    failure: VendorFault | None = None  # why there is no newer one: the last attempt failed
-    retry_s: float = 0.0  # in the loop's time: when the next attempt may be made after one that failed
-    as_sent: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the definitions as the vendor has them
+    size_bytes: int = 0  # of the list as received
+    is_outdated: bool = False  # the vendor has announced a change since
+    failure: VendorFault | None = None  # of the last attempt to refresh
+    retry_s: float = 0.0  # loop time of the next attempt after a failure
+    as_sent: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the vendor's unchanged definitions
 
     def policy(self, tool: ExposedTool) -> ToolPolicy:
-        """Whether a call changes nothing at the vendor, and how long its result may be used again. Spec: D103"""
+        """Spec: D103"""
         return self.policies[tool.vendor_name]
 
 
 class ToolDirectory:
-    """Indexes by pool key. A stale one is served while a new one is fetched behind it. One event loop.
+    """Tool indexes by pool key. One event loop. An expired index is served while it is refreshed.
 
-    One that the vendor said has changed is fetched again before it is used. Whatever cannot be fetched again is served
-    as it was, with the reason why it is no newer.
+    After list_changed the index is refreshed before use. If refreshing fails, the old one is served with its `failure`.
     """
 
     def __init__(
@@ -69,10 +68,7 @@ class ToolDirectory:
         max_pages: int,
         on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition], int], None] | None = None,
     ) -> None:
-        """`on_fetched` is told of every list that comes in, with its bytes, and must return at once.
-
-        The pool tells us of changes.
-        """
+        """`on_fetched` gets each list and its bytes, and must return at once."""
         self._pool = pool
         self._on_fetched = on_fetched
         self._tool_config = tool_config
@@ -82,14 +78,11 @@ class ToolDirectory:
         self.size_bytes = 0
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing: set[asyncio.Task[None]] = set()
-        self._under_way: dict[PoolKey, bool] = {}  # what is being fetched, and whether it changed since that began
+        self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
         pool.on_tools_changed = self._note_change
 
     async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
-        """The vendor's tools, at most as old as the last refresh, or as the last one that worked (see `failure`).
-
-        Raises: VendorProblem when there is no index yet and the vendor does not answer.
-        """
+        """The vendor's tools, from memory if known. Raises: VendorProblem if they are not and fetching fails."""
         known = self._indexes.get(destination.key)
         if known is None:
             return await self._fetched(vendor, destination, deadline)
@@ -102,10 +95,7 @@ class ToolDirectory:
         return known
 
     async def fresh_index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
-        """The vendor's tools, fetched again unless that just happened.
-
-        Raises: VendorProblem.
-        """
+        """The vendor's tools, fetched unless that was done in the last REFETCH_AFTER_S. Raises: VendorProblem."""
         known = self._indexes.get(destination.key)
         if known is not None and asyncio.get_running_loop().time() - known.fetched_s < REFETCH_AFTER_S:
             return known
@@ -121,11 +111,11 @@ class ToolDirectory:
     async def _newest(
         self, vendor: Vendor, destination: Destination, known: ToolIndex, *, deadline: float
     ) -> ToolIndex:
-        """The list fetched again, or the one that is known if that fails or does not come in time."""
+        """The refreshed list, or the known one if that fails or takes too long."""
         try:
             return await self._fetched(vendor, destination, deadline)
         except errors.VendorProblem as problem:
-            if destination.key in self._under_way:  # still: who comes next need not wait as well
+            if destination.key in self._under_way:  # still running: the next call need not wait too
                 self._note_failure(destination.key, problem.fault)
         return self._indexes.get(destination.key, known)
 
@@ -143,7 +133,6 @@ class ToolDirectory:
             log.info("tool list not refreshed", vendor=vendor.slug, fault=str(problem))
 
     async def _attempt(self, vendor: Vendor, destination: Destination) -> ToolIndex:
-        """One fetch. However it ends, the list that is known says so."""
         key = destination.key
         self._under_way[key] = False
         try:
@@ -161,11 +150,11 @@ class ToolDirectory:
             self._indexes[key] = replace(known, failure=fault, retry_s=retry_s)
 
     def _note_change(self, key: PoolKey) -> None:
-        """The vendor said that its tools changed. It may say so as often as it likes. Spec: protocol.md A.5"""
+        """The vendor may announce changes at any rate. Spec: protocol.md A.5"""
         known = self._indexes.get(key)
         if known is not None and not known.is_outdated:
             self._indexes[key] = replace(known, is_outdated=True)
-        if key in self._under_way:  # what it lists may be from before
+        if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
@@ -195,10 +184,7 @@ class ToolDirectory:
         self._drop(self.size_bytes - MAX_INDEX_BYTES, lambda each: each.size_bytes)
 
     def _drop(self, surplus: int, weight: Callable[[ToolIndex], int]) -> None:
-        """Of the organization that holds most, the list nobody used for longest, until the surplus is gone.
-
-        So no organization, with however many or large lists, takes away those of one that holds less.
-        """
+        """Evict the oldest lists of the organization that holds most, until `surplus` is gone."""
         if surplus <= 0:
             return
         lines: defaultdict[UUID, deque[PoolKey]] = defaultdict(deque)
@@ -214,7 +200,7 @@ class ToolDirectory:
             surplus -= weight(gone)
 
     async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
-        """Every tool, not looked into yet, and the bytes of all pages."""
+        """The unparsed tools of all pages, and their bytes."""
         listed: list[Raw] = []
         size = 0
         seen: set[str] = set()
@@ -246,10 +232,7 @@ def _page(answer: replies.VendorResult) -> replies.RawToolsPage:
 
 
 def _read(vendor: Vendor, listed: list[Raw], tool_config: ToolConfig) -> tuple[ToolIndex, list[str]]:
-    """The index of a list, and what is wrong with the list. For any thread.
-
-    Raises: BadVendorReply.
-    """
+    """The index of a list and its problems; thread-safe. Raises: BadVendorReply."""
     accepted = tool_definitions.accept_definitions(replies.tools_of(listed))
     index = build_index(vendor, accepted.for_callers, tool_config, 0.0)
     return replace(index, as_sent={each["name"]: each for each in accepted.definitions}), accepted.problems
@@ -258,7 +241,6 @@ def _read(vendor: Vendor, listed: list[Raw], tool_config: ToolConfig) -> tuple[T
 def build_index(
     vendor: Vendor, definitions: list[dict[str, Any]], tool_config: ToolConfig, fetched_s: float
 ) -> ToolIndex:
-    """The index of accepted definitions."""
     tools = ExposedTools(vendor.tool_prefix, [definition["name"] for definition in definitions])
     by_name = {definition["name"]: definition for definition in definitions}
     encoded = {

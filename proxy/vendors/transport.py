@@ -1,8 +1,7 @@
-"""HTTP to vendors: one set of connections per event loop, deadlines on every step, caps on every size.
+"""HTTP client for vendors: connection pools per event loop, a deadline for each step, a maximum for each size.
 
-A client of our own, because a general one costs more than the rest of the call (docs/decisions/0004). It keeps no
-cookies (one vendor's Set-Cookie must not reach the next tenant), follows no redirects, reads no proxy settings from the
-environment, and never sends a request a second time.
+Written for this service because a general client costs more than the rest of a call (docs/decisions/0004). No cookies
+(they could pass from one tenant to another), redirects, proxy settings from the environment, or retries.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from proxy.vendors.names import Names
 __all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
 
 log = structlog.get_logger(__name__)
-SWEEP_EVERY_S = 15.0
-CONNECTIONS_PER_ORIGIN = 100  # where no setting says otherwise
+SWEEP_EVERY_S = 15.0  # closes idle connections
+CONNECTIONS_PER_ORIGIN = 100  # default of the setting
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "te", "accept-encoding"})
@@ -40,19 +39,19 @@ _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Prepared:
-    """An address and headers, checked and encoded once for all requests that carry them. Holds the credential."""
+    """A checked and encoded address with headers, reused by all requests that carry them. Contains the credential."""
 
     origin: Origin
     target: bytes
     head: bytes
-    organization: Hashable = None  # whose share of the connections it takes
+    organization: Hashable = None  # for its share of the connections
 
     def __repr__(self) -> str:
         return "Prepared()"
 
 
 class VendorTransport:
-    """Requests to vendors. Belongs to the event loop that made it."""
+    """Belongs to the event loop that made it."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class VendorTransport:
         self._allow_private = allow_private
         self._limits = limits or Limits()
         self._connections_per_origin = connections_per_origin
-        self._own_url = own_url  # refused: calls would come back
+        self._own_url = own_url  # refused: calls would loop
         self._tls = tls
         self._names = Names()
         self._by_origin: dict[Origin, Connections] = {}
@@ -75,7 +74,6 @@ class VendorTransport:
 
     @property
     def body_bytes(self) -> int:
-        """How large one answer may be."""
         return self._limits.body_bytes
 
     def prepare(
@@ -87,11 +85,9 @@ class VendorTransport:
         organization: Hashable = None,
         has_own_address: bool = False,
     ) -> Prepared:
-        """`url` and `headers` as they will be sent, over connections of this `vendor`.
+        """Raises: VendorProblem for an address or header that may not be sent.
 
-        `organization` is whose calls they are; if it `has_own_address`, its credential names the address and no other
-        organization's calls go over these connections.
-        Raises: VendorProblem for an address or header that cannot be.
+        `has_own_address`: the organization's credential names the address, so it gets connections of its own.
         """
         try:
             check_url(url, allow_private=self._allow_private, own_url=self._own_url)
@@ -106,14 +102,13 @@ class VendorTransport:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
         origin = Origin(parts.scheme == "https", host, port, vendor, organization if has_own_address else None)
-        # Hashing a UUID is a call of its own, its number's is none, and places are looked up four times a call.
+        # Hashing an int costs no Python call, hashing a UUID one; places are looked up four times a call.
         holder = organization.int if isinstance(organization, UUID) else organization
         return Prepared(origin, target.encode(), b"\r\n".join(lines), holder)
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
     ) -> _Exchange:
-        """`send` to an address that is not used again."""
         return self.send(method, self.prepare(url, headers), body, deadline=deadline)
 
     def send(
@@ -126,10 +121,9 @@ class VendorTransport:
         on_connected: Callable[[], None] | None = None,
         timing: Timing | None = None,
     ) -> _Exchange:
-        """`async with send(...) as answer`: one exchange, over when the block ends however it ends.
+        """One exchange: `async with send(...) as answer`; `deadline` is loop time. Raises, on entering: VendorProblem.
 
-        `deadline` is in the loop's time; `on_connected` is told if this made a connection, or was handed one by an
-        exchange that had just ended well; `timing` of a wait for a connection.   Raises, when entered: VendorProblem.
+        `on_connected` is called for a new connection, or for one handed over by an exchange that ended well.
         """
         if body is None:
             request = b"%b %b HTTP/1.1\r\n%b\r\n\r\n" % (method.encode(), prepared.target, prepared.head)
@@ -142,14 +136,13 @@ class VendorTransport:
         return _Exchange(connections, prepared.organization, request, deadline, on_connected, timing)
 
     async def aclose(self) -> None:
-        """Close every connection."""
         self._is_closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connections in self._by_origin.values():
             connections.abort()
         self._by_origin.clear()
-        await asyncio.sleep(0)  # for the sockets to be closed
+        await asyncio.sleep(0)  # lets the loop close the sockets
 
     def _connections(self, origin: Origin) -> Connections:
         found = self._by_origin.get(origin)
@@ -178,15 +171,13 @@ class VendorTransport:
                 connections.close_idle()
                 if connections.is_unused:
                     del self._by_origin[origin]
-        except Exception:  # the next round may do better
+        except Exception:  # one failure must not end all later rounds
             log.exception("idle connections not closed")
         if self._by_origin:
             self._sweep_later()
 
 
 class _Exchange:
-    """One request and its answer, as a block."""
-
     __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request", "_timing")
 
     def __init__(
@@ -219,7 +210,7 @@ class _Exchange:
         except BaseException as fault:
             self._connections.give_back(connection, self._organization, may_drain=False)
             if has_waited and isinstance(fault, errors.VendorProblem) and fault.is_own_timeout:
-                fault.sign = Sign.SENT_LATE  # in our own line: the vendor had less time than it is given
+                fault.sign = Sign.SENT_LATE  # after our own line: the vendor had less than its timeout
             raise
 
     async def __aexit__(
