@@ -1,1 +1,1 @@
-"""One noun each, below every app: clock, ids, secrets, crypto, outbound, strict_json, text."""
+"""Shared helpers below every app, one noun a module."""

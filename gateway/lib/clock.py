@@ -1,18 +1,12 @@
-"""The one place that asks what time it is, so that tests can answer."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The current time, aware and in UTC."""
     return datetime.now(UTC)
 
 
 def rfc3339(moment: datetime) -> str:
-    """`moment` as RFC 3339 in UTC with milliseconds and a Z.
-
-    Spec: D15
-    """
+    """RFC 3339 in UTC with milliseconds and a Z. Spec: D15"""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,9 +1,4 @@
-"""Pure: AES-256-GCM with versioned key-encryption keys. No row is ever sealed without saying which row it is.
-
-Nothing here knows about tables. `Keyring` wraps and unwraps data keys under the keys of `CREDENTIAL_KEYS`; `seal` and
-`open_sealed` use one data key. The additional data is the identity of the row, so that a ciphertext copied into
-another row, organization or vendor does not open.
-"""
+"""Pure: AES-256-GCM with versioned key-encryption keys. `aad` is the identity of the row. Spec: D68"""
 
 from __future__ import annotations
 
@@ -17,8 +12,10 @@ from types import MappingProxyType
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+# The keyring encrypts data keys with the keys of CREDENTIAL_KEYS, a data key encrypts rows. Because the row's identity
+# is authenticated, a ciphertext copied into another row, organization or vendor does not open.
 KEY_BYTES = 32
-KEY_ID_MAX_CHARACTERS = 64  # the columns that remember a key id are no wider
+KEY_ID_MAX_CHARACTERS = 64  # width of the columns that hold a key id
 NONCE_BYTES = 12
 TAG_BYTES = 16
 FORMAT_V1 = b"\x01"
@@ -29,20 +26,17 @@ class CryptoError(Exception):
 
 
 class UnknownKey(CryptoError):
-    """The key-encryption key is not configured: most often it was removed before the rotation was finished."""
+    """Most often the key was removed from CREDENTIAL_KEYS before the rotation was finished."""
 
 
 def seal(key: bytes, plaintext: bytes, aad: bytes) -> bytes:
-    """Encrypt: format byte, random 96-bit nonce, ciphertext with tag."""
+    """Returns format byte, random 96-bit nonce, ciphertext with tag."""
     nonce = os.urandom(NONCE_BYTES)
     return FORMAT_V1 + nonce + _cipher(key).encrypt(nonce, plaintext, FORMAT_V1 + aad)
 
 
 def open_sealed(key: bytes, sealed: bytes, aad: bytes) -> bytes:
-    """Decrypt what `seal` made for the same key and row.
-
-    Raises: CryptoError.
-    """
+    """Decrypt the result of `seal` for the same key and row. Raises: CryptoError."""
     if sealed[:1] != FORMAT_V1 or len(sealed) < 1 + NONCE_BYTES + TAG_BYTES:
         raise CryptoError("unknown format")
     nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
@@ -60,17 +54,12 @@ def _cipher(key: bytes) -> AESGCM:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Keyring:
-    """Key-encryption keys by id. `current_id` encrypts, all decrypt. Spec: D68"""
-
-    current_id: str
+    current_id: str  # the key that encrypts; all decrypt
     keys: Mapping[str, bytes]
 
     @classmethod
     def parse(cls, text: str) -> Keyring:
-        """Read `id:base64,id:base64`; the first is current.
-
-        Raises: ValueError naming what is wrong, never the key itself.
-        """
+        """Read `id:base64,id:base64`; the first is current. Raises: ValueError, without the key itself."""
         keys: dict[str, bytes] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             key_id, key = _parse_entry(part)
@@ -87,23 +76,17 @@ class Keyring:
 
     @classmethod
     def without_keys(cls) -> Keyring:
-        """Of a process that has no business with credentials: it wraps and unwraps nothing."""
+        # For processes that never use credentials.
         return cls(current_id="", keys=MappingProxyType({}))
 
     def wrap(self, data_key: bytes, aad: bytes) -> bytes:
-        """Encrypt a data key under the current key; the caller stores `current_id` beside it.
-
-        Raises: UnknownKey when there is none.
-        """
+        """Encrypt a data key under `current_id`, which the caller stores beside it. Raises: UnknownKey."""
         if not self.keys:
             raise UnknownKey("no key-encryption key is configured")
         return seal(self.keys[self.current_id], data_key, b"wrap|" + self.current_id.encode() + b"|" + aad)
 
     def unwrap(self, key_id: str, wrapped: bytes, aad: bytes) -> bytes:
-        """Decrypt a data key that `wrap` made under `key_id`.
-
-        Raises: UnknownKey when the key is not configured, CryptoError when the wrapping does not open.
-        """
+        """Decrypt a data key. Raises: UnknownKey; CryptoError when it does not open."""
         key = self.keys.get(key_id)
         if key is None:
             raise UnknownKey(f"key-encryption key {key_id} is not configured")

@@ -1,5 +1,3 @@
-"""The database in threads that serve no request."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +9,8 @@ T = TypeVar("T")
 
 
 def with_own_connection(work: Callable[[], T]) -> T:
-    """Django's request signals do not fire here, so connections that died are dropped by hand."""
+    """Run `work` in a thread that serves no request, and drop dead database connections."""
+    # Django's request signals, which do this for pages, do not fire in such a thread.
     close_old_connections()
     try:
         return work()

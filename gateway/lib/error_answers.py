@@ -1,5 +1,3 @@
-"""The two shapes of a refusal: a body for machines, a page for people. Whoever refuses says what it says."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -9,17 +7,16 @@ from django.shortcuts import render
 
 
 def body(code: str, message: str, request_id: str) -> dict[str, Any]:
-    """The documented body, to which some refusals add members. Spec: D1"""
+    """The documented JSON body, to which some refusals add members. Spec: D1"""
     return {"error": code, "message": message, "requestId": request_id}
 
 
 def answer(request: HttpRequest, status: int, *, code: str, message: str) -> HttpResponse:
-    """The body as an answer."""
     return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status)
 
 
 def page(request: HttpRequest, status: int, *, title: str, message: str, what_to_do: str) -> HttpResponse:
-    """The error page; where it may help it offers to try again."""
+    """The error page. It offers to try again for 429 and 5xx."""
     context = {
         "title": title,
         "message": message,

@@ -1,5 +1,3 @@
-"""An answer that is sent while it is made, with something to end when it ends."""
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,7 +6,7 @@ from django.http import StreamingHttpResponse
 
 
 class EventStream(StreamingHttpResponse):
-    """Server-sent events. `on_end` is awaited once, however the stream ends: sent, left by the client, never begun."""
+    """Server-sent events. `on_end` is awaited once: after the last part, an abort, or a stream that never began."""
 
     def __init__(self, parts: AsyncIterator[bytes], *, on_end: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts, content_type="text/event-stream")

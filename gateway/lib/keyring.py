@@ -1,5 +1,3 @@
-"""The key-encryption keys of this deployment."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -8,6 +6,6 @@ from gateway.lib.crypto import Keyring
 
 
 def keyring() -> Keyring:
-    """The keys of CREDENTIAL_KEYS: the first seals, all open."""
+    """The keys of CREDENTIAL_KEYS: the first encrypts, all decrypt."""
     configured: Keyring = settings.CREDENTIAL_KEYRING
     return configured

@@ -1,9 +1,4 @@
-"""Pure: keep secrets out of log lines.
-
-Log calls pass no secrets by rule; this is the net below the rule. It blanks the values of keys that name a secret, at
-any depth, and in every text the shapes a secret has there: our own prefixes, authorization and cookie headers,
-`name=value`, passwords in addresses, invitation links.
-"""
+"""Pure: removes secrets from log lines."""
 
 from __future__ import annotations
 
@@ -11,14 +6,16 @@ import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+# Log calls pass no secrets; this is the second line of defence. It masks values under secret names at any depth, and
+# secret-shaped parts of every text.
 _NAMES = (
     r"(?:authorization|secret|password|passwd|token|api[-_]?key|credential|agent[-_]?key|private[-_]?key"
     r"|data[-_]?key|wrapped[-_]?key|user[-_]?code|device[-_]?code|code[-_]?verifier)s?"
 )
 SECRET_KEYS = re.compile(rf"(?i)^(?:(?:set-)?cookies?|.*{_NAMES})$")
 MASK = "[hidden]"
-_MAX_DEPTH = 6
-# Each shape keeps its first group, the part that says what was hidden.
+_MAX_DEPTH = 6  # deeper values are masked whole
+# The first group stays in the line: it says what was hidden.
 _SECRET_SHAPES = (
     re.compile(r"()\bcak_[0-9A-Za-z]{6,}_[0-9A-Za-z]+"),
     re.compile(r"()\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+"),
@@ -28,19 +25,18 @@ _SECRET_SHAPES = (
     re.compile(rf"(?i)({_NAMES}\\?[\"']?\s{{0,4}}[=:]\s{{0,4}}\\?[\"'])[^\"'\\]+"),
     re.compile(rf"(?i)({_NAMES}=)[^&\s\"',;)}}\]]+"),
     re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:]{0,200}:)[^\s/]{1,200}(?=@)"),
-    re.compile(r"(?i)((?:/|%2f)invite(?:/|%2f))[^/?#&%\s\"']+"),  # also where a sign-in comes back to it
+    re.compile(r"(?i)((?:/|%2f)invite(?:/|%2f))[^/?#&%\s\"']+"),  # also as the return address of a sign-in
 )
 
 
 def mask_text(text: str) -> str:
-    """`text` with every secret-shaped part replaced."""
     for shape in _SECRET_SHAPES:
         text = shape.sub(rf"\g<1>{MASK}", text)
     return text
 
 
 def mask_event(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: mask values under secret names, and secret shapes in every string, however deep."""
+    """A structlog processor."""
     for key, value in event.items():
         event[key] = _masked(key, value, 0)
     return event
@@ -48,13 +44,13 @@ def mask_event(logger: object, method: str, event: MutableMapping[str, Any]) -> 
 
 def _masked(key: object, value: object, depth: int) -> object:
     if value is None or isinstance(value, bool):
-        return value  # "was there one?" is what a log line may say
+        return value  # a log line may say whether there is a secret
     if isinstance(key, str) and SECRET_KEYS.match(key):
         return MASK
     if isinstance(value, str):
         return mask_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return MASK  # no log line needs raw bytes, and no shape can be told in them
+        return MASK  # the patterns match text only, and no log line needs bytes
     if isinstance(value, Mapping | list | tuple | set | frozenset):
         if depth == _MAX_DEPTH:
             return MASK
@@ -64,4 +60,4 @@ def _masked(key: object, value: object, depth: int) -> object:
         return tuple(inner_values) if isinstance(value, tuple) else inner_values
     if isinstance(value, int | float):
         return value
-    return mask_text(repr(value))  # as the renderer would write it: a request's holds the query string
+    return mask_text(repr(value))  # as the renderer writes it: the repr of a request has its query string

@@ -1,15 +1,14 @@
-"""Where the service may connect to. Every outbound address passes here after resolution, whoever typed the name.
-
-A name is resolved once, every answer is judged, and the connection goes to the judged address: a second resolution
-could say something else (DNS rebinding).
-"""
+"""The addresses the service may connect to. Every outbound address is checked here after resolution."""
 
 from __future__ import annotations
 
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
-# Where clouds answer their machines with credentials: the usual link-local ones, Azure, Alibaba, Oracle, AWS, Google.
+# A name is resolved once, every address is checked, and the connection goes to the checked address: a second
+# resolution could return another one (DNS rebinding).
+
+# Cloud metadata services, which hand out credentials: link-local, Azure, Alibaba, Oracle, AWS, Google.
 _METADATA = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -24,14 +23,14 @@ _METADATA = tuple(
 
 
 class AddressRefused(OSError):
-    """The name leads to an address that the service must not reach. Names no address: the text may be shown."""
+    """Names no address, so the text may be shown."""
 
     def __init__(self) -> None:
         super().__init__("this address is not allowed")
 
 
 def may_connect(address: str, *, allow_private: bool) -> bool:
-    """Whether one resolved address may be reached. Cloud metadata and link-local never; private only when allowed."""
+    """Check a resolved address: cloud metadata and link-local never, private ones with `allow_private`."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -42,18 +41,15 @@ def may_connect(address: str, *, allow_private: bool) -> bool:
         return False
     if any(ip in network for network in _METADATA if network.version == ip.version):
         return False
-    if isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local:  # fec0::/10, which counts as global here
+    if isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local:  # fec0::/10, which `is_global` includes
         return allow_private
     return allow_private or ip.is_global
 
 
 def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
-    """Refuse what no resolver sees: other schemes, user info, and addresses written as numbers.
-
-    `own_url` is the service's own address, where calls would come back to it.
-    Raises: AddressRefused.
-    """
+    """Refuse other schemes, user info, forbidden numeric hosts, and the service's own URL. Raises: AddressRefused."""
     parts = urlsplit(url)
+    # A call to the service's own address would come back as another call.
     if own_url and _place(parts) == _place(urlsplit(own_url)):
         raise AddressRefused
     host = parts.hostname or ""
@@ -65,13 +61,13 @@ def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            raise AddressRefused from None  # 0x7f.1, 2130706433 and other spellings that only inet_aton reads
+            raise AddressRefused from None  # 0x7f.1, 2130706433 and other spellings of inet_aton
         if not may_connect(host, allow_private=allow_private):
             raise AddressRefused
 
 
 def _place(parts: SplitResult) -> tuple[str | None, int | None]:
-    """The target of requests, for either spelling of the scheme. Raises: AddressRefused."""
+    """Raises: AddressRefused."""
     try:
         port = parts.port
     except ValueError:

@@ -1,5 +1,3 @@
-"""What support staff may do with a table: look and search. Services change rows, and write it down."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -14,20 +12,17 @@ else:
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """A list and a page for each row; no add, change, delete or action. Viewing has a permission of its own."""
+    """The admin base class: staff look and search, services change rows. Viewing has its own permission."""
 
     actions = None
     list_per_page = 50
-    show_full_result_count = False
+    show_full_result_count = False  # saves a count of the whole table
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Never."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Never."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Never."""
         return False

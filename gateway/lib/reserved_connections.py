@@ -1,4 +1,4 @@
-"""A few database connections for the hot path alone: pages that are slow or many keep no call from its rows."""
+"""Database connections reserved for the hot path: slow or many pages leave these to calls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from gateway.lib.session_timeouts import SessionTimeouts, with_timeouts
 
 
 def use_reserved_connections(size: int, timeouts: SessionTimeouts) -> None:
-    """From now on this thread's connections come from a pool of `size` of their own.
-
-    For the initializer of a ThreadPoolExecutor. On a database without a pool nothing changes.
-    """
+    """Initializer for a ThreadPoolExecutor. Does nothing on a database without a pool."""
     entry = connections["default"].settings_dict
     if not entry["OPTIONS"].get("pool"):
         return
@@ -24,7 +21,6 @@ def use_reserved_connections(size: int, timeouts: SessionTimeouts) -> None:
 
 
 def close_reserved_connections() -> None:
-    """The reserved pool of this process is closed, if it was ever used; the next use opens another."""
     if connections["default"].settings_dict["OPTIONS"].get("pool"):
         from gateway.lib.bounded_connection import ReservedWrapper
 
@@ -33,7 +29,6 @@ def close_reserved_connections() -> None:
 
 
 def reserved_entry(entry: Mapping[str, Any], size: int, timeouts: SessionTimeouts) -> dict[str, Any]:
-    """The entry of DATABASES for a pool of `size` whose sessions have these timeouts."""
     from gateway.lib.bounded_connection import bounded
 
     reserved = with_timeouts(entry, timeouts)

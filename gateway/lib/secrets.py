@@ -1,9 +1,3 @@
-"""Mint, hash and compare bearer secrets.
-
-Every secret made here carries at least 256 random bits, so one SHA-256 is the right hash: a slow one would only
-slow the service down, there is nothing to guess.
-"""
-
 from __future__ import annotations
 
 import hashlib
@@ -20,15 +14,14 @@ def random_base62(length: int) -> str:
 
 
 def random_url_safe() -> str:
-    """43 url-safe characters, 256 random bits. Spec: D72"""
+    """43 URL-safe characters, 256 random bits. Spec: D72"""
     return secrets.token_urlsafe(32)
 
 
 def sha256(text: str) -> bytes:
-    """The digest under which a secret is stored and looked up."""
+    # One SHA-256 is enough: a secret with 256 random bits cannot be guessed, and a slow hash only costs time.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def equal(left: bytes, right: bytes) -> bool:
-    """Compare in constant time."""
     return hmac.compare_digest(left, right)

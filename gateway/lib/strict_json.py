@@ -1,4 +1,4 @@
-"""Pure: JSON in one reading only. Whatever two parsers could understand differently is refused."""
+"""Pure: JSON that every parser reads the same way; other input is refused. Spec: D18 · reliability.md 5 (12-14)"""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 MAX_INTEGER_DIGITS = 64
-# Objects and arrays of one document: parsing as many takes the interpreter from everything else for some 30 ms, and
-# 4 MiB of nothing else would take it for a second. Those inside strings count, because telling them apart is parsing.
+# Objects and arrays of one document. Parsing so many holds the interpreter for some 30 ms; 4 MiB of them would hold it
+# for a second. Brackets inside strings count too: only a parser can tell them apart.
 MAX_CONTAINERS = 200_000
 
 _decode = msgspec.json.Decoder().decode
@@ -21,7 +21,7 @@ _EVERY_DIGIT_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 
 
 class StrictJSONError(ValueError):
-    """The body is not JSON that everybody reads alike; `reason` says why and never repeats the body."""
+    """`reason` says why the body is refused and never repeats it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -29,14 +29,10 @@ class StrictJSONError(ValueError):
 
 
 def loads(body: bytes, *, max_depth: int = 64) -> object:
-    """Return the document in `body`, having refused everything that another parser could read in another way.
-
-    Refused: an empty body, a byte order mark, invalid UTF-8, trailing bytes, NaN and Infinity, numbers out of range,
-    integers of more than 64 digits, lone surrogates, NUL in strings, a key given twice in one object, more than
-    `max_depth` objects and arrays inside each other, and more than MAX_CONTAINERS of them in all.
-
-    Raises: StrictJSONError.   Spec: D18 · reliability.md 5 (12-14)
-    """
+    """Parse `body`. Raises: StrictJSONError."""
+    # Refused: empty body, byte order mark, invalid UTF-8, trailing bytes, NaN and Infinity, numbers out of range,
+    # integers of more than 64 digits, lone surrogates, NUL in strings, duplicate keys, nesting deeper than `max_depth`,
+    # and more than MAX_CONTAINERS objects and arrays.
     containers = body.count(b"{") + body.count(b"[")
     if containers > MAX_CONTAINERS:
         raise StrictJSONError(f"the body has more than {MAX_CONTAINERS} objects and arrays")
@@ -52,14 +48,14 @@ def loads(body: bytes, *, max_depth: int = 64) -> object:
 
 
 def entry_sizes(body: bytes) -> list[int]:
-    """Return the bytes that each entry takes in `body`, an array that `loads` has read."""
+    """The bytes of each entry of an array that `loads` has accepted."""
     return [len(memoryview(entry)) for entry in _decode_entries(body)]
 
 
 def _parse(body: bytes) -> object:
     try:
         return _decode(body)
-    except msgspec.ValidationError:  # the document is untyped, so only numbers can be refused
+    except msgspec.ValidationError:  # without a type msgspec refuses numbers only
         raise StrictJSONError("a number is out of range") from None
     except msgspec.DecodeError as error:
         raise StrictJSONError(_reason_for(body, error)) from None
@@ -90,8 +86,7 @@ def _check_integers(document: object) -> None:
 
 
 def _levels(document: Any) -> Iterator[list[Any]]:
-    """Yield the values inside no object or array, inside one, inside two: recursion is what deep nesting attacks."""
-    level = [document]
+    level = [document]  # no recursion: deep nesting would exhaust the stack
     while level:
         yield level
         containers = [
@@ -101,11 +96,9 @@ def _levels(document: Any) -> Iterator[list[Any]]:
 
 
 def _check_keys(body: bytes, document: object) -> None:
-    """Refuse a key given twice in one object, which parsing leaves no trace of.
-
-    Outside strings a colon stands behind each key and nowhere else, so a document that lost a key needs fewer colons
-    than its body had. Only an escaped colon, which comes back unescaped, could hide that: then every object is asked.
-    """
+    # Parsing drops duplicate keys. Outside strings each key has one colon, so a document that lost a key encodes with
+    # fewer colons than its body. An escaped colon comes back unescaped and could hide that: then Python's parser checks
+    # every object.
     if _encode(document).count(b":") != body.count(b":") or b"\\u003a" in body or b"\\u003A" in body:
         json.loads(body, object_pairs_hook=_refuse_duplicates)
 

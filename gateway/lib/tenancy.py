@@ -1,8 +1,4 @@
-"""Constraints that keep a row and its references in one organization, where the database can say so.
-
-The services look rows up by their organization, under its lock; this is the second line. Django has no field for a
-foreign key of two columns, and SQLite cannot add one to a table, so the constraint is PostgreSQL's alone.
-"""
+"""Foreign keys that hold a row and its references in one organization."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 
 def same_organization(app: str, model: str, field: str) -> migrations.RunPython:
-    """An operation: the row that `field` refers to belongs to the same organization; null refers to no row.
+    """A migration: the row that `field` refers to is in the same organization; null is allowed."""
+    # The other model needs a unique constraint of (organization, id). On SQLite nothing changes.
 
-    The model that is referred to needs a unique constraint of (organization, id). The constraint is checked at the end
-    of the transaction, like Django's own, because rows are deleted in an order of Django's.
-    """
+    # The second line of defence: services look rows up by their organization, under its lock. Django has no field for a
+    # foreign key of two columns, and SQLite cannot add one to a table.
     name = f"{model.lower()}_{field}_of_organization"
 
     def add(apps: Any, editor: BaseDatabaseSchemaEditor) -> None:
@@ -27,6 +23,7 @@ def same_organization(app: str, model: str, field: str) -> migrations.RunPython:
         column = table.get_field(field)
         names = (table.db_table, name, column.column, column.related_model._meta.db_table)
         own, constraint, reference, other = map(editor.quote_name, names)
+        # Deferred to the end of the transaction, like Django's own: Django chooses the order of deletions.
         editor.execute(
             f"ALTER TABLE {own} ADD CONSTRAINT {constraint} FOREIGN KEY (organization_id, {reference})"
             f" REFERENCES {other} (organization_id, id) DEFERRABLE INITIALLY DEFERRED"
