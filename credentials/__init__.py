@@ -1,1 +1,1 @@
-"""Vendor credentials: which one wins, how they are sealed, and who may change them."""
+"""Vendor credentials: how they are sealed, which one a call uses, and who may change them."""

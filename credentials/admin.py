@@ -1,4 +1,4 @@
-"""Credentials for support staff: where they hang and since when. Nothing can be changed and nothing sealed is read."""
+"""Credentials for support staff: read only, without the sealed content."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 @admin.register(Credential)
 class CredentialAdmin(ReadOnlyAdmin):
-    """Read-only list and page."""
-
     list_display = ("vendor", "scope", "name", "organization", "team", "service_client", "validated_at", "updated_at")
     list_filter = ("scope", "vendor")
     list_select_related = ("organization", "team", "service_client")
@@ -46,15 +44,13 @@ class CredentialAdmin(ReadOnlyAdmin):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Credential]:
-        """All rows, the sealed column left in the database."""
+        # The sealed column stays in the database.
         rows: QuerySet[Credential] = super().get_queryset(request)
         return rows.defer("sealed")
 
 
 @admin.register(OrganizationDataKey)
 class OrganizationDataKeyAdmin(ReadOnlyAdmin):
-    """Which master key wraps an organization's data keys; what is wrapped stays in the database."""
-
     fields = ("organization", "version", "key_id", "created_at")
     list_display = ("organization", "version", "key_id", "created_at")
     list_filter = ("key_id",)
@@ -62,6 +58,6 @@ class OrganizationDataKeyAdmin(ReadOnlyAdmin):
     search_fields = ("organization__name", "=organization__id", "key_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OrganizationDataKey]:
-        """All rows, the wrapped column left in the database."""
+        # The wrapped column stays in the database.
         rows: QuerySet[OrganizationDataKey] = super().get_queryset(request)
         return rows.defer("wrapped_key")

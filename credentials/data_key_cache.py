@@ -1,4 +1,4 @@
-"""Pure: unwrapped data keys, kept in memory for a short time so that a call need not unwrap its key again."""
+"""Pure: unwrapped data keys, kept in memory for LIFETIME_S so that a call need not unwrap its key again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+# Entries: bounds the memory. As a rule an organization has one data key.
 MAX_ENTRIES = 4_096
+# Seconds. Bounds how long a data key stays in memory after its last unwrapping.
 LIFETIME_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Which wrapping a data key came out of: a row that was moved or altered is another key and unwrapped anew."""
+    """The stored wrapping of a data key. A moved or altered row has another key and is unwrapped anew."""
 
     organization_id: UUID
     version: int
@@ -23,10 +25,7 @@ class CacheKey:
 
 
 class DataKeyCache:
-    """A bounded store of data keys. Entries leave in the order they came: when full, when old, when forgotten.
-
-    Reading takes no lock; writing does, because pages run in threads beside the event loop.   Spec: D68
-    """
+    """Bounded by count and age; the oldest entries go first. Spec: D68"""
 
     __slots__ = ("_entries", "_lifetime_s", "_lock", "_max_entries", "_now")
 
@@ -44,21 +43,21 @@ class DataKeyCache:
         self._now = now
 
     def get(self, key: CacheKey) -> bytes | None:
-        """The data key, unless it was never put or is too old."""
+        # Reads take no lock, because calls run on the event loop. Writes do: pages run in threads beside it.
         entry = self._entries.get(key)
         return entry[1] if entry is not None and entry[0] > self._now() else None
 
     def put(self, key: CacheKey, data_key: bytes) -> None:
-        """Keep `data_key` for the cache's lifetime; what is too old goes now."""
+        """Keep `data_key` for the cache's lifetime; drop expired entries."""
         now = self._now()
         with self._lock:
-            self._entries.pop(key, None)  # a key put again goes to the end: the order of entries is that of their ends
+            # A key put again moves to the end: entries stay in the order in which they expire.
+            self._entries.pop(key, None)
             self._entries[key] = (now + self._lifetime_s, data_key)
             while self._is_full_or_stale(now):
                 del self._entries[next(iter(self._entries))]
 
     def forget(self, organization_id: UUID) -> None:
-        """Drop every data key of the organization."""
         with self._lock:
             for key in [key for key in self._entries if key.organization_id == organization_id]:
                 del self._entries[key]

@@ -1,4 +1,4 @@
-"""Pure: refusals that only credentials know."""
+"""Pure: errors of credentials."""
 
 from __future__ import annotations
 
@@ -8,39 +8,37 @@ from gateway.lib.errors import Conflict, DomainError, Invalid
 
 
 class KeyNameTaken(Conflict):
-    """Another named key of the same vendor has this name. Spec: D65"""
+    """Another named key of the vendor has this name. Spec: D65"""
 
     code, message = "key_name_taken", "A key of this vendor already has this name."
 
 
 class TeamHasKey(Conflict):
-    """The team is bound to another named key of the same vendor. Spec: D65"""
+    """The team is bound to another named key of the vendor. Spec: D65"""
 
     code, message = "team_has_key", "This team is already bound to another key of this vendor."
 
 
 class CredentialRejected(DomainError):
-    """The vendor refused the fields; nothing was stored. Spec: D63"""
+    """Spec: D63"""
 
     code, message, status = "credential_rejected", "The vendor rejected these credentials. Nothing was stored.", 422
 
 
 class EndpointNotAllowed(Invalid):
-    """The fields lead to an address that the service must not reach; nothing was stored."""
+    """The fields lead to an address that outbound requests may not reach."""
 
     code, message = "endpoint_not_allowed", "These fields lead to an address that may not be used. Nothing was stored."
 
 
 class UnusableReason(StrEnum):
-    """Why a stored credential cannot be opened."""
-
     KEY_NOT_CONFIGURED = "key_not_configured"  # CREDENTIAL_KEYS lacks the key that wraps the data key
     DATA_KEY_MISSING = "data_key_missing"  # shredded, or lost
     DOES_NOT_OPEN = "does_not_open"  # altered, or moved here from another row
 
 
 class UnusableCredential(DomainError):
-    """A stored credential does not open. That is never "not connected" and never an empty credential. Spec: D68"""
+    """A stored credential cannot be opened: never treated as "not connected" or as empty. Spec: D68"""
 
     code, status = "unusable_credential", 409
 

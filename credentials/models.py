@@ -18,20 +18,20 @@ SCOPE_CHOICES = [(scope.value, scope.value.replace("_", " ").capitalize()) for s
 
 
 def delete_or_unbind(collector: Collector, field: models.Field[Any, Any], rows: Any, using: str) -> None:
-    """What the end of a team does to its credentials: its own go with it, named keys bound to it stay unbound. D61"""
+    """`on_delete` of the team: delete its credentials, unbind named keys. Spec: D61"""
+    # A team's own credentials end with it; named keys stay, bound to no team.
     models.CASCADE(collector, field, rows.filter(scope=CredentialScope.TEAM), using)
     models.SET_NULL(collector, field, rows.exclude(scope=CredentialScope.TEAM), using)
 
 
 class OrganizationDataKey(models.Model):
-    """One organization's data key, wrapped by a key of CREDENTIAL_KEYS. Destroying the row shreds what it sealed.
-
-    Spec: D68, D139
-    """
+    """One organization's data key, wrapped by a key of CREDENTIAL_KEYS. Spec: D68, D139"""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="data_keys")
     version = models.PositiveIntegerField()
+    # Id of the key in CREDENTIAL_KEYS that wraps this one.
     key_id = models.CharField(max_length=64)
+    # Destroying the row makes everything sealed under it unreadable.
     wrapped_key = models.BinaryField()
     created_at = models.DateTimeField(default=clock.now)
 
@@ -43,10 +43,9 @@ class OrganizationDataKey(models.Model):
 
 
 class Credential(models.Model):
-    """One set of vendor fields at one scope. The fields exist only inside `sealed`.
+    """One set of vendor fields at one scope. The fields exist only inside `sealed`. Spec: §2, §5 (7) · D62-D68
 
-    organization: the vendor connection's default · team: of one team · named_key: named, optionally bound to a team ·
-    service_client: of one service account.   Spec: §2, §5 (7) · D62-D68
+    organization: the default · team: of one team · named_key: named, may be bound to a team · service_client: of one.
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
@@ -57,11 +56,13 @@ class Credential(models.Model):
     service_client = models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, null=True, blank=True, related_name="credentials"
     )
+    # Only named keys have a name; the others are identified by their holder.
     name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     data_key_version = models.PositiveIntegerField()
     sealed = models.BinaryField()
     # Grows with every replacement: pooled sessions and cached results of the old fields must not serve the new ones.
     revision = models.PositiveIntegerField(default=1)
+    # When the vendor accepted these fields; null if it did not confirm them.
     validated_at = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=clock.now)
@@ -102,7 +103,6 @@ class Credential(models.Model):
         ]
 
     def as_target(self) -> Target:
-        """The credential as audit rows name it."""
         label = f"{self.vendor} ({self.scope.replace('_', ' ')}{f' {self.name}' if self.name else ''})"
         return Target(id=str(self.id), label=label)
 

@@ -1,5 +1,3 @@
-"""What happens elsewhere that credentials must take part in."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -13,5 +11,6 @@ from orgs.models import Organization
 
 @receiver(organization_deleting, dispatch_uid="credentials.shred")
 def shred(sender: object, organization: Organization, **more: Any) -> None:
-    """Before the rows go, what opens their copies is destroyed. Spec: D37, D139"""
+    """Spec: D37, D139"""
+    # Destroy the data keys before the rows go, so that copies of the rows stay sealed.
     shred_organization(organization.id)

@@ -1,4 +1,4 @@
-"""Which stored credentials their vendor last rejected: read from the request log, kept nowhere else."""
+"""Which stored credentials their vendor last rejected, read from the request log."""
 
 from __future__ import annotations
 
@@ -14,32 +14,29 @@ from credentials.selectors import Connection, connections
 from orgs.models import Organization
 from orgs.selectors import teams_by_person
 
-# In the log these have no name of their own: whose they are follows from who called.
+# The log has no name for these two scopes: the caller identifies the credential.
 _TOLD_APART_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedConnection(Connection):
-    """A connection and when its vendor rejected it, None while nothing speaks against it.
+    """A connection and its last rejection; None if the vendor accepted it, or it was changed, after that."""
 
-    Only when: not whose call it was, nor what was called.
-    """
-
+    # The time alone: neither the caller nor the tool may show here.
     rejected_at: datetime | None
 
 
 def judged_connections(organization: Organization, *, vendor: str | None = None) -> list[JudgedConnection]:
-    """The same rows in the same order as `connections`, each with what the log says of it."""
+    """The rows of `connections`, in the same order, with `rejected_at`."""
     rows = connections(organization, vendor=vendor)
     rejected = _rejected_at(organization, rows)
     return [_judged(row, rejected.get(row.id)) for row in rows]
 
 
 def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, datetime]:
-    """When each was rejected last, those left out that were accepted since, or stored or changed.
+    """Last rejection by credential id, without credentials that were accepted, stored or changed since.
 
-    A renamed or rebound key counts as new: the log knows it by its name. One query where nothing was rejected lately,
-    a fixed number otherwise.   Spec: D67 · reliability.md 4
+    One query if the log has no recent rejection, a fixed number otherwise. Spec: D67 · reliability.md 4
     """
     slugs = {row.vendor for row in rows}
     rejected = [use for use in rejected_uses(organization.id) if use.vendor in slugs] if rows else []
@@ -56,16 +53,16 @@ def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict
 
 
 def _is_of(use: RejectedUse, row: Connection, callers: tuple[str, ...] | None) -> bool:
-    """Whether the call was made with this credential, as it is stored now."""
     if (use.vendor, use.scope, use.name) != (row.vendor, row.scope.value, row.name):
         return False
+    # A renamed or rebound key counts as new, because the log identifies it by its name.
     return use.rejected_at >= row.updated_at and (callers is None or use.user_id in callers)
 
 
 def _callers(
     organization: Organization, rows: Sequence[Connection], rejected: Sequence[RejectedUse]
 ) -> dict[UUID, tuple[str, ...]]:
-    """For each credential that is told apart by its callers, their subjects. Empty where no such was rejected."""
+    """Subjects of the callers by credential id, for team and service account credentials."""
     if not _TOLD_APART_BY_CALLER & {use.scope for use in rejected}:
         return {}
     return {**_service_accounts(organization), **_people(organization, rows)}
@@ -77,7 +74,7 @@ def _service_accounts(organization: Organization) -> dict[UUID, tuple[str, ...]]
 
 
 def _people(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, tuple[str, ...]]:
-    """Team credentials to the people whose calls use them now: of several teams the oldest one's. Spec: D67"""
+    """The people whose calls use each team credential: of several teams, the oldest one's. Spec: D67"""
     held = {(row.vendor, row.team_id): row.id for row in rows if row.scope is CredentialScope.TEAM}
     callers: dict[UUID, list[str]] = {row_id: [] for row_id in held.values()}
     vendors = {vendor for vendor, _ in held}

@@ -1,4 +1,4 @@
-"""Pure: which of the stored credentials a caller's call uses. Spec: §5 (7) · D67"""
+"""Pure: which stored credential a call uses. Spec: §5 (7) · D67"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from credentials.scopes import CredentialScope
 
 @dataclass(frozen=True, slots=True)
 class CredentialRef:
-    """One stored credential as the call path holds it: who it is for, and the fields still sealed."""
+    """One stored credential in the call path's memory; its fields stay sealed."""
 
     id: UUID
     vendor: str
@@ -24,22 +24,20 @@ class CredentialRef:
     revision: int
 
 
-# Where a usable credential stands: (how general its scope is, how young its team, its id). The smallest is used.
+# Rank of a usable credential: (scope, position of its team, id). The smallest is used.
 _Place = tuple[int, int, UUID]
 
 
 def resolve(
     candidates: Sequence[CredentialRef], *, service_client_id: UUID | None, team_ids: Sequence[UUID]
 ) -> CredentialRef | None:
-    """The credential of one vendor that this caller's call uses, or None.
+    """The credential of one vendor that this caller's call uses, or None. Spec: §5 (7) · D67
 
     A person (`service_client_id` None; `team_ids` the caller's teams, oldest first): named key bound to one of the
     teams > team credential > organization default. A service account: its own > organization default. The order of
-    the candidates does not matter.
-
-    Raises: ValueError if the candidates are of more than one vendor: a wrong pick would hand one vendor's secret to
-    another.   Spec: §5 (7) · D67
+    the candidates does not matter. Raises: ValueError if the candidates belong to more than one vendor.
     """
+    # A wrong pick would hand one vendor's secret to another.
     _require_one_vendor(candidates)
     teams = {team_id: position for position, team_id in enumerate(team_ids)}
     chosen: CredentialRef | None = None
@@ -52,8 +50,7 @@ def resolve(
 
 
 def _place(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UUID, int]) -> _Place | None:
-    """Where `ref` stands for this caller, or None when it is nothing for them. An unknown scope raises: nothing is
-    guessed."""
+    """The rank of `ref` for this caller; None if the caller may not use it. Raises: ValueError for an unknown scope."""
     match ref.scope:
         case CredentialScope.ORGANIZATION:
             return (2, 0, ref.id)
@@ -61,10 +58,11 @@ def _place(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UU
             is_own = service_client_id is not None and ref.service_client_id == service_client_id
             return (0, 0, ref.id) if is_own else None
         case CredentialScope.NAMED_KEY | CredentialScope.TEAM:
-            # A service account is in no team; a key that is bound to no team serves nobody.
+            # A service account is in no team; a key without a team serves no call.
             position = None if service_client_id is not None or ref.team_id is None else teams.get(ref.team_id)
             is_key = ref.scope is CredentialScope.NAMED_KEY
             return None if position is None else (0 if is_key else 1, position, ref.id)
+    # A new scope must be given a rank: none is guessed.
     raise ValueError(f"unknown credential scope {ref.scope!r}")
 
 

@@ -1,4 +1,4 @@
-"""Pure: the four levels at which a credential may hang. Spec: §5 (7)"""
+"""Pure: the four scopes of a credential. Spec: §5 (7)"""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from enum import StrEnum
 
 
 class CredentialScope(StrEnum):
-    """Most general first."""
-
+    # Most general first: lists are sorted in this order.
     ORGANIZATION = "organization"
     TEAM = "team"
     NAMED_KEY = "named_key"

@@ -1,4 +1,4 @@
-"""Reading credentials: names and dates for people, sealed rows for the call path. All take the organization."""
+"""Queries on credentials: metadata for pages and the API, sealed rows for the call path."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 
-# A named key that is bound to no team serves no call: it is stored, and connects nothing.
+# A named key without a team serves no call: it is stored, but connects nothing.
 _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a page may show of a credential. There is no way from here to what is in it."""
+    """The metadata of a credential that a page may show. It holds nothing of the content."""
 
     id: UUID
     vendor: str
@@ -61,10 +61,8 @@ class Connection:
 
 
 def connected_vendors(organization: Organization) -> list[str]:
-    """Slugs of the vendors with a usable credential at any level, sorted: the meaning of "connected". Spec: §4.1 · D141
-
-    A vendor that needs no credentials has a row without fields where an admin switched it on.
-    """
+    """Slugs of the vendors with a usable credential at any scope, sorted. Spec: §4.1 · D141"""
+    # A vendor that needs no credentials has a row without fields once an admin switched it on.
     return _vendors(organization, _USABLE)
 
 
@@ -74,43 +72,43 @@ def organization_vendors(organization: Organization) -> list[str]:
 
 
 def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> list[str]:
-    """Slugs of the vendors with a credential that a person in these teams calls with, sorted. Spec: D67"""
+    """Slugs of the vendors with a credential that a person in these teams may use, sorted. Spec: D67"""
     of_teams = Q(scope__in=[CredentialScope.NAMED_KEY.value, CredentialScope.TEAM.value], team_id__in=team_ids)
     return _vendors(organization, of_teams | Q(scope=CredentialScope.ORGANIZATION.value))
 
 
 def vendors_in_use() -> set[str]:
-    """Slugs of the vendors that some organization connected: what the health monitor looks after. Names nobody."""
+    """Slugs of the vendors that any organization connected; the health monitor probes these."""
     return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
 
 
 def team_vendors(organization: Organization, team_id: UUID) -> list[str]:
-    """Slugs of the vendors with a credential of this team, sorted. Spec: §4.6 · D66"""
+    """Sorted slugs. Spec: §4.6 · D66"""
     return _vendors(organization, scope=CredentialScope.TEAM.value, team_id=team_id)
 
 
 def service_client_vendors(organization: Organization, service_client_id: UUID) -> list[str]:
-    """Slugs of the vendors with a credential of this service client, sorted. Spec: §4.6 · D66"""
+    """Sorted slugs. Spec: §4.6 · D66"""
     return _vendors(organization, scope=CredentialScope.SERVICE_CLIENT.value, service_client_id=service_client_id)
 
 
 def people_vendors(organization: Organization) -> list[str]:
-    """Slugs of the vendors with any credential that serves people, sorted. Spec: D58"""
+    """Slugs of the vendors with any credential for people, sorted. Spec: D58"""
     return _vendors(organization, _USABLE & ~Q(scope=CredentialScope.SERVICE_CLIENT.value))
 
 
 def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
-    """Team id to the sorted slugs of the vendors with a credential of, or a named key bound to, that team. D60"""
+    """Team id to sorted slugs: the team's own credentials and named keys bound to it. Spec: D60"""
     return _vendors_by(organization, "team_id")
 
 
 def vendors_by_service_client(organization: Organization) -> dict[UUID, list[str]]:
-    """Service client's id to the sorted slugs of the vendors with a credential of its own; without one it is absent."""
+    """Service client id to sorted slugs; a client without credentials is absent."""
     return _vendors_by(organization, "service_client_id")
 
 
 def connections(organization: Organization, *, vendor: str | None = None) -> list[Connection]:
-    """Every credential of the organization without its content, by vendor, most general first, then by name."""
+    """Every credential of the organization, by vendor, most general scope first, then by name."""
     rows = _unsealed(organization).select_related("team", "service_client", "created_by")
     if vendor is not None:
         rows = rows.filter(vendor=vendor)
@@ -122,10 +120,7 @@ def connections(organization: Organization, *, vendor: str | None = None) -> lis
 
 
 def credential(organization: Organization, credential_id: UUID) -> Credential:
-    """The row, its sealed column left in the database.
-
-    Raises: NotFound, for another organization's as for none.   Spec: D4
-    """
+    """Raises: NotFound, also for another organization's credential. Spec: D4"""
     row = _unsealed(organization).filter(pk=credential_id).first()
     if row is None:
         raise NotFound
@@ -140,10 +135,7 @@ def credential_at(
     team_id: UUID | None = None,
     service_client_id: UUID | None = None,
 ) -> Credential:
-    """The one credential of a vendor at a scope other than named keys, its sealed column left in the database.
-
-    Raises: NotFound.   Spec: D4
-    """
+    """The one credential of a vendor at a scope other than named_key. Raises: NotFound. Spec: D4"""
     rows = _unsealed(organization).filter(vendor=vendor, scope=scope.value)
     found = rows.filter(Q(team_id=team_id), Q(service_client_id=service_client_id)).first()
     if found is None:
@@ -152,25 +144,24 @@ def credential_at(
 
 
 def named_keys(organization: Organization, vendor: str) -> QuerySet[Credential]:
-    """The vendor's named keys by name, their sealed column left in the database. Spec: §4.6 · D65"""
+    """Sorted by name. Spec: §4.6 · D65"""
     rows = _unsealed(organization).filter(vendor=vendor, scope=CredentialScope.NAMED_KEY.value)
     return rows.order_by("name", "id")
 
 
 def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
-    """Every credential of the organization as the call path keeps it, by vendor and id."""
+    """Every credential of the organization for the call path, by vendor and id."""
     rows = Credential.objects.filter(organization_id=organization_id).order_by("vendor", "id")
     return tuple(ref(row) for row in rows)
 
 
 def refs_by_vendor(organization_id: UUID) -> dict[str, tuple[CredentialRef, ...]]:
-    """The same by vendor: the candidates of each; a vendor without a credential is absent."""
+    """The candidates of each vendor; a vendor without a credential is absent."""
     grouped = groupby(credential_refs(organization_id), key=lambda each: each.vendor)
     return {vendor: tuple(refs) for vendor, refs in grouped}
 
 
 def ref(row: Credential) -> CredentialRef:
-    """One row, sealed column included, as the call path holds it."""
     return CredentialRef(
         id=row.id,
         vendor=row.vendor,
@@ -185,6 +176,7 @@ def ref(row: Credential) -> CredentialRef:
 
 
 def _unsealed(organization: Organization) -> QuerySet[Credential]:
+    # The sealed column stays in the database: only the call path reads it.
     return Credential.objects.filter(organization=organization).defer("sealed")
 
 
@@ -194,7 +186,6 @@ def _vendors(organization: Organization, *conditions: Q, **where: object) -> lis
 
 
 def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]]:
-    """The sorted slugs by what stands in the column `holder`; rows with nothing there are left out."""
     rows = Credential.objects.filter(organization=organization, **{f"{holder}__isnull": False})
     found: dict[UUID, list[str]] = {}
     for holder_id, vendor in rows.order_by("vendor").values_list(holder, "vendor").distinct():

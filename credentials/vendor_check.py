@@ -1,4 +1,4 @@
-"""Does the vendor accept these fields: one question with a deadline, and a pure reading of the answer. Spec: D63"""
+"""Ask a vendor whether it accepts credentials: one request with a deadline. Spec: D63"""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from gateway.lib.outbound import AddressRefused, check_url
 
+# Seconds for the whole check: a person waits for the page meanwhile. Spec: D63
 CHECK_TIMEOUT_S = 5.0
-# Tool servers that answer 200 themselves pass their vendor's refusal on in the text of a tool error.
+# Some tool servers answer 200 and report their vendor's refusal in the text of a tool error.
 _REFUSED_TEXT = re.compile(
     r"\b(?:http|status|code|error)\W{1,3}40[13]\b|\bunauthori[sz]ed\b|\bforbidden\b"
     r"|\bauthentication[ _](?:failed|error|required)\b"
@@ -25,12 +26,13 @@ _REFUSED_TEXT = re.compile(
     r"(?:keys?|tokens?|secrets?|credentials?|password)\b",
     re.IGNORECASE,
 )
+# Characters of the error text that are searched: bounds the work of the regular expression.
 _TEXT_LIMIT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What the vendor said last. `status` is its HTTP status, None without an answer; `error_text` is never shown."""
+    """The vendor's last answer. `status`: HTTP status, None without an answer; `error_text` is never shown."""
 
     status: int | None
     tools_listed: bool = False
@@ -39,21 +41,19 @@ class ProbeAnswer:
 
 
 class VendorProbe(Protocol):
-    """The transport: opens a session with the vendor, asks one thing, closes. Follows no redirect."""
+    """Opens a session with the vendor, sends one request, closes it. Follows no redirect."""
 
     async def __call__(
         self, url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
     ) -> ProbeAnswer:
-        """`initialize`, then `method` with `params`.
+        """Send `initialize`, then `method` with `params`.
 
-        Raises: AddressRefused when the address may not be reached; OSError or TimeoutError when there is no answer.
+        Raises: AddressRefused if the address may not be reached; OSError or TimeoutError without an answer.
         """
         ...
 
 
 class Verdict(StrEnum):
-    """What the answer means for the fields."""
-
     VALIDATED = "validated"  # the vendor accepted them
     UNCONFIRMED = "unconfirmed"  # nobody could say; stored all the same
     REJECTED = "rejected"  # the vendor refused them; nothing is stored
@@ -62,21 +62,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The verdict and, in one sentence, why."""
+    """The verdict and its reason in one sentence."""
 
     verdict: Verdict
     detail: str
 
     @property
     def validated(self) -> bool:
-        """What `store_credential` is told."""
         return self.verdict is Verdict.VALIDATED
 
     def raise_if_refused(self) -> None:
-        """Return if the fields may be stored.
-
-        Raises: CredentialRejected, EndpointNotAllowed.
-        """
+        """Raises: CredentialRejected, EndpointNotAllowed."""
         if self.verdict is Verdict.REJECTED:
             raise CredentialRejected
         if self.verdict is Verdict.ADDRESS_REFUSED:
@@ -88,14 +84,14 @@ _ADDRESS_REFUSED = CheckResult(Verdict.ADDRESS_REFUSED, "The address may not be 
 
 
 async def check(vendor: Vendor, fields: Mapping[str, str], *, ask: VendorProbe) -> CheckResult:
-    """What the vendor says to `fields`, as `check_fields` returned them, within CHECK_TIMEOUT_S.
+    """Ask the vendor within CHECK_TIMEOUT_S. `fields`: as returned by `check_fields`. Spec: §4.6 · D63, D97
 
-    The catalog's validation tool is called where there is one; otherwise the tools are listed. An address that may not
-    be reached, by its spelling or by what its name resolves to, is a refusal and not silence.   Spec: §4.6 · D63, D97
+    Calls the catalog's validation tool, or lists the tools if there is none.
     """
     headers, url = vendor_headers(vendor, fields), vendor_url(vendor, fields)
     method, params = _question(vendor)
     try:
+        # Refuses bad spellings at once; the probe also checks the resolved address.
         check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             answer = await ask(url, headers, method, params, CHECK_TIMEOUT_S)
@@ -113,7 +109,8 @@ def _question(vendor: Vendor) -> tuple[str, dict[str, Any]]:
 
 
 def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:
-    """Pure: what an answer means. Only a clear no rejects: a vendor with a bad day must not refuse good fields."""
+    """Pure."""
+    # Only a clear refusal rejects: an outage at the vendor must not refuse good fields.
     if answer.status is None:
         return NO_ANSWER
     if answer.status in {401, 403}:

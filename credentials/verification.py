@@ -1,4 +1,4 @@
-"""Whether every stored credential still opens. Values are opened and dropped, never handed out."""
+"""Open every stored credential and drop the values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from credentials.scopes import CredentialScope
 from credentials.sealing import WrappedKey, open_fields, wrapped_keys
 from credentials.selectors import ref
 
+# Rows per fetch: bounds the memory of the command.
 _CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One credential; `fault` is None when it opens."""
+    """One credential; `fault` is None if it opens."""
 
     organization_id: UUID
     credential_id: UUID
@@ -30,11 +31,12 @@ class Verified:
 
 
 def verify_credentials() -> Iterator[Verified]:
-    """Every credential of every organization, opened with nothing but what is stored and configured now."""
+    """Every credential of every organization, opened with the stored keys and CREDENTIAL_KEYS only."""
     rows = Credential.objects.order_by("organization_id", "vendor", "id").iterator(chunk_size=_CHUNK)
     for organization_id, credentials in groupby(rows, key=lambda row: row.organization_id):
         wrapped = wrapped_keys(organization_id)
-        cache = DataKeyCache()  # its own: a key that this process remembers proves nothing about the stored one
+        # A cache of its own: a key that this process remembers proves nothing about the stored one.
+        cache = DataKeyCache()
         for row in credentials:
             scope = CredentialScope(row.scope)
             yield Verified(

@@ -1,1 +1,1 @@
-"""The management API of credentials. Nothing here can read one back. Spec: §4.6"""
+"""The management API of credentials. No route returns a credential's fields. Spec: §4.6"""

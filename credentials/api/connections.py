@@ -1,4 +1,4 @@
-"""Credentials of the organization, of a team and of a service client over the API."""
+"""Credentials of an organization, a team or a service client over the API."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ class ConnectedVendors(OrgView):
     shapes = {"GET": Shape("Slugs of the vendors with a credential of the organization itself", texts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """The level that POST and DELETE act on. Spec: D141"""
+        # The scope that POST and DELETE of this path act on. Spec: D141
         return self.answer(selectors.organization_vendors(self.organization))
 
 
 class StoringView(OrgView):
-    """What the three levels have in common; a level says where its credentials hang."""
+    """Base of the three levels. A subclass names its scope and the row that holds the credential."""
 
     scope = CredentialScope.ORGANIZATION
 
     def place(self) -> dict[str, Any]:
-        """Arguments of `connect_vendor` that name what the credential hangs on."""
+        """The holder, as keyword arguments of `connect_vendor`. Raises: NotFound."""
         return {}
 
     def ids(self) -> dict[str, Any]:
-        """The same for `credential_at`."""
         return {f"{name}_id": row.id for name, row in self.place().items()}
 
     def post(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
-        """Ask the vendor, then store; what was there is replaced under the same id."""
+        # The vendor is asked first; a replaced credential keeps its id.
         known, place = known_vendor(vendor), self.place()
         connected = connect_vendor(
             actor=self.actor,
@@ -61,7 +60,6 @@ class StoringView(OrgView):
         return self.answer({"id": stored.id, "vendor": vendor, "validated": check.validated})
 
     def delete(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
-        """Delete; calls fall through to the next credential that applies."""
         found = selectors.credential_at(self.organization, vendor, self.scope, **self.ids())
         delete_credential(actor=self.actor, credential=found)
         return self.answer()
@@ -93,7 +91,6 @@ class TeamVendors(OrgView):
     shapes = {"GET": Shape("Slugs of the vendors with credentials of a team", texts=True)}
 
     def get(self, request: Request, org_id: str, team_id: str) -> Response:
-        """Sorted."""
         return self.answer(selectors.team_vendors(self.organization, team(self.organization, team_id).id))
 
 
@@ -105,7 +102,6 @@ class TeamCredential(StoringView):
     scope = CredentialScope.TEAM
 
     def place(self) -> dict[str, Any]:
-        """The team of the path."""
         return {"team": team(self.organization, self.kwargs["team_id"])}
 
 
@@ -116,7 +112,6 @@ class ServiceClientVendors(OrgView):
     shapes = {"GET": Shape("Slugs of the vendors with credentials of a service client", texts=True)}
 
     def get(self, request: Request, org_id: str, client_id: str) -> Response:
-        """Sorted."""
         client = service_client(self.organization, client_id)
         return self.answer(selectors.service_client_vendors(self.organization, client.id))
 
@@ -129,5 +124,4 @@ class ServiceClientCredential(StoringView):
     scope = CredentialScope.SERVICE_CLIENT
 
     def place(self) -> dict[str, Any]:
-        """The service client of the path."""
         return {"service_client": service_client(self.organization, self.kwargs["client_id"])}

@@ -1,4 +1,4 @@
-"""Named keys over the API: metadata only, whatever is asked."""
+"""Named keys over the API. Answers hold metadata only."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ _TAKEN = {409: "Another key has this name, the team is bound to another key, or 
 
 
 class KeyOut(serializers.Serializer[Any]):
-    """A named key. `rejectedAt` is ours, beyond the specification. Spec: §2 · D65"""
+    """Spec: §2 · D65"""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     teamId = serializers.UUIDField(source="team_id", allow_null=True)
     createdAt = Timestamp(source="created_at")
+    # An extension: the specification does not have this field.
     rejectedAt = Timestamp(
         source="rejected_at",
         default=None,
@@ -47,24 +48,20 @@ class KeyOut(serializers.Serializer[Any]):
 
 
 class _Flat(serializers.DictField):
-    """The vendor's fields, checked against the catalog afterwards."""
-
     def to_internal_value(self, data: object) -> dict[str, Any]:
-        """Any object."""
         checked: dict[str, Any] = FlatFields().to_internal_value(data)
         return checked
 
 
 class KeyIn(serializers.Serializer[Any]):
-    """A new key."""
-
     name = Name()
     teamId = Text(required=False, allow_null=True)
+    # The service checks the fields against the catalog.
     fields = _Flat(child=serializers.CharField())  # type: ignore[assignment]
 
 
 class KeyUpdateIn(serializers.Serializer[Any]):
-    """Null unbinds; without the member the binding stays."""
+    """`teamId` null unbinds the key; without `teamId` the binding stays."""
 
     name = Name()
     teamId = Text(required=False, allow_null=True)
@@ -83,15 +80,14 @@ class KeyList(OrgView):
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
-        """By name."""
         rows = judged_connections(self.organization, vendor=vendor)
         keys = [row for row in rows if row.scope is CredentialScope.NAMED_KEY]
+        # Keys of a vendor that left the catalog stay visible. Otherwise an unknown slug is 404.
         if not keys:
             known_vendor(vendor)
         return self.answer(keys)
 
     def post(self, request: Request, org_id: str, vendor: str) -> Response:
-        """Ask the vendor, then store."""
         known = known_vendor(vendor)
         team_id = self.fields.get("teamId")
         bound_to = team(self.organization, team_id) if team_id is not None else None
@@ -117,7 +113,6 @@ class KeyDetail(OrgView):
     }
 
     def put(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
-        """Change name and binding."""
         key = self._key(vendor, key_id)
         return self.answer(
             update_named_key(
@@ -131,7 +126,6 @@ class KeyDetail(OrgView):
         )
 
     def delete(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
-        """Delete it."""
         delete_credential(actor=self.actor, credential=self._key(vendor, key_id))
         return self.answer()
 

@@ -1,4 +1,4 @@
-"""What all routes that store credentials share: the vendor's flat fields, and what is said of them afterwards."""
+"""The body and the answer of every route that stores credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
 
 
 class FlatFields(serializers.Serializer[Any]):
-    """The vendor's own fields, flat. An unknown one is refused: a typo would silently store nothing. Spec: D16, D64"""
+    """The vendor's own fields, flat. Spec: D16, D64"""
 
     openapi_schema = {
         "type": "object",
@@ -19,14 +19,14 @@ class FlatFields(serializers.Serializer[Any]):
     }
 
     def to_internal_value(self, data: object) -> dict[str, Any]:
-        """Any object; the catalog knows what belongs into it."""
         if not isinstance(data, dict):
             raise serializers.ValidationError("Must be an object.")
+        # Unknown fields are refused later, by the catalog: a typo would silently store nothing.
         return dict(data)
 
 
 class StoredOut(serializers.Serializer[Any]):
-    """A stored credential, without anything of what is in it. Spec: D62, D66"""
+    """Spec: D62, D66"""
 
     id = serializers.UUIDField()
     vendor = serializers.CharField()

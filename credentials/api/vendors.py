@@ -1,4 +1,4 @@
-"""The vendor catalog over the API: what can be connected, and which fields that takes."""
+"""The vendor catalog over the API."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from gateway.web.shape import Shape
 
 
 class FieldOut(serializers.Serializer[Any]):
-    """One field of a vendor's credentials."""
-
     name = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]
     secret = serializers.BooleanField()
@@ -26,7 +24,7 @@ class FieldOut(serializers.Serializer[Any]):
 
 
 class VendorOut(serializers.Serializer[Any]):
-    """One vendor. Spec: D69"""
+    """Spec: D69"""
 
     slug = serializers.CharField()
     displayName = serializers.CharField(source="name")
@@ -42,5 +40,4 @@ class VendorList(ApiView):
     shapes = {"GET": Shape("Vendors that can be connected", answer=VendorOut, many=True)}
 
     def get(self, request: Request) -> Response:
-        """All of them by name."""
         return self.answer(registry.load().all())

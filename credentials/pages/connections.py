@@ -1,4 +1,4 @@
-"""The vendors of an organization: what is connected, what could be, and the form that connects one."""
+"""The vendors of an organization: connected ones, the catalog, and the form that connects one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from orgs.selectors import people_who_may
 
 
 class ConnectionsPage(OrgPage):
-    """GET /orgs/:orgId/connections: connected vendors first, then the catalog by category."""
+    """GET /orgs/:orgId/connections"""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = "Connections"
     nav_route = "credentials:connections"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Cards of the connected, the searchable catalog of the rest."""
+        # A vendor with only unbound named keys is not connected.
         usable = connected_vendors(self.organization)
         by_vendor = {
             slug: list(rows)
@@ -58,7 +58,7 @@ def _last_rejected(rows: list[JudgedConnection]) -> datetime | None:
 
 
 class ConnectionPage(CredentialPage):
-    """GET, POST /orgs/:orgId/connections/:vendor: connect, replace or disconnect one vendor. Never shows a value."""
+    """GET, POST /orgs/:orgId/connections/:vendor. Never shows a value."""
 
     gates = {
         "GET": Gate(Role.ADMIN),
@@ -74,6 +74,5 @@ class ConnectionPage(CredentialPage):
     delete_action = "disconnect"
 
     def place(self) -> Place:
-        """The organization itself."""
         back = reverse("credentials:connections", args=[self.organization.id])
         return Place(CredentialScope.ORGANIZATION, self.organization.name, back)

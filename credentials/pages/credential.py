@@ -1,4 +1,4 @@
-"""The form of one vendor's credentials at one place: store, replace and delete are the same whoever holds them."""
+"""Base pages that store, replace and delete one vendor's credentials of any holder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from proxy.connect_vendor import connect_vendor
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the credentials hang, what its holder is called, and the address that every button leads to."""
+    """The holder of the credentials, its name, and the address to return to."""
 
     scope: CredentialScope
     holder: str
@@ -40,43 +40,36 @@ class Place:
 
     @property
     def team_id(self) -> UUID | None:
-        """Of the team that holds them, if one does."""
         return self.team.id if self.team else None
 
     @property
     def service_client_id(self) -> UUID | None:
-        """Of the service client that holds them, if one does."""
         return self.service_client.id if self.service_client else None
 
     def holds(self, row: Connection) -> bool:
-        """Whether these credentials hang here."""
         here = (self.scope, self.team_id, self.service_client_id)
         return (row.scope, row.team_id, row.service_client_id) == here
 
 
 class CredentialPage(OrgPage):
-    """GET, POST …/:vendor. Never shows a value. Spec: §4.6 · D62, D63
-
-    The sentences name {vendor} and {holder}, `unchecked` also says in {detail} why the vendor could not be asked.
-    """
+    """GET, POST …/:vendor. Never shows a value. Spec: §4.6 · D62, D63"""
 
     template: ClassVar[str]
+    # Messages. {vendor} and {holder} are names; {detail} in `unchecked` says why the vendor did not confirm.
     accepted: ClassVar[str]
     unchecked: ClassVar[str]
     deleted: ClassVar[str]
     delete_action: ClassVar[str] = "delete"
 
     def place(self) -> Place:
-        """Where the path says. Raises: NotFound."""
+        """The holder that the path names. Raises: NotFound."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
-        """The vendor's form, empty."""
         known = registry.known_vendor(vendor)
         return self._page(known, self.place(), ConnectionForm(known))
 
     def post(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
-        """Delete what is stored, or check the fields with the vendor and store them."""
         known, place = registry.known_vendor(vendor), self.place()
         if request.POST.get("action") == self.delete_action:
             return self._delete(known, place)
@@ -133,7 +126,7 @@ class CredentialPage(OrgPage):
 
 
 class HolderCredentialPage(CredentialPage):
-    """Credentials of a holder's own, within an organization. The gates of the API's route. Spec: §4.6 · D66, D67"""
+    """Credentials of a team or a service account. Spec: §4.6 · D66, D67"""
 
     gates = {
         "GET": Gate(Role.ADMIN),

@@ -1,5 +1,3 @@
-"""The form that a vendor's catalog entry describes."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -8,11 +6,12 @@ from django import forms
 
 from gateway.catalog.vendor import CredentialField, Vendor
 
+# 8 KiB a value, as in the API; the service counts the bytes. Spec: D64
 VALUE_MAX_CHARACTERS = 8 * 1024
 
 
 class ConnectionForm(forms.Form):
-    """One field per credential field of the vendor. Secrets are never filled in again, not even after an error."""
+    """One form field per credential field of the vendor's catalog entry."""
 
     def __init__(self, vendor: Vendor, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -20,7 +19,7 @@ class ConnectionForm(forms.Form):
             self.fields[field.name] = _form_field(field)
 
     def values(self) -> dict[str, str]:
-        """What was typed, without empty optional fields."""
+        # An empty optional field is left out.
         return {name: value for name, value in self.cleaned_data.items() if value}
 
 
@@ -32,6 +31,7 @@ def _form_field(field: CredentialField) -> forms.Field:
         blank = [] if field.default or field.required else [("", "Default")]
         return forms.ChoiceField(choices=[*blank, *choices], initial=field.default, **common)
     if field.secret:
+        # Secrets are never filled in again, not even after an error.
         widget = forms.PasswordInput(attrs={**attributes, "autocomplete": "new-password"}, render_value=False)
         return forms.CharField(widget=widget, max_length=VALUE_MAX_CHARACTERS, strip=True, **common)
     return forms.CharField(

@@ -1,4 +1,4 @@
-"""Credentials of one service account: choose the vendor, then store, replace or delete them. Never shows a value."""
+"""Pages that store, replace and delete one service account's credentials."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from orgs.roles import Role
 
 
 class ChooseServiceAccountCredentialPage(OrgPage):
-    """GET /orgs/:orgId/service-accounts/:clientId/credentials?vendor=: where the account's form for a vendor leads."""
+    """GET /orgs/:orgId/service-accounts/:clientId/credentials?vendor=: redirects to the vendor's form."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Credentials of a service account"
     nav_route = "oauth_pages:service-accounts"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """On to the vendor's form, or back where none was chosen."""
         account = service_client(self.organization, client_id)
         vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
         if vendor is None:
@@ -41,7 +40,6 @@ class ServiceAccountCredentialPage(HolderCredentialPage):
     template = "credentials/service_account_credential.html"
 
     def place(self) -> Place:
-        """The service account of the path."""
         found = service_client(self.organization, str(self.kwargs["client_id"]))
         back = reverse("oauth_pages:service-account", args=[self.organization.id, found.id])
         return Place(CredentialScope.SERVICE_CLIENT, found.name, back, service_client=found)

@@ -1,4 +1,4 @@
-"""Credentials of one team: choose the vendor, then store, replace or delete them. Never shows a value."""
+"""Pages that store, replace and delete one team's credentials."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from orgs.selectors import team
 
 
 class ChooseTeamCredentialPage(OrgPage):
-    """GET /orgs/:orgId/teams/:teamId/credentials?vendor=: where the team's form for a vendor leads."""
+    """GET /orgs/:orgId/teams/:teamId/credentials?vendor=: redirects to the vendor's form."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Credentials of a team"
     nav_route = "orgs:teams"
 
     def get(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """On to the vendor's form, or back where none was chosen."""
         known = team(self.organization, str(team_id))
         vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
         if vendor is None:
@@ -43,7 +42,6 @@ class TeamCredentialPage(HolderCredentialPage):
     template = "credentials/team_credential.html"
 
     def place(self) -> Place:
-        """The team of the path."""
         found = team(self.organization, str(self.kwargs["team_id"]))
         back = reverse("orgs:team", args=[self.organization.id, found.id])
         return Place(CredentialScope.TEAM, found.name, back, team=found)

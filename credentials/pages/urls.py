@@ -1,5 +1,3 @@
-"""Addresses of pages about vendor connections."""
-
 from __future__ import annotations
 
 from django.urls import path

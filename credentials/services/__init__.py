@@ -1,1 +1,1 @@
-"""What may change, one transaction each: the state, its admin audit row, and the organization's epoch."""
+"""Changes of credentials. State, admin audit row and the organization's epoch change in one transaction."""

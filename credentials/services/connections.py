@@ -1,4 +1,4 @@
-"""Credentials of all four scopes: store, replace, delete. The vendor was asked before, by whoever calls."""
+"""Store, replace and delete credentials of all four scopes. The caller has asked the vendor before."""
 
 from __future__ import annotations
 
@@ -30,23 +30,18 @@ from orgs.roles import Role
 
 
 class ServiceClient(Protocol):
-    """What is asked of a service client; its model belongs to the app beside this one."""
+    """The part of `oauth_ext.models.Client` that is used here; services of this app may not import it."""
 
     @property
-    def id(self) -> UUID:
-        """Its row."""
-        ...
+    def id(self) -> UUID: ...
 
     @property
-    def organization_id(self) -> UUID | None:
-        """Whose it is; None for a public client, which can have no credentials."""
-        ...
+    # None for a public client, which cannot have credentials.
+    def organization_id(self) -> UUID | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a credential hangs: the scope and what that scope names."""
-
     organization_id: UUID
     vendor: str
     scope: str
@@ -68,21 +63,20 @@ def store_credential(
     name: str = "",
     validated: bool = False,
 ) -> Credential:
-    """The fields are sealed at the scope. What was there is replaced under the same id with the next revision.
+    """Seal `fields` at the scope. Replacing keeps the id and raises the revision. Spec: §4.6 · D62-D66, D161
 
-    A named key is never replaced: a second one of its name, or for its team, is refused. `team` goes with the scopes
-    team and named_key (None: bound to no team), `service_client` with service_client, `name` with named_key.
-    `validated`: the vendor accepted these fields just now.
-
-    Raises: Invalid with `fields`; NotFound for what belongs to another organization; Forbidden for somebody who is no
-    admin any more; KeyNameTaken, TeamHasKey, LimitReached; UnusableCredential when the organization's data key does
-    not open.   Spec: §4.6 · D62-D66, D161
+    `team` goes with the scopes team and named_key (None: unbound), `service_client` with service_client, `name` with
+    named_key. `validated`: the vendor has just accepted these fields. Raises: Invalid with `fields`; NotFound for a
+    team or client of another organization; Forbidden if the actor is no longer an admin; KeyNameTaken, TeamHasKey,
+    LimitReached; UnusableCredential if the organization's data key does not open.
     """
+    # Checks without side effects come before the locks.
     values = check_fields(vendor, fields)
     place = _place(organization, vendor, scope, team, service_client, name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
     credential = _existing(place) or Credential(created_by=actor, revision=0, **asdict(place))
+    # Pooled sessions and cached results are keyed by the revision.
     credential.revision += 1
     credential.data_key_version, credential.sealed = seal_fields(
         organization_id=organization.id, vendor=vendor.slug, scope=scope, record_id=credential.id, fields=values
@@ -100,12 +94,10 @@ def store_credential(
 
 @transaction.atomic
 def delete_credential(*, actor: User, credential: Credential) -> None:
-    """The credential is gone; calls fall through to the next one that applies.
-
-    Raises: NotFound when somebody else deleted it first; Forbidden.   Spec: §4.6 · D9, D67
-    """
+    """Raises: NotFound if it is already deleted; Forbidden. Spec: §4.6 · D9, D67"""
     lock_for_change(credential.organization_id, actor=actor, role=Role.ADMIN)
     deleted, _ = Credential.objects.filter(pk=credential.pk, organization_id=credential.organization_id).delete()
+    # Another request deleted it first.
     if not deleted:
         raise NotFound
     is_key = credential.scope == CredentialScope.NAMED_KEY.value
@@ -120,13 +112,14 @@ def _place(
     service_client: ServiceClient | None,
     name: str,
 ) -> _Place:
-    """Refuse what cannot hang at this scope: a caller's mistake, except for the name, which a person typed."""
+    """Raises: ValueError if the scope does not go with the holder or name; Invalid for a bad name."""
     fits = {
         CredentialScope.ORGANIZATION: team is None and service_client is None and not name,
         CredentialScope.TEAM: team is not None and service_client is None and not name,
         CredentialScope.NAMED_KEY: service_client is None,
         CredentialScope.SERVICE_CLIENT: team is None and service_client is not None and not name,
     }
+    # An error in the calling code, not in a person's input.
     if not fits[scope]:
         raise ValueError(f"a credential of scope {scope.value} does not go with this team, service client or name")
     if scope is CredentialScope.NAMED_KEY:
@@ -145,7 +138,7 @@ def _place(
 
 
 def _require_owned(organization: Organization, team: Team | None, service_client: ServiceClient | None) -> None:
-    """The team and the service client are this organization's, and stay until this transaction ends."""
+    """Lock the team and the service client until the transaction ends. Raises: NotFound."""
     if team is not None:
         teams = Team.objects.select_for_update(no_key=True).filter(pk=team.pk, organization=organization)
         if teams.values_list("pk").first() is None:
@@ -158,13 +151,11 @@ def _require_owned(organization: Organization, team: Team | None, service_client
 
 
 def _existing(place: _Place) -> Credential | None:
-    """The credential that a new one at `place` replaces.
-
-    Raises: KeyNameTaken, TeamHasKey, LimitReached.
-    """
+    """The credential to replace. Raises: KeyNameTaken, TeamHasKey, LimitReached."""
     rows = Credential.objects.filter(organization_id=place.organization_id, vendor=place.vendor, scope=place.scope)
     if place.scope != CredentialScope.NAMED_KEY:
         return rows.filter(Q(team_id=place.team_id), Q(service_client_id=place.service_client_id)).first()
+    # A named key is never replaced.
     if rows.filter(name=place.name).exists():
         raise KeyNameTaken
     if place.team_id is not None and rows.filter(team_id=place.team_id).exists():
@@ -174,7 +165,7 @@ def _existing(place: _Place) -> Credential | None:
 
 
 def record(event: EventType, actor: User, credential: Credential, **facts: bool | int | str | None) -> None:
-    """The audit row and the epoch. The metadata says which credential it was, never what is in it."""
+    """Write the audit row and bump the epoch. The metadata holds nothing of the credential's content."""
     record_admin(
         event,
         org_id=credential.organization_id,
@@ -189,4 +180,5 @@ def record(event: EventType, actor: User, credential: Credential, **facts: bool 
             **facts,
         },
     )
+    # Every process reloads the organization's credentials before its next call.
     epochs.bump_on_commit(epochs.organization(credential.organization_id))

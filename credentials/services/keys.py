@@ -1,4 +1,4 @@
-"""Named keys: rename, bind to a team, unbind. What is in them is replaced by making a new one."""
+"""Named keys: rename, bind to a team, unbind. New content needs a new key."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from orgs.roles import Role
 def update_named_key(
     *, actor: User, organization: Organization, key_id: UUID, vendor: str, name: str, team_id: UUID | None
 ) -> Credential:
-    """The key has this name and serves this team, or none. Calls of the teams concerned resolve anew.
+    """Set the name and the team; None unbinds. Spec: §4.6 · D65
 
-    Raises: NotFound for a key or team that is not here; Forbidden, Invalid, KeyNameTaken, TeamHasKey.
-    Spec: §4.6 · D65
+    Raises: NotFound for a key or team of another organization; Forbidden, Invalid, KeyNameTaken, TeamHasKey.
     """
     try:
         cleaned = clean_name(name)
@@ -37,10 +36,12 @@ def update_named_key(
     key = keys.defer("sealed").filter(pk=key_id).first()
     if key is None:
         raise NotFound
+    # Checked before the write so that the error names the conflict.
     others = keys.exclude(pk=key_id)
     if others.filter(name=cleaned).exists():
         raise KeyNameTaken
     if team_id is not None:
+        # The lock keeps the team from being deleted before this transaction ends.
         teams = Team.objects.select_for_update(no_key=True).filter(pk=team_id, organization=organization)
         if teams.values_list("pk").first() is None:
             raise NotFound

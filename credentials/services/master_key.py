@@ -1,4 +1,4 @@
-"""Rotation of the key-encryption key: data keys are wrapped again, credentials are not touched."""
+"""Rotation of the master key: data keys are wrapped again, credentials stay as they are."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from gateway.lib.crypto import CryptoError
 from gateway.lib.keyring import keyring
 
 log = structlog.get_logger(__name__)
+# Rows per transaction: bounds how long their locks are held.
 BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIdCount:
-    """How many data keys one key of CREDENTIAL_KEYS wraps, and whether this process knows that key."""
+    """Number of data keys wrapped by one key; `configured`: the key is in CREDENTIAL_KEYS."""
 
     key_id: str
     rows: int
@@ -31,14 +32,14 @@ class KeyIdCount:
 
 @dataclass(frozen=True, slots=True)
 class RewrappedBatch:
-    """One committed batch. `failed` names the data keys that do not open: they are left as they are."""
+    """One committed batch. `failed`: (organization id, version) of the data keys that do not open."""
 
     rewrapped: int
     failed: tuple[tuple[UUID, int], ...]
 
 
 def rows_per_key_id() -> list[KeyIdCount]:
-    """How many data keys hang on each key id, unused configured ids included: zero rows means it may go."""
+    """Data keys per key id. A configured key id with zero rows may be removed."""
     keys = keyring()
     counted = OrganizationDataKey.objects.order_by("key_id").values_list("key_id").annotate(rows=Count("pk"))
     counts = {**dict.fromkeys(keys.keys, 0), **dict(counted)}
@@ -46,10 +47,9 @@ def rows_per_key_id() -> list[KeyIdCount]:
 
 
 def rewrap_data_keys(*, batch_size: int = BATCH_SIZE) -> Iterator[RewrappedBatch]:
-    """Every data key that can be opened is wrapped under the current key id; each batch is committed when yielded.
+    """Wrap every data key under the current key id; each batch is committed when yielded. Spec: D68 · reliability.md 4
 
-    Stopping in between loses nothing, and a second run finds only what is left. Both wrappings open while old and new
-    key are configured, so calls go on.   Spec: D68 · reliability.md 4
+    An interrupted run loses nothing, and the next run continues. Calls go on while old and new key are configured.
     """
     after_pk = 0
     while True:
@@ -61,8 +61,9 @@ def rewrap_data_keys(*, batch_size: int = BATCH_SIZE) -> Iterator[RewrappedBatch
 
 @transaction.atomic
 def _rewrap_batch(after_pk: int, size: int) -> tuple[RewrappedBatch, int, int]:
-    """The batch, the last row looked at, and how many were. Rows that fail stay behind `after_pk`, never in a loop."""
+    """The batch, the primary key of its last row, and the number of rows read."""
     keys = keyring()
+    # Rows that fail are behind `after_pk` afterwards and are not read again.
     left = OrganizationDataKey.objects.select_for_update().exclude(key_id=keys.current_id)
     rows = list(left.filter(pk__gt=after_pk).order_by("pk")[:size])
     failed = []
@@ -85,5 +86,6 @@ def _rewrap_batch(after_pk: int, size: int) -> tuple[RewrappedBatch, int, int]:
         changed.append(row)
     OrganizationDataKey.objects.bulk_update(changed, ["wrapped_key", "key_id"])
     if changed:
+        # Call paths hold the old wrapping, which opens only until the old key is removed.
         epochs.bump_on_commit(*{epochs.organization(row.organization_id) for row in changed})
     return RewrappedBatch(len(changed), tuple(failed)), rows[-1].pk if rows else after_pk, len(rows)

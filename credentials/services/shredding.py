@@ -1,5 +1,3 @@
-"""Crypto-shredding: the end of an organization's data keys."""
-
 from __future__ import annotations
 
 from uuid import UUID
@@ -16,14 +14,15 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def shred_organization(organization_id: UUID) -> int:
-    """No credential of the organization opens any more, wherever a copy of its row lies; how many keys were destroyed.
+    """Destroy the organization's data keys and return their number. Spec: D37, D139
 
-    For the transaction that deletes the organization, before its rows go. Other processes follow with the epoch.
-    Copies of the key table itself, such as database backups that hold it, are outside its reach.   Spec: D37, D139
+    Call it in the transaction that deletes the organization, before its rows go. Afterwards no copy of a credential row
+    opens, except together with a backup of the key table.
     """
     destroyed, _ = OrganizationDataKey.objects.filter(organization_id=organization_id).delete()
-    # After the commit: until then a call may still open its credential and put the key back.
+    # After the commit: until then a call may open its credential and cache the key again.
     transaction.on_commit(lambda: DATA_KEYS.forget(organization_id))
+    # Other processes drop their copies when they see the new epoch.
     epochs.bump_on_commit(epochs.organization(organization_id))
     log.warning("data_keys_destroyed", organization_id=str(organization_id), count=destroyed)
     return destroyed

@@ -24,12 +24,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The options."""
         parser.add_argument("--check", action="store_true", help="change nothing; count the data keys per key id")
         parser.add_argument("--batch-size", type=int, default=BATCH_SIZE, help="rows per transaction")
 
     def handle(self, *, check: bool, batch_size: int, **options: object) -> None:
-        """Rotate unless --check, then show what hangs on which key. Exit code 1 if a data key does not open."""
+        """Exit code 1 if a data key does not open, 2 for a bad option."""
         if not 1 <= batch_size <= 10_000:
             raise CommandError("--batch-size must be between 1 and 10000.", returncode=2)
         failed = 0 if check else self._rotate(batch_size)
@@ -52,7 +51,7 @@ class Command(BaseCommand):
         return failed
 
     def _report(self) -> int:
-        """Print one line per key id; the number of rows whose key is not configured."""
+        """Print one line per key id; return the number of data keys whose key id is not configured."""
         unreadable = 0
         for count in rows_per_key_id():
             note = "" if count.configured else "  NOT in CREDENTIAL_KEYS: these rows cannot be opened"

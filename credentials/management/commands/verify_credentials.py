@@ -1,4 +1,4 @@
-"""Open every stored credential and say which do not open. Prints no value."""
+"""Open every stored credential and report those that do not open. Prints no value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ class Command(BaseCommand):
     help = "Opens every stored credential without printing any of it; exit code 1 if one does not open."
 
     def handle(self, **options: object) -> None:
-        """One line per credential that does not open, then the totals."""
         opened = unusable = 0
         for each in verify_credentials():
             if each.fault is None:
