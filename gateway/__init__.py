@@ -1,3 +1,3 @@
-"""The project and its shared kernel: settings, URLs, ASGI entry, and what every app below the domain uses."""
+"""The project and its shared kernel: settings, URLs, ASGI entry, and modules that every app uses."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The ASGI entry: lifespan, the hot path through the lean handler, everything else through Django's own."""
+"""The ASGI entry: lifespan, the hot path through LeanHandler, other requests through Django's handler."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ libraries.load()
 from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application = get_asgi_application()
-del os.environ["GATEWAY_PROCESS"]  # the settings are loaded, and programs that we start are no web servers
+del os.environ["GATEWAY_PROCESS"]  # the settings are loaded; child processes are no web servers
 
-# The apps must be loaded before the views of the hot path can be.
+# The views of the hot path import models, so the apps must be loaded first.
 from django.conf import settings  # noqa: E402
 
 from gateway import connection_limit, draining  # noqa: E402
@@ -35,10 +35,10 @@ _REFUSE = "proxy.views.early.early_refusal"
 
 
 class ProbeHandler(LeanHandler):
-    """The lean handler for probes, which come with the address of a container or pod as their Host. D157"""
+    """LeanHandler for probes, whose Host is the address of a container or pod. Spec: D157"""
 
     def _check_host(self, request: LeanRequest) -> None:
-        """Any is right: the answers say nothing that depends on it."""
+        """Accept any Host: the answers do not depend on it."""
 
 
 _lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse=_REFUSE)
@@ -51,7 +51,7 @@ def _within_room(size: int) -> BodyLimit:
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
-    """503 for a connection past the limit, in the shape of its route."""
+    """503 for a connection above the limit, in the shape of its route."""
     if scope["path"].startswith(LEAN_PREFIXES):
         await _lean.refuse(scope, receive, send, 503, "overloaded", _CROWDED)
     else:
@@ -59,7 +59,7 @@ async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _bound_connections() -> None:
-    """Connections take files, of which databases and vendors need some as well: a quarter is theirs."""
+    # Each connection takes a file. A quarter of the files is left for databases and vendors.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     bound = settings.CONNECTIONS_PER_PROCESS if files < 0 else min(settings.CONNECTIONS_PER_PROCESS, files * 3 // 4)
     connection_limit.limit.configure(
@@ -74,13 +74,12 @@ _CROWDED = "Too many connections are open. Try again in a moment."
 _bound_connections()
 _pages = _within_room(settings.PAGE_CONCURRENCY)
 _oauth = _within_room(settings.OAUTH_CONCURRENCY)
-# /oauth/authorize is a page: it may fetch the document of a client from somebody else's server.
+# Not /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
 OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
 LEAN_PREFIXES = ("/v1/",)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Dispatch one scope."""
     if scope["type"] == "http":
         path = scope["path"]
         if path.startswith(LEAN_PREFIXES):
@@ -98,7 +97,6 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
-    """Open what the hot path needs before the first request, close it after the last."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":

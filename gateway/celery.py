@@ -1,4 +1,4 @@
-"""The Celery application: worker and beat run from here."""
+"""The Celery application of worker and beat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app.autodiscover_tasks()
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _keep_django_logging(**kwargs: object) -> None:
-    """Celery would install its own handlers, which do not mask."""
+    # Celery would install its own handlers, which do not mask secrets.
     from logging.config import dictConfig
 
     from django.conf import settings

@@ -1,4 +1,4 @@
-"""Boot checks, numbered. What a setting alone can tell is refused earlier, in gateway.settings."""
+"""Numbered boot checks. Errors that a setting shows by itself are raised earlier, in gateway.settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.core import checks
 
 @checks.register()
 def coordination(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Several web processes on several hosts need Redis; on one host the file is enough."""
+    # Processes on several hosts need Redis; on one host the SQLite file is enough.
     if settings.REDIS_URL or settings.EMBEDDED:
         return []
     return [
@@ -26,7 +26,6 @@ def coordination(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[check
 
 @checks.register()
 def extra_catalog(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """VENDOR_CATALOG must name a readable file."""
     if settings.VENDOR_CATALOG and not Path(settings.VENDOR_CATALOG).is_file():
         return [checks.Error("VENDOR_CATALOG names no readable file.", id="gateway.E001")]
     return []

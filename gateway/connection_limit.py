@@ -1,8 +1,4 @@
-"""The limit of open connections of a process, in all and for one peer address.
-
-Past the limit a few more are read as far as their head, so that probes are answered and others learn why they are not;
-the rest is closed at once. Imported by uvicorn before the application: no Django in here.
-"""
+"""The limit of open connections of a process, in total and for each peer address."""
 
 from __future__ import annotations
 
@@ -10,7 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 
-# Past the limit: enough for load balancers that probe, and for one address no more than some of them.
+# Imported by uvicorn before the application: no Django here.
+
+# Connections above the limit whose head is still read, so that probes are answered and other clients get a 503 with its
+# reason. The rest is closed at once.
 RESERVE = 64
 RESERVE_OF_ADDRESS = 8
 
@@ -19,12 +18,12 @@ class Place(Enum):
     """The class of a new connection."""
 
     REGULAR = 1
-    RESERVED = 2  # probes are answered, everything else is 503
-    NONE = 3
+    RESERVED = 2  # above the limit: probes are answered, other requests get 503
+    NONE = 3  # closed at once
 
 
 class ConnectionLimit:
-    """Counts open connections. `is_proxy` tells peers that carry many clients and have no bound of their own."""
+    """Counts open connections. `is_proxy` exempts peers that carry many clients from the limit per address."""
 
     def __init__(self) -> None:
         self._total: int | None = None
@@ -34,11 +33,11 @@ class ConnectionLimit:
         self._count = {Place.REGULAR: 0, Place.RESERVED: 0}
 
     def configure(self, *, total: int | None, of_address: int, is_proxy: Callable[[str], bool]) -> None:
-        """Set the bounds; `total` None is no bound at all."""
+        """`total` None: no limit."""
         self._total, self._of_address, self._is_proxy = total, of_address, is_proxy
 
     def enter(self, address: str) -> Place:
-        """The place of a new connection; `leave` must give it back, unless there is none."""
+        """Return the class of a new connection. The caller must call `leave` with it, except for NONE."""
         place = self._free_place(address)
         if place is not Place.NONE:
             self._count[place] += 1
@@ -46,7 +45,6 @@ class ConnectionLimit:
         return place
 
     def leave(self, address: str, place: Place) -> None:
-        """The connection is closed."""
         if place is Place.NONE:
             return
         self._count[place] -= 1

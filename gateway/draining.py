@@ -1,7 +1,4 @@
-"""Whether this process has been told to end: load balancers should send it nothing more.
-
-The server that runs us closes its listener soon after the signal, so a balancer has little time to ask.
-"""
+"""Whether this process got SIGTERM: load balancers should send no more requests."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import signal
 import threading
 from types import FrameType
 
+# uvicorn closes its listener soon after the signal, so load balancers have little time to ask.
 _draining = threading.Event()
 
 
 def is_draining() -> bool:
-    """Whether SIGTERM has come."""
     return _draining.is_set()
 
 
@@ -23,12 +20,12 @@ def begin() -> None:
 
 
 def forget() -> None:
-    """As a process that has just started."""
+    """For tests: undo `begin`."""
     _draining.clear()
 
 
 def begin_on_sigterm() -> None:
-    """SIGTERM begins the draining and then does what it did before. Outside the main thread nothing changes."""
+    """Chain `begin` before the present SIGTERM handler. Outside the main thread nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         return
     previous = signal.getsignal(signal.SIGTERM)
@@ -38,5 +35,5 @@ def begin_on_sigterm() -> None:
         if callable(previous):
             previous(number, frame)
 
-    if callable(previous):  # the server's own handler: without one the signal ends the process at once
+    if callable(previous):  # without uvicorn's handler the signal ends the process at once
         signal.signal(signal.SIGTERM, handle)

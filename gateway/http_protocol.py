@@ -1,9 +1,4 @@
-"""uvicorn's HTTP protocol with a bound on what comes before a body: until the headers are whole, nothing of ours runs.
-
-Without it a client may send headers for ever, in memory and in time. A reverse proxy would stop that, but need not be
-there. Nor do trailers behind a body count as headers here: nobody has checked or removed them on the way, and they are
-no better bounded. Imported by uvicorn before the application: no Django in here.
-"""
+"""uvicorn's HTTP protocol with limits on heads, trailers and unread bodies, in bytes and in time."""
 
 from __future__ import annotations
 
@@ -15,32 +10,30 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from gateway.connection_limit import ConnectionLimit, Place, limit
 from gateway.whole_exchange import EXTENSION, WholeExchange
 
-HEAD_BYTES = 64 * 1024  # what came in the same read as the first part is not counted
+# A reverse proxy would set such limits, but is not required.
+# Imported by uvicorn before the application: no Django here.
+HEAD_BYTES = 64 * 1024  # without bytes of the same read as the first part
 HEAD_TIMEOUT_S = 30.0
-RESERVED_HEAD_TIMEOUT_S = 5.0  # past the limit of connections, where places are few
-# A client that takes nothing of what was written for it: the answer is in memory until it does.
-UNREAD_TIMEOUT_S = 60.0
-# Without a byte of a body among them: trailers and chunk extensions without end.
-FRAMING_BYTES = 64 * 1024
-# Of a body that was answered before it came whole: clients send all of it before they read the answer. It is dropped as
-# it comes, up to a little more than the largest body of the hot path.
+RESERVED_HEAD_TIMEOUT_S = 5.0  # above the limit of connections, where few are reserved
+UNREAD_TIMEOUT_S = 60.0  # of a client that reads nothing: its answer stays in memory until then
+FRAMING_BYTES = 64 * 1024  # in a row without a byte of a body: endless trailers and chunk extensions
+# Of a body that was answered early. Clients send all of it before they read the answer, so it is read and dropped, up
+# to a little more than the largest body of the hot path.
 DROPPED_BYTES = 5 * 1024 * 1024
-# Of bodies that came with their heads and that nothing has asked for yet, over all connections. Of each one the server
-# takes up to 64 KiB, and what came in the same read.
+# Of bodies that no view has asked for yet, over all connections. uvicorn takes up to 64 KiB of each, and the rest of
+# the same read.
 HELD_BYTES = 48 * 1024 * 1024
 HELD_FREE_BYTES = 64 * 1024
 PROBES = frozenset({"/health", "/ready"})
 OVERLOADED = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-_NONE, _RESERVED = Place.NONE, Place.RESERVED  # asked for with every packet
+_NONE, _RESERVED = Place.NONE, Place.RESERVED  # compared with every packet: saves the lookup in the enum
 
 
+# Not an attribute of the protocol's class: a write to it would invalidate the interpreter's caches for the class.
 class _Held:
-    """Bytes of bodies of this process that wait to be asked for, or a little more: see _check_held.
-
-    No member of the protocol's class: writing one makes the interpreter forget what it has found out about the class.
-    """
+    """Bytes of bodies in this process that no view has asked for, or a little more: see _check_held."""
 
     __slots__ = ("bytes",)
 
@@ -52,8 +45,6 @@ held = _Held()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """One connection."""
-
     _timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
     _running: RequestResponseCycle | None = None
@@ -63,10 +54,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _dropped_bytes = 0
     _limit: ConnectionLimit
     _place = Place.NONE
-    turn_away: ClassVar[Any] = None  # the application that answers 503 past the limit of connections
+    turn_away: ClassVar[Any] = None  # answers 503 above the limit of connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client that connects and says nothing is given up too."""
         super().connection_made(transport)
         self._limit = limit
         self._place = limit.enter(self._peer())
@@ -74,15 +64,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             transport.write(OVERLOADED)
             transport.close()
             return
+        # A client that connects and sends nothing times out as well.
         patience_s = HEAD_TIMEOUT_S if self._place is Place.REGULAR else RESERVED_HEAD_TIMEOUT_S
         self._timer = self.loop.call_later(patience_s, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more, and nobody: the server tells the request that came last only."""
         self._limit.leave(self._peer(), self._place)
         self._place = Place.NONE
         self._stop_timer()
         self.resume_writing()
+        # uvicorn itself tells only the request that came last.
         for cycle in (self._running, *(queued for queued, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -91,20 +82,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client does not read: so far the answer waits, but not for ever."""
+        """Starts the timer of UNREAD_TIMEOUT_S."""
         super().pause_writing()
         if self._unread_timer is None:
             self._unread_timer = self.loop.call_later(UNREAD_TIMEOUT_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It has read."""
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Count what arrives while a head is not whole, or brings no body."""
+        """Counts bytes of incomplete heads, and bytes that bring no body."""
         if self._place is _NONE:
             return
         self._framing_bytes += len(data)
@@ -127,22 +117,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             else:
                 self.transport.close()
         elif self.timeout_keep_alive_task is None and self._timer is None and self._is_idle():
-            # The rest of a body that nobody reads, or an empty line: it has ended the server's wait for the next one.
+            # The rest of an unread body, or an empty line, has ended uvicorn's keep-alive timeout: start another.
             self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
 
     def on_message_begin(self) -> None:
-        """The parser's word that a request begins."""
         self._in_head = True
         self._head_bytes = self._framing_bytes = self._dropped_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser's word of a header, or of a trailer."""
-        if self._in_head:
+        if self._in_head:  # trailers are dropped: no proxy has checked or removed them
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """The parser's word of a piece of a body."""
         self._framing_bytes = 0
         if self.cycle.response_complete:
             self._dropped_bytes += len(body)
@@ -154,7 +141,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._check_held()
 
     def _check_held(self) -> None:
-        """End this connection if too many bodies wait to be asked for. The sum is made anew, without what was read."""
+        """Close this connection if HELD_BYTES is exceeded after a new count."""
+        # `held.bytes` only grows: the sum leaves out bodies that were read meanwhile.
         cycles = (each.cycle for each in self.connections if isinstance(each, BoundedHttpProtocol))
         held.bytes = sum(len(cycle.body) for cycle in cycles if cycle is not None)
         if held.bytes <= HELD_BYTES:
@@ -166,7 +154,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(b"503 Service Unavailable\r\nretry-after: 2")
 
     def on_headers_complete(self) -> None:
-        """The parser's word that the head is whole."""
         self._in_head = False
         self._framing_bytes = 0
         if self._timer is not None:
@@ -174,10 +161,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Silent: a request that offers another protocol is answered like any other, and strangers write no log."""
+        """No log line: the request is answered like any other, and strangers must not fill the log."""
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """A request begins."""
         self._running = cycle
         if self._place is _RESERVED:
             cycle.keep_alive = False
@@ -195,7 +181,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _too_late(self) -> None:
         self._timer = None
         if not self._is_idle():
-            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)  # an answer is on its way: let it pass
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)  # an answer is under way
         elif self._in_head:
             self._refuse(b"408 Request Timeout")
         else:

@@ -1,10 +1,4 @@
-"""The ASGI handler of the hot path: head in, async Django view, answer out. No middleware, no threads, no signals.
-
-Django's own handler starts a thread and hops through it several times for every request (its middleware, its signals,
-closing the response), which costs more than the whole call. Views on these paths are plain async Django views; what the
-middleware chain does for pages, `proxy.views.route` does for them in the loop. The head is judged first: a body that
-did not come along with it is read when the view asks for it, once it knows who calls.
-"""
+"""The ASGI handler of the hot path: no middleware, no threads, no signals.   docs/decisions/0003"""
 
 from __future__ import annotations
 
@@ -32,18 +26,21 @@ from gateway.whole_exchange import EXTENSION, WholeExchange
 log = structlog.get_logger(__name__)
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 View = Callable[..., Awaitable[HttpResponseBase]]
+# Django's handler starts a thread for each request and enters it several times (middleware, signals, closing the
+# response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
+# of the middleware in the event loop.
 Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
 SEND_TIMEOUT_S = 30.0
 RETRY_AFTER_S = 2
-SLICE_BYTES = 256 * 1024  # of an answer: written at once, and waited for before the next
+SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
 MAX_KNOWN_HOSTS = 256
-MAX_HOST_CHARACTERS = 255  # RFC 1035; a port may have as many zeros as a stranger likes
-MAX_PATH_CHARACTERS = 200  # the longest address of ours is far shorter, and strangers choose what is remembered
-WATCH_AFTER_S = 0.25
+MAX_HOST_CHARACTERS = 255  # RFC 1035; a port with many leading zeros must not fill the cache
+MAX_PATH_CHARACTERS = 200  # no route is as long; strangers choose the keys of the cache
+WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer
 
 
 class _ClientWatch:
-    """Cancels a view that works for nobody any more. A view that is done soon is not watched: it costs a timer only."""
+    """Cancels a view whose client has disconnected."""
 
     __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
 
@@ -54,19 +51,18 @@ class _ClientWatch:
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
 
     def caught(self) -> None:
-        """The cancellation was ours and ends here."""
+        """The cancellation was this watch's own and ends here."""
         if self._task is not None:
             self._task.uncancel()
 
     def end(self) -> None:
-        """The view is done."""
         self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
-            self._watching = None  # its cancellation knows this watch: nothing may lead back to it
+            self._watching = None  # breaks a reference cycle with the cancelled task
 
     def _begin(self) -> None:
-        if self._request.incoming is not None:  # the body still comes, and its reader hears of the end first
+        if self._request.incoming is not None:  # the reader of the body sees a disconnect itself
             self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
             return
         self._watching = asyncio.ensure_future(self._watch())
@@ -80,18 +76,16 @@ class _ClientWatch:
 
 
 class LeanHandler:
-    """Serves the URL patterns of one URLconf."""
+    """Serves the URL patterns of one URLconf. `refuse` names a function of type Refuse."""
 
     def __init__(self, urlconf: str, *, max_body_bytes: int, refuse: str) -> None:
-        """`refuse` names the function that words what never reaches a view: see Refuse."""
         self._max_body_bytes = max_body_bytes
         self._refuse: Refuse = import_string(refuse)
-        # Vendor slugs are few; the bound is for those who invent paths.
+        # Routes with their vendor slugs are few; the bound is for invented paths.
         self._resolve = lru_cache(maxsize=2048)(get_resolver(urlconf).resolve)
         self._known_hosts: set[tuple[str, ...]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         request = LeanRequest(scope)
         try:
             try:
@@ -102,7 +96,7 @@ class LeanHandler:
             except BodyRefused as refusal:
                 response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
                 if refusal.status in (408, 413):
-                    response.headers["Connection"] = "close"  # the rest of the body is not waited for
+                    response.headers["Connection"] = "close"  # the rest of the body stays unread
             except DisallowedHost:
                 response = self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
             except Exception:
@@ -116,17 +110,14 @@ class LeanHandler:
     async def refuse(
         self, scope: Scope, receive: Receive, send: Send, status: int, error: str, description: str
     ) -> None:
-        """Answer a request that is not even looked at, and give its connection up."""
+        """Answer without reading the request, and close its connection."""
         response = self._refuse(scope, status, error, description)
         response.headers["Connection"] = "close"
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         await _send_response(response, LeanRequest(scope), receive, send)
 
     def _open(self, request: LeanRequest, receive: Receive) -> ResolverMatch:
-        """Judge the head, take the body if all of that is here already, and find the view.
-
-        Raises: BodyRefused; DisallowedHost.
-        """
+        """Check the head, take the body if it is complete, and find the view. Raises: BodyRefused; DisallowedHost."""
         match = self._match(request.path)
         declared = request.META.get("CONTENT_LENGTH")
         length = int(declared) if declared and declared.isdigit() else None
@@ -135,6 +126,7 @@ class LeanHandler:
         if request.META.get("HTTP_CONTENT_ENCODING"):
             raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
         whole = _whole_exchange(request.scope)
+        # A body that did not come with the head is read when the view asks for it, after the caller is known.
         body = whole.body() if whole is not None else None
         if body is None:
             request.incoming = IncomingBody(receive, declared_bytes=length, max_bytes=self._max_body_bytes)
@@ -160,7 +152,8 @@ class LeanHandler:
             watch.end()
 
     def _check_host(self, request: LeanRequest) -> None:
-        """Django's own check, done once for each spelling of our own hosts. Raises: DisallowedHost."""
+        """Raises: DisallowedHost."""
+        # Django's own check, once for each accepted spelling of Host.
         host = request.META.get("HTTP_HOST")
         key = (host or "", *settings.ALLOWED_HOSTS)
         if host is None or settings.USE_X_FORWARDED_HOST or key not in self._known_hosts:
@@ -177,7 +170,7 @@ class LeanHandler:
             raise BodyRefused(404, "not_found", "There is no such address.") from None
 
 
-@lru_cache(maxsize=256)  # header names of answers are ours
+@lru_cache(maxsize=256)  # the gateway itself chooses the names of response headers
 def _encoded_name(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
@@ -220,7 +213,7 @@ async def _send_response(response: HttpResponseBase, request: LeanRequest, recei
 
 
 async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
-    """Send it slice by slice as the client takes them; until then a large one counts in the budget of answers."""
+    """Send in slices as the client takes them; meanwhile a large part counts in the budget of answers."""
     if len(part) <= FREE_BYTES:
         await send({"type": "http.response.body", "body": part, "more_body": True})
         return
@@ -230,7 +223,7 @@ async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
 
 
 async def _stream(response: EventStream, request: LeanRequest, receive: Receive, send: Send) -> None:
-    """Send parts as they come, until the last one, or the client leaves or takes nothing for too long."""
+    """Send parts until the last one, a disconnect, or a send that takes longer than SEND_TIMEOUT_S."""
 
     async def pump() -> None:
         async for part in response:
@@ -249,7 +242,7 @@ async def _stream(response: EventStream, request: LeanRequest, receive: Receive,
         for task in tasks:
             task.cancel()
         for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Exception):  # a client that takes nothing, or a connection that broke
+            if isinstance(ended, Exception):  # a client that reads nothing, or a lost connection
                 log.info("stream broken off", fault=type(ended).__name__)
 
 

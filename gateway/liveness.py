@@ -1,4 +1,4 @@
-"""GET /health (we are alive) and GET /ready (we can serve), for any Host: probes come by a pod's address. D157"""
+"""GET /health (the process lives) and GET /ready (it can serve), for any Host. Spec: D157"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.lib import clock
 
 
 async def health(request: HttpRequest) -> HttpResponse:
-    """Liveness only: it touches nothing. Spec: §4.1 · D30, D134"""
+    """Uses neither database nor Redis. Spec: §4.1 · D30, D134"""
     if request.method not in ("GET", "HEAD"):
         return _wrong_method()
     body = {"status": "ok", "timestamp": clock.rfc3339(clock.now()), "version": gateway.__version__}
@@ -20,7 +20,7 @@ async def health(request: HttpRequest) -> HttpResponse:
 
 
 async def ready(request: HttpRequest) -> HttpResponse:
-    """200 when calls can be served, else 503; `checks` says why. Coordination may be degraded. Spec: D134, D156"""
+    """200 or 503 with `checks`. Degraded coordination is ready. Spec: D134, D156"""
     if request.method not in ("GET", "HEAD"):
         return _wrong_method()
     checks = await readiness.current().checks()

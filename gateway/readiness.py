@@ -1,8 +1,4 @@
-"""Whether this process can serve: the database takes rows, its schema is ours, and the coordination store admits.
-
-An answer is kept for KEPT_S: load balancers ask often, and strangers may. The migrations of a database that had all of
-ours once are not looked at again.   Spec: D134, D156
-"""
+"""Readiness: the database takes writes, migrations are applied, and the coordination store admits. Spec: D134, D156"""
 
 from __future__ import annotations
 
@@ -25,14 +21,14 @@ from gateway.lib.reserved_connections import use_reserved_connections
 from proxy import runtime
 
 State = Literal["ok", "degraded", "failed"]
-KEPT_S = 2.0
-DEADLINE_S = 3.0
-# Counted like a call, so that a store which answers but admits nothing (a replica, no memory) is noticed.
+KEPT_S = 2.0  # load balancers ask often, and strangers may
+DEADLINE_S = 3.0  # of the database's answer
+# An admission like a call's: a store that answers but takes no writes (a replica, no memory) counts as degraded.
 PROBES = Rule("readiness", limit=1_000_000, window_s=60)
 
 
 class Readiness:
-    """The checks of one event loop, by name."""
+    """The checks of one event loop."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -41,7 +37,7 @@ class Readiness:
         self._asking: asyncio.Task[dict[str, State]] | None = None
 
     async def checks(self) -> dict[str, State]:
-        """`database`, `migrations` and `coordination`, at most KEPT_S old. However many ask, one look is taken."""
+        """The states of `database`, `migrations` and `coordination`, at most KEPT_S old. Callers share one check."""
         if self._kept is not None and self._monotonic() < self._kept_until_s:
             return self._kept
         if self._asking is None or self._asking.done():
@@ -59,26 +55,25 @@ _of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Readiness] = wea
 _threads = ThreadPoolExecutor(
     1,
     thread_name_prefix="readiness",
-    initializer=use_reserved_connections,  # pages that use up theirs make no process unready
+    initializer=use_reserved_connections,  # a process stays ready when pages use up their connections
     initargs=(settings.HOT_PATH_CONNECTIONS, settings.HOT_PATH_TIMEOUTS),
 )
-_is_migrated = False
+_is_migrated = False  # never checked again once it is True
 
 
 def current() -> Readiness:
-    """The running loop's."""
     return _of_loops.setdefault(asyncio.get_running_loop(), Readiness())
 
 
 def forget() -> None:
-    """As a process that has just started."""
+    """For tests: the state of a new process."""
     global _is_migrated
     _is_migrated = False
     _of_loops.clear()
 
 
 async def _database_states() -> tuple[State, State]:
-    """The states of the database and of its migrations."""
+    """The states of the database and of its migrations, within DEADLINE_S."""
     serving = runtime.existing()
     if serving is not None and serving.audit.outage.is_away:
         return "failed", "ok" if _is_migrated else "failed"
@@ -90,7 +85,6 @@ async def _database_states() -> tuple[State, State]:
 
 
 def database_states() -> tuple[State, State]:
-    """The same, asked on this thread's connection."""
     global _is_migrated
     try:
         database: State = "ok" if _takes_rows() else "failed"
@@ -103,7 +97,7 @@ def database_states() -> tuple[State, State]:
 
 
 def _takes_rows() -> bool:
-    """A standby, or a server that an operator made read-only, answers and can serve no call."""
+    # A standby, or a server made read-only, answers and can serve no call.
     with connection.cursor() as cursor:
         if connection.vendor != "postgresql":
             cursor.execute("SELECT 1")
@@ -113,7 +107,7 @@ def _takes_rows() -> bool:
 
 
 async def coordination_state() -> State:
-    """`degraded` while limits are counted by each process for itself. It keeps no process from serving: D156"""
+    """`degraded` while each process counts limits by itself, which does not stop it from serving. Spec: D156"""
     try:
         admission = await registry.current().admit(PROBES, "ready", (epochs.CATALOG,))
     except CoordinationUnavailable:

@@ -1,4 +1,4 @@
-"""Housekeeping of what belongs to no app."""
+"""Celery tasks of the shared kernel."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gateway.web.sessions import SessionStore
 
 @shared_task(name="gateway.remove_expired_sessions")  # type: ignore[untyped-decorator]
 def remove_expired_sessions() -> None:
-    """Remove sessions that have expired: every visit to the sign-in begins one, whether somebody signs in or not."""
+    # Each visit to the sign-in page begins a session, whether the person signs in or not.
     SessionStore.clear_expired()
 
 
 @shared_task(name="gateway.remove_remembered_answers")  # type: ignore[untyped-decorator]
 def remove_remembered_answers() -> None:
-    """Remove answers to requests with an Idempotency-Key that are older than a day: nobody may ask for them again."""
+    """Answers to requests with an Idempotency-Key are kept for a day."""
     idempotency.forget_old()

@@ -1,4 +1,4 @@
-"""The whole public surface on one page."""
+"""All public URLs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ handler403 = "gateway.site.errors.permission_denied"
 handler404 = "gateway.site.errors.not_found"
 handler500 = "gateway.site.errors.server_error"
 
-# The library's names, which it looks up itself. Nobody is known here yet, so what comes is counted for its address.
+# mozilla_django_oidc looks these names up. Callers are anonymous here, so their address is counted.
 _SIGN_IN = [
     path("authenticate/", backstopped(starting_sign_in(AuthenticateView.as_view())), name="oidc_authentication_init"),
     path("callback/", backstopped(CallbackView.as_view()), name="oidc_authentication_callback"),

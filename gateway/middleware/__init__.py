@@ -1,1 +1,1 @@
-"""What every web request passes. The hot path does not come by here."""
+"""Middleware of all web requests but those of the hot path."""

@@ -1,7 +1,4 @@
-"""How large a body outside /v1 may be, and how long it may take: Django alone would write any of it to the disk.
-
-Views still refuse earlier what is too large for them; this bounds what anybody at all can make us read.
-"""
+"""The limit of bodies outside /v1, in bytes and in time."""
 
 from __future__ import annotations
 
@@ -9,23 +6,23 @@ import asyncio
 
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, answer
 
-BODY_TIMEOUT_S = 30.0
+# Django alone would write a body of any size to the disk. Views may set lower limits.
+BODY_TIMEOUT_S = 30.0  # for the whole body
 
 
 class BodyLimit:
-    """An ASGI application that reads no more than `max_bytes` of a body for the one inside. Spec: D18"""
+    """ASGI middleware that reads at most `max_bytes` of a body. Spec: D18"""
 
     def __init__(self, application: Application, *, max_bytes: int) -> None:
         self._application = application
         self._max_bytes = max_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """One request."""
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"")
             if declared.isdigit() and int(declared) > self._max_bytes:
                 raise self._too_large()
-            # The whole body is read before anything is answered: a refusal never comes in the middle of an answer.
+            # The whole body is read before the answer begins, so a refusal never interrupts an answer.
             await self._application(scope, self._bounded(receive), send)
         except Refusal as refusal:
             await answer(scope, send, refusal)

@@ -1,5 +1,3 @@
-"""Unsafe requests that a foreign page made a browser send are refused by where they come from."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,18 +8,15 @@ from django.http import HttpRequest, HttpResponse
 from gateway.lib import error_answers
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# Endpoints that other origins are meant to reach; none of them reads the session.
+# Endpoints for other origins; none of them reads the session.
 _OPEN_PREFIXES = ("/oauth/token", "/oauth/register", "/oauth/revoke", "/oauth/device_authorization")
-# Where this check and the Lax cookie stand in for Django's form token. Contract: 3
+# Here this check and the SameSite=Lax cookie replace Django's CSRF token. Contract: 3
 _WITHOUT_FORM_TOKEN = ("/api/", "/oidc/logout/")
 _ACCEPTED_BY_BOTH = "/invite/"
 
 
 class CrossSiteMiddleware:
-    """403 `cross_site` on Fetch-Metadata or Origin that is not ours. Under /api this stands in for a CSRF token.
-
-    Contract: 3. Spec: D24
-    """
+    """403 `cross_site` for unsafe requests of foreign origins, by Fetch-Metadata or Origin. Contract: 3. Spec: D24"""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -35,7 +30,7 @@ class CrossSiteMiddleware:
 
 
 def _stands_in_for_form_token(request: HttpRequest) -> bool:
-    """Whether no token is asked for. Invitations are accepted by a form, which has one, and by scripts without."""
+    # Invitations are accepted by an HTML form, which has a CSRF token, and by scripts without one.
     if request.path_info.startswith(_ACCEPTED_BY_BOTH):
         return "text/html" not in request.headers.get("Accept", "")
     return request.path_info.startswith(_WITHOUT_FORM_TOKEN)

@@ -1,4 +1,4 @@
-"""One translation of errors that reach the top: pages show a page, machines get JSON."""
+"""Turns errors that no view caught into answers: pages for people, JSON for machines."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ log = structlog.get_logger(__name__)
 RETRY_AFTER_S = "5"
 
 
+# Form views catch the errors that they show beside a field.
 class DomainErrorMiddleware:
-    """A form view catches what it can show beside a field; the rest ends here, and so does a database that is away."""
+    """Answers DomainError with its status, and database errors with 503."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -25,14 +26,13 @@ class DomainErrorMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Django's hook."""
         if isinstance(exception, DomainError):
             answer = error_response(request, exception.status, code=exception.code, message=exception.message)
             for name, value in exception.headers.items():
                 answer[name] = value
             return answer
         if isinstance(exception, OperationalError | InterfaceError):
-            # Only the kind: the driver's text may quote a statement with its values.
+            # Only the class: the driver's text may quote a statement with its values.
             log.error("the database cannot be used", fault=type(exception).__name__)
             response = error_response(request, 503)
             response["Retry-After"] = RETRY_AFTER_S

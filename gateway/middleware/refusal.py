@@ -1,4 +1,4 @@
-"""Refusals of the layers in front of Django: an exception, and the answer in the documented shape. Spec: D1"""
+"""Refusals of the ASGI layers in front of Django. Spec: D1"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Refusal(Exception):
-    """A request that ends before Django sees it. `retry_after_s`: seconds, None when trying again is no use."""
+    """Ends a request before Django. `retry_after_s`: seconds, None when a retry cannot help."""
 
     def __init__(self, status: int, error: str, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(error)
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 async def answer(scope: Message, send: Send, refusal: Refusal) -> None:
-    """Send the refusal and give the connection up: the rest of a body is not waited for."""
+    """Send the refusal and close the connection, without reading the rest of the body."""
     request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
     body = json.dumps(error_answers.body(refusal.error, refusal.message, request_id)).encode()
     headers = [

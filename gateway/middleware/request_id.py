@@ -1,4 +1,4 @@
-"""One id per request, echoed in the answer, the logs and the audit rows; with it, where the request came from."""
+"""The id of a request, for its answer, the logs and audit rows, and the client's address."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
 def request_id_of(sent: str | None) -> str:
-    """The caller's own id when it is harmless, else a new one. Spec: D25"""
+    """The caller's id if it has an acceptable form, else a new one. Spec: D25"""
     return sent if sent and _ACCEPTABLE.match(sent) else os.urandom(16).hex()
 
 
 class RequestIdMiddleware:
-    """Sets `request.request_id` and `request.ip_address`, and binds both to the log context.
-
-    X-Forwarded-Proto of a peer that is no trusted proxy is dropped: Django would believe every peer.
-    """
+    """Sets `request.request_id` and `request.ip_address`, and binds both to the log context."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -37,7 +34,7 @@ class RequestIdMiddleware:
             peer, request.headers.get("X-Forwarded-For"), settings.TRUSTED_PROXIES
         )
         if not is_trusted_proxy(peer, settings.TRUSTED_PROXIES):
-            request.META.pop("HTTP_X_FORWARDED_PROTO", None)
+            request.META.pop("HTTP_X_FORWARDED_PROTO", None)  # Django would believe it from any peer
         with structlog.contextvars.bound_contextvars(
             request_id=request.request_id,  # type: ignore[attr-defined]
             ip_address=request.ip_address,  # type: ignore[attr-defined]

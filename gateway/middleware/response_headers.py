@@ -1,5 +1,3 @@
-"""Headers that every page of ours carries."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 
 class ResponseHeadersMiddleware:
-    """Nothing personal is stored by a browser or a proxy unless a view says so. Spec: D27"""
+    """Sets `Cache-Control: no-store` unless a view chose another value, and Permissions-Policy. Spec: D27"""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
