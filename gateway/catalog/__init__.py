@@ -1,1 +1,1 @@
-"""The vendor catalog: which vendors exist, where they answer and how a credential becomes headers."""
+"""The vendor catalog: which vendors exist, their addresses, and how a credential becomes headers."""

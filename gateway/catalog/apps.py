@@ -4,8 +4,6 @@ from django.apps import AppConfig
 
 
 class CatalogConfig(AppConfig):
-    """Vendor catalog."""
-
     name = "gateway.catalog"
     label = "catalog"
     verbose_name = "Vendor catalog"

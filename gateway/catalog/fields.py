@@ -1,4 +1,4 @@
-"""Pure: the flat fields of a credential, checked against what the catalog says the vendor needs."""
+"""Pure: validation of credential fields against the vendor's definition."""
 
 from collections.abc import Mapping
 
@@ -8,15 +8,15 @@ from gateway.catalog.vendor import CredentialField, Vendor
 from gateway.lib.errors import Invalid
 
 MAX_FIELDS = 32
+# Bytes in UTF-8.
 MAX_VALUE_BYTES = 8 * 1024
 _TOO_LONG = f"May be at most {MAX_VALUE_BYTES} bytes long."
 
 
 def check_fields(vendor: Vendor, raw: Mapping[str, object]) -> dict[str, str]:
-    """Return the values to store: trimmed, the empty ones left out, ready for the vendor's headers and address.
+    """The values to store: trimmed, without the empty ones. Raises: Invalid with every fault by field.
 
-    Raises: Invalid with every fault found, by field; `fields` stands for the credential as a whole. Values are never
-    part of it.   Spec: §4.6 · D3, D16, D64
+    The key `fields` stands for the credential as a whole. Errors never hold a value.   Spec: §4.6 · D3, D16, D64
     """
     if len(raw) > MAX_FIELDS:
         raise Invalid(fields={"fields": [f"A credential has at most {MAX_FIELDS} fields."]})
@@ -37,7 +37,7 @@ def check_fields(vendor: Vendor, raw: Mapping[str, object]) -> dict[str, str]:
 
 
 def _checked(field: CredentialField, raw: object) -> tuple[str, str]:
-    """The trimmed value and what is wrong with it; one of the two is empty."""
+    """(trimmed value, fault); one of the two is empty."""
     if not isinstance(raw, str):
         return "", "Must be text."
     if len(raw) > MAX_VALUE_BYTES:  # before any pass over the text; never fewer bytes than characters
@@ -55,8 +55,8 @@ def _checked(field: CredentialField, raw: object) -> tuple[str, str]:
 
 
 def _unusable(vendor: Vendor, values: Mapping[str, str]) -> dict[str, list[str]]:
-    """Faults that only show when the values are put where they belong, told now instead of at the first call."""
     errors: dict[str, list[str]] = {}
+    # Some faults show only in the finished header or address: find them now, not at the first call.
     for build in (vendor_url, vendor_headers):
         try:
             build(vendor, values)

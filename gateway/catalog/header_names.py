@@ -1,4 +1,4 @@
-"""Pure: which header names the catalog may set on a vendor call."""
+"""Pure: header names that the catalog may set on a vendor call."""
 
 import re
 
@@ -50,7 +50,7 @@ _OUR_PREFIXES = ("access-control-", "mcp-", "proxy-", "sec-", "x-forwarded-")
 
 
 def header_name_fault(name: str) -> str:
-    """Say why `name` may not be set by the catalog; empty if it may."""
+    """The reason why the catalog may not set `name`; empty if it may."""
     if not _TOKEN.fullmatch(name):
         return "must be a header name: letters, digits and dashes"
     lowered = name.lower()

@@ -1,4 +1,4 @@
-"""Pure: the text of a catalog file into vendors, or into the list of everything that is wrong with it."""
+"""Pure: a catalog file parsed into vendors, or into the list of all its faults."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class CatalogErrors(ValueError):
-    """Everything that is wrong with one or more catalog files; as text one line each."""
+    """All faults of one or more catalog files. `str()` has one line for each."""
 
     def __init__(self, errors: Iterable[CatalogError]) -> None:
         self.errors = tuple(errors)
@@ -49,24 +49,21 @@ class CatalogErrors(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """A catalog file that has been read; it remembers where everything stood."""
+    """A parsed catalog file with the line of each key."""
 
     source: str
     vendors: tuple[Vendor, ...]
     lines: LineIndex
 
     def error(self, number: int, key: str, message: str) -> CatalogError:
-        """Return an error about `key` of the vendor that stands at place `number` (from 0)."""
+        """An error at `key` of the vendor with this index (from 0)."""
         faults = FaultList(self.source, self.lines)
         faults.add(("vendor", number, key), message)
         return faults.found[0]
 
 
 def decode_catalog(raw: bytes, source: str) -> str:
-    """Return the text of a catalog file.
-
-    Raises: CatalogErrors: it is too long or not UTF-8.
-    """
+    """The text of a catalog file. Raises: CatalogErrors when it is too long or not UTF-8."""
     if len(raw) > MAX_FILE_BYTES:
         raise CatalogErrors([CatalogError(f"is longer than {MAX_FILE_BYTES} bytes", 1, "file", source=source)])
     try:
@@ -77,18 +74,12 @@ def decode_catalog(raw: bytes, source: str) -> str:
 
 
 def parse_catalog(text: str, source: str = "catalog") -> list[Vendor]:
-    """Return the vendors of a catalog file, in its order.
-
-    Raises: CatalogErrors: all of its faults.   Spec: contract §4
-    """
+    """The vendors of a catalog file, in its order. Raises: CatalogErrors with all faults. Spec: contract §4"""
     return list(read_catalog(text, source).vendors)
 
 
 def read_catalog(text: str, source: str) -> CatalogFile:
-    """Return the vendors of a catalog file together with the lines on which they stand.
-
-    Raises: CatalogErrors: all of its faults.   Spec: contract §4
-    """
+    """The vendors with the lines on which they stand. Raises: CatalogErrors with all faults. Spec: contract §4"""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -118,7 +109,7 @@ def _syntax_error(message: str, text: str, source: str) -> CatalogError:
 
 
 def _vendor(table: TomlTable) -> Vendor:
-    """The vendor of one [[vendor]] block. Where a fault was noted the result is only good for finding more faults."""
+    # After a fault the vendor is incomplete and only serves to find further faults.
     slug = _slug(table)
     fields = tuple(_field(each) for each in table.tables("fields", limit=32))
     _refuse_repeated_names([each.name for each in fields], "fields", table)
@@ -153,7 +144,7 @@ def _slug(table: TomlTable) -> str:
 def _tool_prefix(table: TomlTable, slug: str) -> str:
     given = table.text("tool_prefix", "")
     if not given and not _SLUG.fullmatch(slug):
-        return ""  # the slug's own fault says enough
+        return ""  # the slug's fault is already reported
     prefix = given or slug.replace("-", "_")
     if not _TOOL_PREFIX.fullmatch(prefix) or len(prefix) > SLUG_MAX_CHARACTERS:
         # A double underscore separates prefix and name (D111): inside a prefix it would make names ambiguous.
@@ -216,7 +207,7 @@ def _field(table: TomlTable) -> CredentialField:
     field = CredentialField(
         name=name,
         label=table.text("label", "", limit=100) or name,
-        secret=table.flag("secret", True),  # unsaid means secret: a value once shown cannot be unshown
+        secret=table.flag("secret", True),  # secret by default: a value once shown cannot be hidden again
         required=table.flag("required", True),
         placeholder=table.text("placeholder", "", limit=200),
         help=table.text("help", "", limit=500),

@@ -1,4 +1,4 @@
-"""The catalog in memory. Nothing is cached here: the proxy keeps a catalog by epoch, pages read the database."""
+"""The catalog in memory. Callers cache it: the proxy by epoch; pages read the database each time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Catalog:
-    """All vendors at one moment; it never changes. Spec: D111"""
+    """All vendors at one moment, immutable. Spec: D111"""
 
     __slots__ = ("_by_name", "_by_prefix", "_longer", "by_slug")
 
@@ -27,18 +27,16 @@ class Catalog:
         self._longer = _longer_prefixes(self._by_prefix)
 
     def all(self) -> tuple[Vendor, ...]:
-        """Return every vendor, by name as a person sorts: case does not count."""
+        """All vendors, sorted by name without regard to case."""
         return self._by_name
 
     def get(self, slug: str) -> Vendor | None:
-        """Return the vendor with this slug, if there is one."""
         return self.by_slug.get(slug)
 
     def owner_of(self, tool_name: str) -> Vendor | None:
-        """Return the vendor that a tool's exposed name belongs to: the one with the longest prefix that begins it.
-
-        Whether that vendor can be asked now, or has such a tool, changes nothing. Spec: D111, D164
-        """
+        """The vendor with the longest prefix of an exposed tool name. Spec: D111, D164"""
+        # From the longest possible prefix down. Health and tool lists play no part, so a name always has the same
+        # owner.
         end = tool_name.rfind("_", 0, SLUG_MAX_CHARACTERS + 1)
         while end > 0:
             vendor = self._by_prefix.get(tool_name[:end])
@@ -48,11 +46,11 @@ class Catalog:
         return None
 
     def longer_prefixes(self, vendor: Vendor) -> tuple[str, ...]:
-        """Return the beginnings of names that look like this vendor's and belong to others, sorted. Spec: D164"""
+        """Other vendors' prefixes that begin with this vendor's, each with its underscore, sorted. Spec: D164"""
         return self._longer.get(vendor.tool_prefix, ())
 
     def overlaps(self) -> list[tuple[Vendor, Vendor]]:
-        """Return every pair of vendors where the prefix of the second begins with that of the first, in order."""
+        """Sorted pairs of vendors where the second prefix begins with the first."""
         pairs = [
             (self._by_prefix[prefix], self._by_prefix[longer.removesuffix("_")])
             for prefix, found in self._longer.items()
@@ -77,7 +75,7 @@ class Catalog:
 
 
 def _longer_prefixes(prefixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """For each prefix that others begin with, those others with their underscore."""
+    """Each prefix with the longer prefixes that begin with it."""
     found: dict[str, tuple[str, ...]] = {}
     for longer in sorted(prefixes):
         end = longer.rfind("_")
@@ -89,22 +87,17 @@ def _longer_prefixes(prefixes: Collection[str]) -> dict[str, tuple[str, ...]]:
 
 
 def load() -> Catalog:
-    """Return the catalog as the database has it now."""
     rows = VendorRow.objects.values_list("slug", "definition")
     return Catalog(vendor for slug, definition in rows if (vendor := _vendor(slug, definition)) is not None)
 
 
 def vendor_or_none(slug: str) -> Vendor | None:
-    """Return one vendor as the database has it now."""
     definition = VendorRow.objects.filter(slug=slug).values_list("definition", flat=True).first()
     return None if definition is None else _vendor(slug, definition)
 
 
 def known_vendor(slug: str) -> Vendor:
-    """The vendor that a path names.
-
-    Raises: NotFound.   Spec: D64
-    """
+    """The vendor that a path names. Raises: NotFound. Spec: D64"""
     vendor = vendor_or_none(slug)
     if vendor is None:
         raise NotFound
@@ -115,6 +108,6 @@ def _vendor(slug: str, definition: Mapping[str, object]) -> Vendor | None:
     try:
         return vendor_from_json(definition)
     except ValueError:
-        # A row that another release wrote must not take every other vendor down with it: this one is missing.
+        # A row of another release may be unreadable. Skip it: the other vendors must keep working.
         logger.exception("the catalog row of vendor %s cannot be read; load the catalog again", slug)
         return None

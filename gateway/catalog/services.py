@@ -1,4 +1,4 @@
-"""Loading catalog files into the database."""
+"""Loads catalog files into the database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.coordination import epochs
 
 @dataclass(frozen=True, slots=True)
 class CatalogText:
-    """The text of a catalog file and the name under which its faults are reported."""
+    """A catalog file's text, and the name used in its error messages."""
 
     text: str
     source: str
@@ -26,8 +26,7 @@ class CatalogText:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """Slugs of the vendors a load has created, updated and found unchanged, sorted."""
-
+    # Sorted slugs.
     created: tuple[str, ...]
     updated: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -35,34 +34,29 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A vendor and where in which file it stands."""
-
     vendor: Vendor
     file: CatalogFile
     number: int
 
     def prefix_taken(self, by: str) -> CatalogError:
-        """Return the error that vendor `by` already owns this vendor's tool prefix."""
+        """The error that vendor `by` already owns this vendor's tool prefix."""
         message = f'"{self.vendor.tool_prefix}" is already the prefix of the vendor {by}'
         return self.file.error(self.number, "tool_prefix", message)
 
 
 def load_catalog(text: str, source: str) -> LoadResult:
-    """Make the vendors of one catalog file part of the catalog; vendors it does not name stay as they are.
-
-    Loading the same file again changes nothing. Only tests call it: commands load all their files at once.
-    Raises: CatalogErrors: all faults of the file; nothing was changed.   Spec: contract §4
-    """
+    """Load one file. Used by tests. Raises: CatalogErrors with all faults; nothing changed. Spec: contract §4"""
     return load_catalogs([CatalogText(text=text, source=source)])
 
 
 def load_catalogs(files: Sequence[CatalogText]) -> LoadResult:
-    """Make the vendors of several files part of the catalog in one transaction; a later file overrides an earlier one.
+    """Load several files in one transaction; later files override earlier ones.
 
-    One load, and not one per file: an operator's file that overrides a shipped vendor would otherwise flip that
-    vendor twice at every start.
-    Raises: CatalogErrors: the faults of all files; nothing was changed.   Spec: contract §4
+    Loading the same files again changes nothing, and vendors that no file names stay.
+    Raises: CatalogErrors with the faults of all files; nothing changed.   Spec: contract §4
     """
+    # One load for all files: with one load per file, an operator's override of a shipped vendor would be reverted and
+    # applied again at every start.
     entries = merge_catalogs(files)
     try:
         return _store(entries)
@@ -71,10 +65,7 @@ def load_catalogs(files: Sequence[CatalogText]) -> LoadResult:
 
 
 def merge_catalogs(files: Sequence[CatalogText]) -> dict[str, CatalogEntry]:
-    """Return the vendors of all files by slug, without touching the database.
-
-    Raises: CatalogErrors: the faults of all files.
-    """
+    """The vendors of all files by slug, without the database. Raises: CatalogErrors with all faults."""
     errors: list[CatalogError] = []
     entries: dict[str, CatalogEntry] = {}
     for each in files:
@@ -84,7 +75,7 @@ def merge_catalogs(files: Sequence[CatalogText]) -> dict[str, CatalogEntry]:
             errors.extend(found.errors)
             continue
         for number, vendor in enumerate(file.vendors):
-            entries.pop(vendor.slug, None)  # an override stands where it was written, so that faults name its file
+            entries.pop(vendor.slug, None)  # an override reports faults at its own file and line
             entries[vendor.slug] = CatalogEntry(vendor=vendor, file=file, number=number)
     owners: dict[str, str] = {}
     for entry in entries.values():
@@ -109,12 +100,13 @@ def _store(entries: dict[str, CatalogEntry]) -> LoadResult:
     created = sorted(fresh.keys() - rows.keys())
     updated = sorted(slug for slug in fresh.keys() & rows.keys() if fresh[slug].digest != rows[slug].digest)
     if created or updated:
-        # Two vendors may swap their prefixes, and the unique index is not deferred: those rows are written anew.
+        # Two vendors may swap prefixes, and the unique index is not deferrable: delete those rows and insert them
+        # again.
         moved = [slug for slug in updated if fresh[slug].tool_prefix != rows[slug].tool_prefix]
         VendorRow.objects.filter(slug__in=moved).delete()
         VendorRow.objects.bulk_create(
-            [fresh[slug] for slug in sorted((*created, *updated))],  # one order for all, or two loads lock crosswise
-            update_conflicts=True,  # another process may have written the same vendors since we looked
+            [fresh[slug] for slug in sorted((*created, *updated))],  # one lock order for all loads prevents deadlocks
+            update_conflicts=True,  # another process may have inserted the same vendors since the SELECT
             unique_fields=["slug"],
             update_fields=["tool_prefix", "definition", "source", "digest", "loaded_at"],
         )

@@ -1,4 +1,4 @@
-"""The catalog files that come with the product."""
+"""The catalog files shipped with the product."""
 
 from pathlib import Path
 
@@ -6,5 +6,4 @@ _FOLDER = Path(__file__).parent / "vendors"
 
 
 def shipped_files() -> list[Path]:
-    """Return the catalog files that come with the product, by name."""
     return sorted(_FOLDER.glob("*.toml"))

@@ -1,4 +1,4 @@
-"""Pure: the grammar of `{field}` and `{b64:field:field}` in the catalog's templates."""
+"""Pure: the grammar of `{field}` and `{b64:field:field}` in catalog templates."""
 
 import base64
 import re
@@ -11,11 +11,11 @@ _BRACED = re.compile(r"\{([^{}]*)\}")
 
 
 class TemplateError(ValueError):
-    """A template of the catalog does not follow the grammar."""
+    pass
 
 
 class FieldError(ValueError):
-    """The value of one credential field cannot be used. Neither the text nor the attributes hold the value."""
+    """A credential field's value cannot be used. Neither message nor attributes hold the value."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -25,7 +25,7 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """`{name}`, or with `base64` the joined form `{b64:name:name}`."""
+    """`{name}`, or with `base64` the joined pair `{b64:name:name}`."""
 
     names: tuple[str, ...]
     base64: bool = False
@@ -33,10 +33,7 @@ class Placeholder:
 
 @lru_cache(maxsize=2048)  # templates come from the catalog only, so their number is bounded
 def parse(template: str) -> tuple[str | Placeholder, ...]:
-    """Split `template` into literal texts and placeholders, in order.
-
-    Raises: TemplateError: a brace that is not part of a placeholder, or a bad field name.
-    """
+    """Literals and placeholders in order. Raises: TemplateError for a stray brace or a bad field name."""
     parts: list[str | Placeholder] = []
     position = 0
     for match in _BRACED.finditer(template):
@@ -48,28 +45,18 @@ def parse(template: str) -> tuple[str | Placeholder, ...]:
 
 
 def placeholders(template: str) -> tuple[str, ...]:
-    """Return the names of the fields that `template` uses, each once, in order of first use.
-
-    Raises: TemplateError: as `parse`.
-    """
+    """Distinct field names in order of first use. Raises: TemplateError."""
     names = (name for part in parse(template) if isinstance(part, Placeholder) for name in part.names)
     return tuple(dict.fromkeys(names))
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Return `template` with every placeholder filled in.
-
-    Raises: TemplateError: as `parse`. FieldError: a field is missing, or would make a joined pair ambiguous.
-    Spec: contract §4
-    """
+    """Raises: TemplateError; FieldError when a field is missing or makes a joined pair ambiguous. Spec: contract §4"""
     return "".join(part if isinstance(part, str) else _filled(part, fields) for part in parse(template))
 
 
 def value_of(name: str, fields: Mapping[str, str]) -> str:
-    """Return the value of the field called `name`.
-
-    Raises: FieldError: there is none.
-    """
+    """Raises: FieldError when the field is missing."""
     if name not in fields:
         raise FieldError(name, "is missing")
     return fields[name]
@@ -95,7 +82,7 @@ def _filled(placeholder: Placeholder, fields: Mapping[str, str]) -> str:
     if not placeholder.base64:
         return values[0]
     for name, value in zip(placeholder.names[:-1], values[:-1], strict=True):
-        if ":" in value:  # RFC 7617 §2: the server would cut the pair at this colon and read another user name
+        if ":" in value:  # RFC 7617 §2: the server would split the pair at this colon and read another user name
             raise FieldError(name, "may not contain ':'")
     try:
         return base64.b64encode(":".join(values).encode()).decode("ascii")

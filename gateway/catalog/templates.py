@@ -11,26 +11,20 @@ __all__ = ["FieldError", "vendor_headers", "vendor_url"]
 
 
 def vendor_headers(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that carry these credential fields to `vendor`.
-
-    A header whose fields are all optional and empty is left out.
-    Raises: FieldError: a required field is missing, or a value cannot stand in a header.
-    Spec: contract §4 · D64
-    """
+    """Raises: FieldError for a missing required field or a value not allowed in a header. Spec: contract §4 · D64"""
     values = _values(vendor, fields)
     headers: dict[str, str] = {}
     for header in vendor.headers:
         names = placeholders(header.value)
+        # A header whose fields are all optional and empty is left out.
         if not names or any(values.get(name) for name in names):
             headers[header.name] = _header_value(header.value, names, values)
     return headers
 
 
 def vendor_url(vendor: Vendor, fields: Mapping[str, str]) -> str:
-    """Return the address of `vendor` for these credential fields.
-
-    Raises: FieldError: a required field is missing, or a value would change what the address means.
-    Spec: contract §4
+    """Raises: FieldError for a missing required field or a value that changes the address's structure. Spec: contract
+    §4
     """
     if not vendor.customer_supplied_url:
         return vendor.url
@@ -38,7 +32,7 @@ def vendor_url(vendor: Vendor, fields: Mapping[str, str]) -> str:
 
 
 def _values(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
-    """Every field of `vendor`, with its default where nothing was given, or empty."""
+    """Every field's value, else its default, else the empty string."""
     values = {each.name: fields.get(each.name) or each.default for each in vendor.fields}
     for each in vendor.fields:
         if each.required and not values[each.name]:
@@ -47,8 +41,7 @@ def _values(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _header_value(template: str, names: tuple[str, ...], values: Mapping[str, str]) -> str:
-    # Checked again although fields are checked when they are stored: a line break here is a header of the
-    # attacker's choice, and stored values may be older than the check.
+    # Header injection: checked again here, because stored values may be older than the check at storage.
     value = render(template, values)
     if _fits_in_header(value):
         return value.strip()
@@ -57,4 +50,5 @@ def _header_value(template: str, names: tuple[str, ...], values: Mapping[str, st
 
 
 def _fits_in_header(text: str) -> bool:
+    # HTTP header values are latin-1.
     return not has_control_characters(text) and all(ord(character) < 256 for character in text)

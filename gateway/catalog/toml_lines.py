@@ -1,4 +1,4 @@
-"""Pure: on which line of a TOML text a key stands, which the parser of the standard library does not tell."""
+"""Pure: the line of each key in a TOML text, which `tomllib` does not report."""
 
 import re
 import tomllib
@@ -12,10 +12,9 @@ _BRACKETS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class LineIndex:
-    """The lines (from 1) of the tables and keys of a TOML text that `tomllib` has accepted.
+    """Lines (from 1) of the tables and keys of a TOML text that `tomllib` has accepted.
 
-    A path is the way down from the top, as in ("vendor", 0, "headers", 1, "name"). Keys inside inline tables are
-    not told apart: they have the line of the key that the inline table belongs to.
+    A path runs from the top: ("vendor", 0, "headers", 1, "name"). Keys of an inline table have that table's line.
     """
 
     def __init__(self, text: str) -> None:
@@ -33,7 +32,7 @@ class LineIndex:
                 self._record(table, _key_parts(_key_text(statement)), line)
 
     def line(self, path: Path) -> int:
-        """Return the line of `path`, or of the nearest table or key around it; 1 if there is none."""
+        """The line of `path` or of its nearest recorded parent; 1 if there is none."""
         for length in range(len(path), 0, -1):
             if path[:length] in self._lines:
                 return self._lines[path[:length]]
@@ -45,8 +44,8 @@ class LineIndex:
         return (*path, self._counts[path] - 1)
 
     def _resolved(self, parts: tuple[str, ...]) -> Path:
-        """The path of a table header: an array of tables on the way means its latest element."""
         path: Path = ()
+        # In a header, an array of tables stands for its latest element (TOML 1.0).
         for part in parts:
             path = (*path, part)
             if path in self._counts:
@@ -59,7 +58,7 @@ class LineIndex:
 
 
 def _statements(text: str) -> list[tuple[int, str]]:
-    """Line number and text of every header and assignment, comments removed, values over several lines kept whole."""
+    """(line, text) of each header and assignment, without comments; multi-line values stay whole."""
     statements: list[tuple[int, str]] = []
     position, line, depth, start, current = 0, 1, 0, 1, ""
     while position < len(text):
@@ -82,7 +81,7 @@ def _statements(text: str) -> list[tuple[int, str]]:
 
 
 def _key_text(statement: str) -> str:
-    """The part before the first equals sign that does not stand inside quotes."""
+    # Skip quoted parts, which may contain an equals sign.
     position = 0
     while statement[position] != "=":
         match = _STRING_OR_COMMENT.match(statement, position)
@@ -91,7 +90,7 @@ def _key_text(statement: str) -> str:
 
 
 def _key_parts(key: str) -> tuple[str, ...]:
-    """The names of a dotted key, quotes and escapes undone by the parser itself."""
+    """The names of a dotted key; `tomllib` itself resolves quotes and escapes."""
     parts: list[str] = []
     value: object = tomllib.loads(f"{key.strip()} = 0")
     while isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Pure: reading one table of a catalog file strictly, every fault noted with its line and key."""
+"""Pure: strict readers for one table of a catalog file. Each fault is recorded with its line and key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = {bool: "true or false", str: "a string", list: "a list", dict: "a table
 
 
 class CatalogError(ValueError):
-    """One fault of a catalog file. As text it is one line that names file, line and key."""
+    """One fault of a catalog file. `str()` is one line with file, line and key."""
 
     def __init__(self, message: str, line: int, key: str, *, source: str) -> None:
         super().__init__(f"{one_line(source, limit=200)}, line {line}, {one_line(key, limit=120)}: {message}")
@@ -26,35 +26,30 @@ class CatalogError(ValueError):
 
 
 class FaultList:
-    """Collects every fault of one file, so that a person can mend them all in one go."""
-
     def __init__(self, source: str, lines: LineIndex) -> None:
         self.source = source
         self.lines = lines
+        # All faults of a file, so that they can be fixed in one pass.
         self.found: list[CatalogError] = []
 
     def add(self, path: Path, message: str) -> None:
-        """Note that what stands at `path` is wrong."""
         self.found.append(CatalogError(message, self.lines.line(path), key_name(path), source=self.source))
 
 
 class TomlTable:
-    """One table of the file. Each reader takes a key out; `finish` then complains about what nobody asked for.
+    """One table. Each reader removes a key; `finish` reports the keys that are left."""
 
-    A reader that finds a fault notes it and returns the default, so that reading can go on.
-    """
-
+    # A reader that finds a fault records it and returns the default, so that reading goes on.
     def __init__(self, values: dict[str, Any], path: Path, faults: FaultList) -> None:
         self._rest = dict(values)
         self.path = path
         self.faults = faults
 
     def fault(self, key: str, message: str) -> None:
-        """Note that `key` of this table is wrong."""
         self.faults.add((*self.path, key), message)
 
     def text(self, key: str, default: str | None = None, *, limit: int = 500) -> str:
-        """Take a string: trimmed, NFC, no control characters. Without a `default` it may not be absent or empty."""
+        """A string: trimmed, NFC, without control characters. Without `default` it is required and non-empty."""
         value = self._rest.pop(key, default)
         if value is None:
             self.fault(key, "is missing")
@@ -72,7 +67,6 @@ class TomlTable:
             return default or ""
 
     def flag(self, key: str, default: Default) -> bool | Default:
-        """Take true or false; `default` if the key is absent."""
         value: object = self._rest.pop(key, default)
         if value is default or isinstance(value, bool):
             return value
@@ -80,7 +74,6 @@ class TomlTable:
         return default
 
     def number(self, key: str, default: float, low: float, high: float) -> float:
-        """Take a number between `low` and `high`, whole or not."""
         value = self._rest.pop(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.fault(key, f"must be a number, not {_kind(value)}")
@@ -91,7 +84,7 @@ class TomlTable:
         return default
 
     def whole_number(self, key: str, low: int, high: int) -> int | None:
-        """Take a whole number between `low` and `high`; None if the key is absent."""
+        """An integer from `low` to `high`; None if the key is absent."""
         value = self._rest.pop(key, None)
         if value is None:
             return None
@@ -104,7 +97,7 @@ class TomlTable:
         return None
 
     def texts(self, key: str, *, limit: int) -> tuple[str, ...]:
-        """Take a list of different, non-empty strings; empty if the key is absent."""
+        """A list of distinct, non-empty strings; empty if the key is absent."""
         value = self._rest.pop(key, [])
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
             self.fault(key, "must be a list of strings, none of them empty")
@@ -119,7 +112,7 @@ class TomlTable:
         return cleaned
 
     def table(self, key: str) -> TomlTable | None:
-        """Take the table `[...key]`; None if it is absent or is not a table."""
+        """The table `[...key]`; None if it is absent or not a table."""
         value = self._rest.pop(key, None)
         if value is None:
             return None
@@ -129,7 +122,7 @@ class TomlTable:
         return TomlTable(value, (*self.path, key), self.faults)
 
     def tables(self, key: str, *, limit: int) -> Iterator[TomlTable]:
-        """Take the tables `[[...key]]`, in order; none if the key is absent."""
+        """The tables `[[...key]]` in order; none if the key is absent."""
         value = self._rest.pop(key, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             self.fault(key, f"must be a list of tables, written [[{key_name((*self.path, key), numbers=False)}]]")
@@ -141,22 +134,19 @@ class TomlTable:
             yield TomlTable(each, (*self.path, key, number), self.faults)
 
     def keys_left(self) -> tuple[str, ...]:
-        """The keys that nobody has taken yet."""
         return tuple(self._rest)
 
     def take_all(self) -> dict[str, Any]:
-        """Take whatever is left, unchecked."""
         rest, self._rest = self._rest, {}
         return rest
 
     def finish(self) -> None:
-        """Note every key that no reader has taken."""
         for key in self.take_all():
             self.fault(key, "is not a key of the catalog")
 
 
 def key_name(path: Path, *, numbers: bool = True) -> str:
-    """`path` as a person would write it: vendor[0].headers[1].name."""
+    """`path` in the notation vendor[0].headers[1].name."""
     name = ""
     for part in path:
         if isinstance(part, int):

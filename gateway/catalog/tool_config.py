@@ -1,6 +1,6 @@
-"""Pure: what operators say about single tools in VENDOR_TOOL_CONFIG, over what the catalog and the vendor say.
+"""Pure: operators' settings for single tools (VENDOR_TOOL_CONFIG), which override the catalog and the vendor.
 
-    {"<vendor>": {"ttl": 60, "tools": {"<tool>": {"ttl": 300, "readOnly": true}}}}
+  {"<vendor>": {"ttl": 60, "tools": {"<tool>": {"ttl": 300, "readOnly": true}}}}
 
 Spec: §4.14 · D103
 """
@@ -15,13 +15,15 @@ from typing import Any
 from gateway.catalog.vendor import MAX_TTL_S, TOOL_NAME_MAX_CHARACTERS, ToolOverride, Vendor, is_tool_name
 from gateway.lib import strict_json
 
+# Seconds that a read-only tool's result is cached without any `ttl`.
 DEFAULT_TTL_S = 60
+# JSON nesting; the documented shape needs 4 levels.
 _MAX_DEPTH = 8
 _NOTHING_SAID = ToolOverride()
 
 
 class ToolConfigError(ValueError):
-    """The value cannot be used; the text is one line that begins with the key at fault."""
+    """The value is invalid. The message is one line that begins with the faulty key."""
 
     def __init__(self, text: str) -> None:
         super().__init__("".join(each if each.isprintable() else "?" for each in text))
@@ -29,31 +31,29 @@ class ToolConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How calls of one tool are treated. `ttl_s` is how long a result may be used again, 0 never.
+    """How calls of one tool are treated."""
 
-    `named`: an operator named the tool, so that its results are kept on every route.
-    """
-
+    # Results may be reused only if the tool is read-only.
     read_only: bool
+    # Seconds for which a result may be reused; 0: never.
     ttl_s: int
+    # An operator named the tool, so its results are cached on every route.
     named: bool = False
 
     @property
     def keeps_results(self) -> bool:
-        """Whether one result may answer several calls at all."""
         return self.read_only and self.ttl_s > 0
 
 
 @dataclass(frozen=True, slots=True)
 class VendorToolConfig:
-    """One vendor's part; `ttl_s` is for the tools that are not named."""
-
+    # Seconds, for tools without an entry.
     ttl_s: int | None = None
     tools: Mapping[str, ToolOverride] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 class ToolConfig:
-    """The whole value. It never changes."""
+    """The parsed setting, immutable."""
 
     __slots__ = ("_by_vendor",)
 
@@ -61,11 +61,11 @@ class ToolConfig:
         self._by_vendor = MappingProxyType(dict(by_vendor or {}))
 
     def policy(self, vendor: Vendor, tool: str, definition: Mapping[str, Any]) -> ToolPolicy:
-        """How calls of `tool` are treated; `tool` and `definition` are the vendor's own.
+        """Precedence: operator, catalog, vendor. `tool` and `definition` are the vendor's own.
 
-        The operator's word counts before the catalog's, and the catalog's before the vendor's. A tool that is named
-        with a time is read-only as well: nobody gives a time to results that must not be kept. But where the catalog
-        or the vendor says outright that it writes, only `readOnly` contradicts: there, a slip would lose writes.
+        A `ttl` alone also makes a tool read-only, because only results of read-only tools are cached. It does not where
+        the catalog or the vendor states that the tool writes: there only `readOnly` overrides, so that a slip loses no
+        write.
         """
         ours = self._by_vendor.get(vendor.slug, VendorToolConfig())
         said, shipped = ours.tools.get(tool, _NOTHING_SAID), vendor.tools.get(tool, _NOTHING_SAID)
@@ -81,13 +81,11 @@ class ToolConfig:
 
 
 def parse_tool_config(text: str) -> ToolConfig:
-    """The configuration in `text`; none in an empty one.
-
-    Raises: ToolConfigError naming the first key at fault: a word that is misspelt must not be a rule that is missing.
-    """
+    """The configuration in `text`; empty without any. Raises: ToolConfigError naming the first faulty key."""
     if not text.strip():
         return ToolConfig()
     try:
+        # Unknown keys are errors: a misspelt rule must not silently be missing.
         document = strict_json.loads(text.encode(), max_depth=_MAX_DEPTH)
     except strict_json.StrictJSONError as fault:
         raise ToolConfigError(fault.reason.replace("the body", "it")) from fault

@@ -1,4 +1,4 @@
-"""Pure: vendor addresses with placeholders, filled in so that no value can change what the address means."""
+"""Pure: vendor addresses with placeholders, filled in so that no value can change the address's structure."""
 
 import ipaddress
 import re
@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from gateway.catalog.template_grammar import FieldError, Placeholder, TemplateError, parse, placeholders, value_of
 
+# RFC 1035 §2.3.1 and RFC 1123 §2.1: 1 to 63 letters, digits and dashes, no dash at either end.
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _PATH = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)*")
@@ -18,13 +19,14 @@ _TEMPLATE = re.compile(
     r"(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?"
 )
 _BASE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<path>/[^?#]*)?", re.IGNORECASE)
+# RFC 1035 §2.3.4, in characters without the trailing dot.
 _MAX_HOST_LENGTH = 253
-_STAND_IN = "x"  # takes the place of a placeholder while the literal rest of a template is checked
+_STAND_IN = "x"  # replaces a placeholder while the literal rest of a template is validated
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTemplate:
-    """An address in parts; each part may hold placeholders. With `base` the customer supplies scheme and host."""
+    """An address in parts, each with optional placeholders. With `base` the customer supplies scheme and host."""
 
     base: str
     scheme: str
@@ -35,17 +37,16 @@ class UrlTemplate:
 
     @property
     def mandatory(self) -> tuple[str, ...]:
-        """Names of the fields without which there is no address: all but those of the query."""
+        """Fields that the address needs: all but those of the query."""
         names = (self.base,) if self.base else ()
         return tuple(dict.fromkeys(names + placeholders(f"{self.host}:{self.port}{self.path}")))
 
 
 @lru_cache(maxsize=2048)  # templates come from the catalog only, so their number is bounded
 def parse_url(template: str) -> UrlTemplate:
-    """Take an address template apart.
+    """Split and validate an address template. Spec: contract §4
 
-    Raises: TemplateError: it is not an http(s) address, holds user information or a fragment, or has a
-    placeholder where none may stand.   Spec: contract §4
+    Raises: TemplateError: not http(s), user information, a fragment, or a misplaced placeholder.
     """
     if any(isinstance(part, Placeholder) and part.base64 for part in parse(template)):
         raise TemplateError("{b64:...} is for headers, not for the address")
@@ -67,20 +68,17 @@ def parse_url(template: str) -> UrlTemplate:
 
 
 def render_url(template: str, fields: Mapping[str, str]) -> str:
-    """Return the address with every placeholder filled in; query parameters without a value are left out.
-
-    Raises: TemplateError: as `parse_url`. FieldError: a value is missing or does not fit its place.
-    Spec: contract §4
-    """
+    """Raises: TemplateError; FieldError when a value is missing or not allowed at its place. Spec: contract §4"""
     parts = parse_url(template)
     origin = _base(parts.base, fields) if parts.base else _origin(parts, fields)
     path = "/".join(_path_segment(segment, fields) for segment in parts.path.split("/"))
+    # Query parameters without a value are left out.
     query = "&".join(pair for pair in (_query_pair(each, fields) for each in parts.query) if pair is not None)
     return origin + path + (f"?{query}" if query else "")
 
 
 def _split_authority(authority: str) -> tuple[str, str]:
-    """Host and port, the port empty if there is none; both may still hold placeholders."""
+    """(host, port), both still with placeholders; the port is empty if absent."""
     host, colon, port = authority.rpartition(":")
     if not colon or authority.endswith("]"):
         host, colon, port = authority, "", ""
@@ -113,7 +111,7 @@ def _is_port(port: str) -> bool:
 
 
 def _base(name: str, fields: Mapping[str, str]) -> str:
-    """Scheme, host, port and leading path as the customer typed them, without a slash at the end."""
+    """Scheme, host, port and leading path as the customer typed them, without a trailing slash."""
     match = _BASE.fullmatch(value_of(name, fields))
     if match is None:
         raise FieldError(name, "must be an address such as https://mcp.example.com")
@@ -135,7 +133,7 @@ def _origin(parts: UrlTemplate, fields: Mapping[str, str]) -> str:
     for part in parse(parts.host):
         host += part if isinstance(part, str) else _host_value(part.names[0], fields)
     names = placeholders(parts.host)
-    if names and not _is_host(host):  # each value fits, but together a label or the name grew too long
+    if names and not _is_host(host):  # each value is valid, but the combined label or name may be too long
         raise FieldError(names[0], "makes the host name too long")
     port = parts.port
     for name in placeholders(parts.port):

@@ -1,4 +1,4 @@
-"""Pure: what a vendor is, and its JSON form for the database row."""
+"""Pure: the vendor type and its JSON form for the database row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MAX_TTL_S = 3_600  # D103
 
 
 def is_tool_name(name: str) -> bool:
-    """Whether this may be the name of a vendor's tool: every character of it is visible."""
+    """Whether `name` is a valid tool name: 1 to TOOL_NAME_MAX_CHARACTERS visible characters."""
     if not 1 <= len(name) <= TOOL_NAME_MAX_CHARACTERS or not name.isprintable():
         return False
     return name.isascii() or replace_hidden(name, lambda _: "")[1] == 0
@@ -21,7 +21,7 @@ def is_tool_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
-    """One value a customer gives us to reach a vendor. Without `options` it is free text. Spec: contract §4 · D64"""
+    """One value that a customer enters for a vendor. Without `options` it is free text. Spec: contract §4 · D64"""
 
     name: str
     label: str
@@ -43,7 +43,7 @@ class HeaderTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The tool call that proves a credential works; without it a vendor is asked for its tool list."""
+    """The tool call that proves a credential; a vendor without one is asked for its tool list."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
@@ -51,7 +51,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class ToolOverride:
-    """What the catalog knows better than the vendor's own annotations; None leaves them alone. Spec: D103"""
+    """Catalog values that override the vendor's annotations; None keeps them. Spec: D103"""
 
     read_only: bool | None = None
     ttl_seconds: int | None = None
@@ -59,7 +59,7 @@ class ToolOverride:
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor tool server that speaks Streamable HTTP. Spec: contract §4 · D69, D111"""
+    """A vendor's MCP server over Streamable HTTP. Spec: contract §4 · D69, D111"""
 
     slug: str
     name: str
@@ -76,20 +76,17 @@ class Vendor:
 
     @property
     def customer_supplied_url(self) -> bool:
-        """True if the address depends on the credential; such a vendor is never probed. Spec: §3 · contract §4"""
-        return "{" in self.url  # parsing lets a brace through only as part of a placeholder
+        """The address depends on the credential; such a vendor is never probed. Spec: §3 · contract §4"""
+        return "{" in self.url  # the parser allows a brace only as part of a placeholder
 
     @property
     def secret_fields(self) -> frozenset[str]:
-        """Names of the fields whose values must never be shown again."""
+        # The values of these fields are never shown again.
         return frozenset(each.name for each in self.fields if each.secret)
 
 
 def vendor_to_json(vendor: Vendor) -> dict[str, Any]:
-    """Return `vendor` as plain JSON values, the shape `vendor_from_json` reads.
-
-    Keys are those of the catalog file, all of them present; `validation` is null when there is none.
-    """
+    """`vendor` with the catalog file's keys, all present; `validation` is null without one."""
     validation = vendor.validation
     return {
         "slug": vendor.slug,
@@ -110,10 +107,7 @@ def vendor_to_json(vendor: Vendor) -> dict[str, Any]:
 
 
 def vendor_from_json(data: Mapping[str, Any]) -> Vendor:
-    """Return the vendor that `vendor_to_json` wrote. Keys an older release did not write yet get their default.
-
-    Raises: ValueError: the row is not a vendor.
-    """
+    """The inverse of `vendor_to_json`. Keys that older releases did not write get their default. Raises: ValueError."""
     try:
         return Vendor(
             slug=data["slug"],
@@ -155,7 +149,7 @@ def _field_from_json(data: Mapping[str, Any]) -> CredentialField:
     return CredentialField(
         name=data["name"],
         label=data.get("label") or data["name"],
-        secret=data.get("secret", True),  # unknown means secret: a value shown once cannot be unshown
+        secret=data.get("secret", True),  # secret by default: a value once shown cannot be hidden again
         required=data.get("required", True),
         placeholder=data.get("placeholder", ""),
         help=data.get("help", ""),

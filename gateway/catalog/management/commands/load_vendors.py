@@ -1,4 +1,4 @@
-"""Load catalog files, or only check them."""
+"""`manage.py load_vendors`: load catalog files, or only check them. Spec: contract §4"""
 
 from __future__ import annotations
 
@@ -16,27 +16,24 @@ from gateway.catalog.shipped import shipped_files
 
 
 class Command(BaseCommand):
-    """Load catalog files. Spec: contract §4"""
-
     help = (
         "Load the vendors of a catalog FILE. Without FILE: all shipped ones, then the file that VENDOR_CATALOG names, "
         "which may override them. A bad file changes nothing."
     )
 
-    # Run at every start and by operators on a file of theirs: the checks of the whole site belong elsewhere.
+    # The command runs at every start and on operators' own files, where the site-wide checks would only cost time.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the file and --check."""
         parser.add_argument("file", nargs="?", default="", metavar="FILE", help="a catalog file (TOML)")
         parser.add_argument("--check", action="store_true", help="only say whether the files are good")
 
     def handle(self, *, file: str, check: bool, **options: object) -> None:
-        """Load, and print how many vendors were created, updated and found unchanged."""
         texts = [_read(path, source) for path, source in _files(file)]
         try:
             if check:
                 entries = merge_catalogs(texts).values()
+                # A check reads only the files, so it works without a database.
                 self.stdout.write(f"good: {len(entries)}")
                 self._warn(Catalog(entry.vendor for entry in entries), {entry.vendor.slug for entry in entries})
                 return
@@ -49,7 +46,7 @@ class Command(BaseCommand):
         self._warn(registry.load(), {*result.created, *result.updated})
 
     def _warn(self, catalog: Catalog, slugs: Set[str]) -> None:
-        """Name the prefixes of these vendors that overlap: a tool name belongs to the longest one. Spec: D164"""
+        """Report overlapping prefixes: a tool name belongs to the vendor with the longest one. Spec: D164"""
         for vendor, other in catalog.overlaps():
             if slugs.isdisjoint({vendor.slug, other.slug}):
                 continue
@@ -72,7 +69,6 @@ def _read(path: Path, source: str) -> CatalogText:
 
 
 def _files(file: str) -> list[tuple[Path, str]]:
-    """The files to load, each with the name under which its faults are reported."""
     if file:
         return [(Path(file), file)]
     files = [(path, path.name) for path in shipped_files()]
