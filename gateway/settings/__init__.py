@@ -1,8 +1,6 @@
-"""Settings, composed of parts: base holds everything, the environment switches; there is no production-only file.
+"""Settings composed of parts: `base` holds all defaults, the environment switches; there is no production-only file."""
 
-One part stands alone: `workers` is read by Celery, which the web process does without.
-"""
-
+# `workers` is not imported here: only Celery reads it, and web processes do without the library.
 from gateway.settings.api import *  # noqa: F403
 from gateway.settings.base import *  # noqa: F403
 from gateway.settings.billing import *  # noqa: F403

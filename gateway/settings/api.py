@@ -1,4 +1,4 @@
-"""The management API: JSON only, signed-in sessions only, one shape of errors, one OpenAPI document."""
+"""The management API: JSON only, session authentication only, one error shape, one OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["gateway.web.api_json.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["gateway.web.api_json.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["gateway.web.session.SessionOnly"],
-    # Who may do what is the gate's business (gateway.web.gate), and so is how often.
+    # gateway.web.gate does authorization and rate limiting.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": [],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.web.api_json.OnlyJSON",
@@ -34,7 +34,7 @@ SPECTACULAR_SETTINGS = {
     "APPEND_COMPONENTS": {
         "securitySchemes": {"session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE_NAME}}
     },
-    # A serializer for answers has no members that may be left out unless it says so.
+    # Members of response serializers are required unless they say otherwise.
     "COMPONENT_NO_READ_ONLY_REQUIRED": False,
     "SERVE_PUBLIC": True,
     "DISABLE_ERRORS_AND_WARNINGS": False,

@@ -12,8 +12,8 @@ from gateway.settings.database import database_entry
 BASE_DIR = env.BASE_DIR
 EMBEDDED = env.EMBEDDED
 DEBUG = False
-# Where the embedded default keeps its database, queues and logs; production needs it only for the coordination
-# file of a deployment without Redis.
+# Database, queues and logs of the embedded default. Production uses it only for the coordination file of a deployment
+# without Redis.
 VAR = Path(env.text("VAR", str(BASE_DIR / "var"))).resolve()
 
 INSTALLED_APPS = [
@@ -40,7 +40,7 @@ INSTALLED_APPS = [
     "proxy.apps.ProxyConfig",
 ]
 
-# The web chain. /v1/* does not pass it: gateway.asgi hands those requests to the lean handler.
+# The middleware of pages and API. /v1/* bypasses it: gateway.asgi hands those requests to the lean handler.
 MIDDLEWARE = [
     "gateway.middleware.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -61,7 +61,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "gateway.urls"
 ASGI_APPLICATION = "gateway.asgi.application"
-APPEND_SLASH = False  # a redirect would drop POST bodies: D26
+APPEND_SLASH = False  # D26: a redirect would drop POST bodies
 
 TEMPLATES = [
     {
@@ -83,7 +83,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DATABASES = {"default": database_entry(VAR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL")
-# Cached values are conveniences; what must be exact goes through gateway.coordination.
+# The cache may lose values; state that must be exact is in gateway.coordination.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
@@ -91,7 +91,7 @@ CACHES = {
 }
 
 AUTH_USER_MODEL = "orgs.User"
-SESSION_ENGINE = "gateway.web.sessions"  # in the database: sessions outlive a lost Redis
+SESSION_ENGINE = "gateway.web.sessions"  # in the database, so that sessions survive a lost Redis
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 LANGUAGE_CODE = "en-us"
@@ -100,7 +100,7 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
-# The image collects and compresses at build; the embedded default serves the source files as they are.
+# The image collects and compresses static files at build time; the embedded default serves the sources.
 STATIC_ROOT = None if EMBEDDED else BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "gateway" / "static"]
 WHITENOISE_USE_FINDERS = EMBEDDED
@@ -120,6 +120,6 @@ def _processes() -> tuple[int, int]:
     return here, env.integer("DEPLOYMENT_PROCESSES", here, low=here, high=10_000)
 
 
-# A limit is divided by the second number while Redis is away. D23
+# While Redis is unavailable, each process enforces its limit divided by DEPLOYMENT_PROCESSES. D23
 WEB_PROCESSES, DEPLOYMENT_PROCESSES = _processes()
 VENDOR_CATALOG = env.text("VENDOR_CATALOG")

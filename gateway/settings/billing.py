@@ -1,4 +1,4 @@
-"""Who says whether an organization has paid."""
+"""Billing: the source of each organization's subscription state."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if BILLING_MODE == "stripe":
     }
     if _missing := [name for name, value in _needed.items() if not value]:
         env.refuse(", ".join(_missing), "must be set when BILLING_MODE is stripe.")
-    # Without the provider's messages every organization would count as lapsed from the first request on.
+    # Without the provider's webhooks every organization would lapse at its first request.
     env.refuse(
         "BILLING_MODE",
         "cannot be stripe in this version, which does not talk to the payment provider yet; use disabled or manual.",
     )
-# Where an owner renews the plan, named in every 402. Spec: D6
+# The page where an owner renews the plan; every 402 links to it. Spec: D6
 BILLING_PORTAL_URL = env.text("BILLING_PORTAL_URL")
 if BILLING_PORTAL_URL and urlsplit(BILLING_PORTAL_URL).scheme != "https":
     env.refuse("BILLING_PORTAL_URL", "must begin with https://.")

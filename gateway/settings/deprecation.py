@@ -1,4 +1,4 @@
-"""The per-vendor MCP endpoint: deprecated since the unified one exists, gone from the day an operator names. D112"""
+"""The deprecated per-vendor MCP endpoint and its optional shutdown date. D112"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTICE = timedelta(days=365)
 
 
 def _sunset(name: str) -> datetime | None:
-    """The day named, at midnight UTC; None when there is none. Nobody gets less notice than a year."""
+    """The configured day at midnight UTC; None without one. Refuses less than a year's notice."""
     raw = env.text("VENDOR_MCP_SUNSET")
     if not raw:
         return None

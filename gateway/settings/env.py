@@ -1,4 +1,4 @@
-"""Readers of the environment. A value may also come from the file that NAME_FILE names (container secrets)."""
+"""Readers for environment variables. NAME_FILE may name a file with the value (container secrets)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import environ
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 reader = environ.Env()
-# Every variable that a setting asked for, given or not: a start writes them down for later commands.
+# Every variable that a setting read, set or not: `make run` records them for later commands.
 asked: set[str] = set()
 
 
 def refuse(name: str, what: str) -> NoReturn:
-    """Stop the start with one line that names the variable; a traceback would hide it. Contract: 5"""
+    """Exit with one line that names the variable; a traceback would hide it. Contract: 5"""
     sys.stderr.write(f"Cannot start: {name} {what}\n")
     sys.exit(78)  # EX_CONFIG
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable, or the content of the file that NAME_FILE names, or the default."""
+    """The variable, else the content of the file in NAME_FILE, else the default."""
     asked.add(name)
     if value := os.environ.get(name, ""):
         return value
@@ -35,7 +35,6 @@ def text(name: str, default: str = "") -> str:
 
 
 def integer(name: str, default: int, *, low: int, high: int) -> int:
-    """A whole number inside its bounds."""
     raw = text(name)
     if not raw:
         return default
@@ -49,7 +48,6 @@ def integer(name: str, default: int, *, low: int, high: int) -> int:
 
 
 def flag(name: str, default: bool) -> bool:
-    """1/true/yes/on or 0/false/no/off."""
     raw = text(name).lower()
     if not raw:
         return default
@@ -61,16 +59,16 @@ def flag(name: str, default: bool) -> bool:
 
 
 def names(name: str) -> list[str]:
-    """A comma-separated list without blanks."""
+    """A comma-separated list; empty items are dropped."""
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
-# Production unless the embedded default says otherwise: a forgotten variable must not open anything.
+# Production by default, so that a forgotten variable opens nothing.
 MODE = text("GATEWAY_MODE", "production")
 if MODE not in {"production", "embedded"}:
     refuse("GATEWAY_MODE", f"must be production or embedded, not {MODE!r}.")
 EMBEDDED = MODE == "embedded"
-# Beat, migrations and load_vendors serve no requests: a secret that they are not given cannot leak from them.
+# helper: beat, migrations and load_vendors serve no requests, so they run without secrets that could leak.
 ROLE = text("GATEWAY_ROLE", "service")
 if ROLE not in {"service", "helper"}:
     refuse("GATEWAY_ROLE", f"must be service or helper, not {ROLE!r}.")

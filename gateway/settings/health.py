@@ -1,4 +1,4 @@
-"""Vendor health: how often vendors are probed, and when an answer counts as slow. Spec: §8 · D131"""
+"""Vendor health: probe interval and the latency that counts as slow. Spec: §8 · D131"""
 
 from __future__ import annotations
 

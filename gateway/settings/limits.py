@@ -1,4 +1,4 @@
-"""Every number of the specification's section 8, written once."""
+"""All numbers of the specification's section 8."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from gateway.settings import env
 TOOL_CALLS = Rule("tools", limit=env.integer("TOOL_CALLS_PER_HOUR", 5_000, low=1, high=10_000_000), window_s=3600)
 BACKSTOP = Rule("backstop", limit=env.integer("REQUESTS_PER_MINUTE", 600, low=1, high=10_000_000), window_s=60)
 
-# Pages and /api in one process, each a thread; who waits longer than PAGE_WAIT_S (seconds) for room is answered 503.
+# Concurrent pages and /api requests of one process, each in a thread. A request that waits longer than PAGE_WAIT_S
+# (seconds) for a slot gets 503.
 PAGE_CONCURRENCY = env.integer("PAGE_CONCURRENCY", 32, low=1, high=1_000)
 PAGE_WAIT_S = 10.0
-# The token endpoints of one process have a room of their own: pages that wait must not keep a client from its tokens.
+# The token endpoints have a separate limit, so that busy pages do not keep clients from their tokens.
 OAUTH_CONCURRENCY = max(1, PAGE_CONCURRENCY // 4)
-# Pages and /api requests that wait for a vendor's server at once, of a process and of one organization in it.
+# Pages and /api requests that wait for a vendor's server at once, per process and per organization in it.
 VENDOR_QUESTIONS_AT_ONCE = max(1, min(8, PAGE_CONCURRENCY // 4))
 VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE = 2
-# For each organization, where section 8 has no number for a route that asks a vendor.
+# Per organization, on routes that ask a vendor and have no number in section 8.
 VENDOR_QUESTIONS = Rule("vendor-questions", limit=60, window_s=60)
-# For each address, of sign-ins that browsers without a session begin: each leaves a row for half an hour.
+# Per address: sign-ins begun without a session, each of which stores a session row for half an hour.
 SIGN_IN_STARTS = Rule("sign-in-starts", limit=120, window_s=60)
 SIGN_IN_WAIT_S = 1800
-# For each address, of bearers that nobody is behind. A window of their own: guessing keeps nobody from signing in.
+# Per address: requests with an invalid bearer token. A separate window, so that token guessing blocks no sign-in.
 REFUSED_BEARERS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
-# For each address, of token requests that were refused; and for each client there, of those that were granted. Hosted
-# clients share the addresses they come from: neither strangers nor visitors of pages keep them from their tokens.
+# Per address: refused token requests. Granted ones count per client at its address (TOKENS_OF_CLIENT). Hosted clients
+# share addresses, so strangers and page visitors must not use up their limit.
 REFUSED_TOKEN_REQUESTS = Rule("refused-token-requests", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
-# A tenth of it for each client there, so that one client's faults are held against it before they are held against all
-# who share the address.
+# Per client at one address: a tenth, so that a faulty client hits its own limit before the shared one.
 REFUSED_TOKENS_OF_CLIENT = Rule("refused-tokens-of-client", limit=max(1, BACKSTOP.limit // 10), window_s=60)
-# A client that got tokens from an address within a day is heard there also while strangers use up the address's window,
-# and while they use up the client's own one by naming it, if it brings a secret, code or refresh token that is its own.
-# The limit is never reached on purpose: the window is asked only whether anything is in it.
+# A client that got tokens from an address within a day is still served there while others exhaust the address's window,
+# or the client's own window by naming it, if it presents a valid secret, code or refresh token. The limit is never
+# reached: only whether the window is empty matters.
 TOKENS_LATELY = Rule("tokens-lately", limit=1_000_000, window_s=86_400)
 TOKENS_OF_CLIENT = Rule("tokens", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 
@@ -41,24 +41,26 @@ VENDOR_REPLY_BYTES = 10 * 1024 * 1024
 JSON_DEPTH = 64
 BATCH_ENTRIES = 20  # D107
 
-# Section 8 counts requests, whatever their size. Bodies of 64 KiB and more are counted by their size as well, in begun
-# units of 64 KiB, for the organization: it may have many callers, and turns and memory are shared out by organization.
-# The least that can be set has room for one body of the largest size.
+# Section 8 counts requests of any size. Bodies of 64 KiB and more also count by size, in started units of 64 KiB, per
+# organization: all callers of an organization share its memory and scheduling. The minimum setting fits one body of the
+# maximum size.
 BODY_UNIT_BYTES = 64 * 1024
 _LARGE_BODY_MIB = env.integer("LARGE_BODY_MIB_PER_MINUTE", 256, low=4, high=100_000)
 LARGE_BODIES = Rule("large-bodies", limit=_LARGE_BODY_MIB * 1024 * 1024 // BODY_UNIT_BYTES, window_s=60)
 
-# Memory of one process for bodies of more than 64 KiB, a third of it for what comes in. One organization has a quarter:
-# at least one body of the largest size. A quarter of what comes in is for pages and /api, whose bodies are read before
-# the caller is known: strangers keep no agent from its calls. One address has a quarter of that.
+# Memory of one process for bodies over 64 KiB: two thirds for vendor answers, one third for request bodies. One
+# organization gets a quarter, which fits at least one body of the maximum size. A quarter of the request share is for
+# pages and /api, whose bodies are read before authentication, so that strangers take no memory from agents. One address
+# gets a quarter of that.
 _BODY_MEMORY_BYTES = env.integer("BODY_MEMORY_MIB", 192, low=60, high=65_536) * 1024 * 1024
 VENDOR_BYTES = 2 * _BODY_MEMORY_BYTES // 3
 PAGE_BYTES = INBOUND_BYTES_OF_ONE = (_BODY_MEMORY_BYTES - VENDOR_BYTES) // 4
 INBOUND_BYTES = 3 * INBOUND_BYTES_OF_ONE
 PAGE_BYTES_OF_ONE = PAGE_BYTES // 4
 VENDOR_BYTES_OF_ONE = VENDOR_BYTES // 4
-LARGE_BODY_WAIT_S = 5.0  # for room: less than the 10 s for which a vendor's answer may pause
-# Open connections of one process, and of one address that is no trusted proxy: one client cannot take all of them.
+# Wait for free memory: less than VENDOR_CHUNK_TIMEOUT_S, for which a vendor's answer may pause.
+LARGE_BODY_WAIT_S = 5.0
+# Open connections per process, and per address that is no trusted proxy, so that one client cannot take all.
 CONNECTIONS_PER_PROCESS = env.integer("CONNECTIONS_PER_PROCESS", 2_000, low=10, high=100_000)
 CONNECTIONS_PER_ADDRESS = max(1, CONNECTIONS_PER_PROCESS // 2)
 
@@ -67,29 +69,31 @@ SERVICE_CLIENT_DEFAULT_DAYS = 90  # D70
 SERVICE_CLIENT_MAX_DAYS = 365
 ORGANIZATIONS_PER_PERSON = 20  # D36
 
-# Rows of one organization. D161; the last two bound what D161 leaves open: members and links hold no vendor's secret,
-# so they may be many. Grants are bounded by members and teams times vendors of the catalog.
+# Rows per organization (D161). Members and invitations are bounded here too; they hold no vendor secret, so their
+# limits are high. Grants are bounded by members and teams times vendors.
 SERVICE_CLIENTS_PER_ORGANIZATION = env.integer("SERVICE_CLIENTS_PER_ORGANIZATION", 200, low=1, high=100_000)
 TEAMS_PER_ORGANIZATION = env.integer("TEAMS_PER_ORGANIZATION", 200, low=1, high=100_000)
 NAMED_KEYS_PER_VENDOR = env.integer("NAMED_KEYS_PER_VENDOR", 100, low=1, high=100_000)
 MEMBERS_PER_ORGANIZATION = env.integer("MEMBERS_PER_ORGANIZATION", 10_000, low=1, high=1_000_000)
 INVITATIONS_PER_ORGANIZATION = env.integer("INVITATIONS_PER_ORGANIZATION", 500, low=1, high=100_000)
 
-# Hosted clients share the addresses they come from, so registering is limited generously. D117
+# Generous, because hosted clients share addresses. D117
 CLIENT_REGISTRATIONS = Rule("oauth-register", limit=60, window_s=60)
 CLIENT_REGISTRATIONS_OF_ALL = Rule("oauth-register-all", limit=600, window_s=60)
-# The last third of those is for addresses that registered few so far: ten addresses do not use up all.
+# The last third is kept for addresses with at most CLIENT_REGISTRATIONS_FEW registrations, so that ten addresses cannot
+# use up the global limit.
 CLIENT_REGISTRATIONS_SHARE_KEPT = CLIENT_REGISTRATIONS_OF_ALL.limit // 3
 CLIENT_REGISTRATIONS_FEW = 5
 REGISTERED_CLIENTS = env.integer("REGISTERED_CLIENTS", 100_000, low=1, high=10_000_000)
 AUTHORIZATION_REQUEST_LIFETIME_S = 600
 AUTHORIZATION_CODE_LIFETIME_S = 60  # D120
 CONSENT_REMEMBERED_DAYS = 30  # D119
-# The identity provider is asked again about a person whose last word is older: 15 minutes, less what asking takes.
+# The identity provider is asked again after 15 minutes, less the time that asking takes.
 PROVIDER_WORD_S = 14 * 60
-PROVIDER_ASKED_EVERY_S = 30  # about one person, by all processes together
-PROVIDER_SILENCE_S = 4 * 3600  # how long the last word counts while the provider is away
-# Where it counts no more, a request waits for the word that another one is asking for; so many of one process.
+PROVIDER_ASKED_EVERY_S = 30  # per person, across all processes
+PROVIDER_SILENCE_S = 4 * 3600  # the last confirmation counts this long while the provider is unavailable
+# After that, a request waits this long for a confirmation that another request is fetching; at most so many requests
+# wait in one process.
 PROVIDER_WORD_WAIT_S = 1.0
 PROVIDER_WORDS_AWAITED_AT_ONCE = max(1, PAGE_CONCURRENCY // 4)
 REFRESH_GRACE_S = 90  # D123
@@ -106,9 +110,9 @@ USER_CODE_MISSES_WINDOW_S = 900
 VENDOR_CONNECT_TIMEOUT_S = 5.0
 VENDOR_CHUNK_TIMEOUT_S = 10.0
 VENDOR_SESSION_IDLE_S = 300.0  # D104
-# To one vendor, of one process; organizations share them. docs/decisions/0008
+# Connections of one process to one vendor, shared by organizations. docs/decisions/0008
 VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100, low=2, high=10_000)
-# Under way at one vendor for one organization, of those connections. docs/decisions/0008
+# Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008
 VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30, low=1, high=100)
 VENDOR_CALLS_WAITING = 1_000
 VENDOR_CALLS_WAIT_S = 5.0

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on standard error, with the masking of gateway.lib.masking below every call."""
+"""Logs: one JSON object per line on standard error; gateway.lib.masking masks every event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOGGING = {
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                mask_event,  # last but one: nothing is added behind it, whoever logged
+                mask_event,  # just before rendering, so that no processor adds unmasked data after it
                 structlog.processors.JSONRenderer(),
             ],
         }
@@ -33,11 +33,11 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO").upper()},
     "loggers": {
-        # The server sets up a handler of its own before it imports us, and that one does not mask.
+        # uvicorn installs its own handler before it imports the application, and that one does not mask.
         "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "uvicorn.access": {"handlers": [], "propagate": False},  # off; it would come back with its parent
+        "uvicorn.access": {"handlers": [], "propagate": False},  # off; it would inherit uvicorn's handler
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
-        # The library writes token requests and answers at debug level.
+        # These libraries log tokens at debug level.
         "mozilla_django_oidc": {"level": "WARNING"},
         "oauth2_provider": {"level": "WARNING"},
         "oauthlib": {"level": "WARNING"},

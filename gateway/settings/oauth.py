@@ -1,4 +1,4 @@
-"""Signing people in (we are the client) and giving out tokens (we are the server)."""
+"""OpenID Connect sign-in of people (the gateway is a client) and OAuth tokens for agents (it is the server)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ OIDC_RP_SCOPES = "openid email profile"
 OIDC_RP_SIGN_ALGO = env.text("OIDC_RP_SIGN_ALGO", "RS256")
 if OIDC_RP_SIGN_ALGO not in {"RS256", "RS384", "RS512", "ES256", "ES384", "PS256"}:
     env.refuse("OIDC_RP_SIGN_ALGO", "must be an asymmetric algorithm such as RS256 or ES256.")
-# For a provider that sends no email_verified because all addresses are its own. A claim that it does send still counts.
+# For a provider without email_verified that owns all its addresses. A claim that it sends still counts.
 OIDC_EMAILS_ARE_VERIFIED = env.flag("OIDC_EMAILS_ARE_VERIFIED", default=False)
-# With a refresh token of its own the provider can be asked while no browser is there. auto: where it offers them.
+# offline_access: a refresh token lets the gateway ask the provider without a browser. auto: if the provider offers it.
 OIDC_OFFLINE_ACCESS = env.text("OIDC_OFFLINE_ACCESS", "auto")
 if OIDC_OFFLINE_ACCESS not in {"auto", "on", "off"}:
     env.refuse("OIDC_OFFLINE_ACCESS", "must be auto, on or off.")
-# Without one: days after which a person's clients need the person to sign in once more.
+# Without offline access: days until a person must sign in again before their clients get new tokens.
 OIDC_WORD_DAYS = env.integer("OIDC_WORD_DAYS", 30, low=1, high=180)
-# Whether signing out here goes on to the provider's end_session_endpoint.
+# Sign-out also ends the session at the provider's end_session_endpoint.
 OIDC_END_SESSION = env.flag("OIDC_END_SESSION", default=True)
-OIDC_STORE_ID_TOKEN = OIDC_END_SESSION  # in the session's row: the provider recognizes its own session by it
+OIDC_STORE_ID_TOKEN = OIDC_END_SESSION  # kept in the session as id_token_hint for the provider
 OIDC_USE_PKCE = True
 OIDC_TIMEOUT = 5
 
@@ -48,7 +48,7 @@ OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth_ext.AccessToken"  # noqa: S105
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth_ext.RefreshToken"  # noqa: S105
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth_ext.IDToken"  # noqa: S105
 OAUTH2_PROVIDER_DEVICE_GRANT_MODEL = "oauth_ext.DeviceGrant"
-# All its models are swapped: its 22 migrations make no table and take two thirds of the time of a first start.
+# All its models are swapped: its 22 migrations would create no table and take two thirds of a first start's time.
 MIGRATION_MODULES = {"oauth2_provider": None}
 TOKEN_SIGNING_KEYS = env.text("TOKEN_SIGNING_KEYS")
 if TOKEN_SIGNING_KEYS:
@@ -56,18 +56,18 @@ if TOKEN_SIGNING_KEYS:
         parse_setting(TOKEN_SIGNING_KEYS)
     except ValueError as _fault:
         env.refuse("TOKEN_SIGNING_KEYS", f"cannot be read: {_fault}.")
-# Clients that bring their metadata at an https address instead of registering. On where clients reach us by https too.
+# Client ID metadata documents: clients identified by an https URL. On by default where the gateway itself uses https.
 CIMD_ENABLED = env.flag("CIMD_ENABLED", default=HTTPS)
 DEVICE_APPROVER_ROLE = env.text("DEVICE_APPROVER_ROLE", "member")
 if DEVICE_APPROVER_ROLE not in {"member", "admin"}:
     env.refuse("DEVICE_APPROVER_ROLE", "must be member or admin.")
-# Clients on a person's own computer are redirected to over plain http, on loopback addresses only.
-# An e-mail address is data of a person and not unique: it signs no one in.
+# W008: loopback redirect URIs of native clients use plain http (RFC 8252 §7.3). W004: an e-mail address is contact
+# data, not unique, and no login name.
 SILENCED_SYSTEM_CHECKS = ["oauth2_provider.W008", "auth.W004"]
 OAUTH2_PROVIDER = {
     "OAUTH2_VALIDATOR_CLASS": "oauth_ext.validator.Validator",
     "ACCESS_TOKEN_GENERATOR": "oauth_ext.jwt.mint.access_token",
-    # Set, because it falls back to the access token generator.
+    # Set explicitly: the default is the access token generator.
     "REFRESH_TOKEN_GENERATOR": "oauth_ext.jwt.mint.refresh_token",
     "SCOPES_BACKEND_CLASS": "oauth_ext.scopes_backend.VendorScopes",
     "CLIENT_SECRET_HASHER": "client_sha256",

@@ -1,4 +1,4 @@
-"""Who may talk to us and what a browser may do with our pages. A weak value stops the start."""
+"""Hosts, cookies, keys and browser security headers. A weak value stops the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECRET_KEY = env.text("SECRET_KEY", token_urlsafe(48) if env.HELPER else "")
 if len(SECRET_KEY) < 32 or len(set(SECRET_KEY)) < 10 or SECRET_KEY.startswith("django-insecure"):
     env.refuse("SECRET_KEY", "must be set to at least 32 random characters.")
 
-# The one spelling of our own address: issuer, resource and links are built from it, never from the Host header.
+# Issuer, resource and links are built from this URL, never from the Host header.
 BASE_URL = env.text("BASE_URL", f"http://127.0.0.1:{env.text('PORT', '8000')}" if env.EMBEDDED else "").rstrip("/")
 _base = urlsplit(BASE_URL)
 if _base.scheme not in {"http", "https"} or not _base.hostname or _base.path or _base.query or _base.username:
@@ -26,9 +26,9 @@ if "*" in ALLOWED_HOSTS:
     env.refuse("ALLOWED_HOSTS", "must name the hosts; * would let anyone choose the Host header.")
 if env.EMBEDDED:
     ALLOWED_HOSTS = sorted({*ALLOWED_HOSTS, "127.0.0.1", "localhost", "[::1]"})
-# Browsers on these origins may call /v1 besides our own and loopback ones.
+# Origins that may call /v1 from a browser, besides the gateway's own and loopback ones.
 ALLOWED_ORIGINS = frozenset(origin.rstrip("/") for origin in env.names("ALLOWED_ORIGINS"))
-# Only these peers may tell us a client address (X-Forwarded-For): D21.
+# Only these peers' X-Forwarded-For counts. D21
 TRUSTED_PROXIES = tuple(env.names("TRUSTED_PROXIES"))
 ALLOW_PRIVATE_ENDPOINTS = env.flag("ALLOW_PRIVATE_ENDPOINTS", default=env.EMBEDDED)
 
@@ -66,5 +66,5 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_100  # a tick for each tool of the longest list that is read
-WEB_BODY_BYTES = 512 * 1024  # of any request outside /v1; the largest of the limits in D18
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_100  # one checkbox for each tool of the longest tool list that is read
+WEB_BODY_BYTES = 512 * 1024  # any request outside /v1: the largest limit of D18 there

@@ -1,4 +1,4 @@
-"""What operators say about single tools of vendors. Spec: §4.14 · D103"""
+"""Operators' settings for single vendor tools. Spec: §4.14 · D103"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Celery: the broker and the schedule. Redis when it is configured, else a folder on this host.
-
-Celery reads this part by its name (gateway.celery): a schedule takes the library, and web processes queue nothing.
-"""
+"""Celery: broker and schedule. Redis if configured, otherwise a folder on this host."""
 
 from __future__ import annotations
 
@@ -21,10 +18,11 @@ else:
     CELERY_BROKER_URL = "filesystem://"
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(_queue),
-        "data_folder_out": str(_queue),  # the same folder: one host, several processes
+        "data_folder_out": str(_queue),  # the same folder in both directions: all processes share one host
         "control_folder": str(VAR / "queue-control"),
         "store_processed": False,
     }
+# Celery loads this module by name (gateway.celery). Web processes enqueue nothing, so they never import it.
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_TIME_LIMIT = 300
@@ -32,7 +30,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "gateway"
 CELERY_TIMEZONE = "UTC"
-# Every task can be derived again from the database: either broker may lose or delay one message.
+# Each task can be derived from the database again, so the broker may lose or delay a message.
 CELERY_BEAT_SCHEDULE = {
     "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
@@ -43,10 +41,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
-if REDIS_URL:  # without it there is no outbox; web processes relay every second, so this is for when none of them can
+# Only Redis needs the outbox. Web processes relay it every second; this task covers the time when none can.
+if REDIS_URL:
     _every_s = 5.0
     CELERY_BEAT_SCHEDULE["coordination.relay_outbox"] = {
         "task": "coordination.relay_outbox",
         "schedule": _every_s,
-        "options": {"expires": _every_s},  # while no worker runs, none of them is worth keeping
+        "options": {"expires": _every_s},  # messages that pile up while no worker runs are worthless
     }

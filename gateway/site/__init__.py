@@ -1,1 +1,1 @@
-"""Pages that belong to no organization: the landing page, the well-known documents' errors, error pages."""
+"""Pages outside organizations: landing page, documentation, error pages."""

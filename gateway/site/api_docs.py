@@ -1,4 +1,4 @@
-"""The OpenAPI document of the management API, and a page that shows it without anybody else's scripts."""
+"""The OpenAPI document, and a page that renders it without third-party scripts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 @cache
 def document() -> Mapping[str, Any]:
-    """The document, made once per process: routes do not change while it runs."""
-    # Loaded with its first reader: it brings the framework's test client and takes 3 MB.
+    """The document, cached per process: routes never change at runtime."""
+    # Imported lazily: it pulls in DRF's test client and takes 3 MB.
     from drf_spectacular.generators import SchemaGenerator
 
     generator: Any = SchemaGenerator  # untyped
@@ -26,7 +26,7 @@ def document() -> Mapping[str, Any]:
 
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    """GET /api/schema. Public: it says how to ask, not what the answers are."""
+    """GET /api/schema. Public: it describes the API and holds no data."""
     answer = JsonResponse(document())
     answer["Cache-Control"] = "public, max-age=300"
     return answer
@@ -34,7 +34,7 @@ def schema(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """GET /docs/api: every operation, by the part of the service that answers it."""
+    """GET /docs/api: all operations, grouped by tag."""
     found = list(_operations(document()))
     tags = sorted({operation["tag"] for operation in found})
     groups = [(tag, [operation for operation in found if operation["tag"] == tag]) for tag in tags]
@@ -76,7 +76,7 @@ def _schema_of(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _members(made: Mapping[str, Any], schema_: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """Name, type and help of each member of an object, or of the objects of an array."""
+    # Of an array, the members of its objects.
     resolved = _resolved(made, schema_ or {})
     if resolved.get("type") == "array":
         resolved = _resolved(made, resolved.get("items", {}))

@@ -1,4 +1,4 @@
-"""Error answers: a page for a browser, JSON for everything under a machine's path."""
+"""Error responses: HTML for browsers, JSON below machine paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from gateway.lib import error_answers
 
 _MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
-_PERSON_PREFIXES = ("/oauth/authorize",)  # the one OAuth address that a browser shows
+_PERSON_PREFIXES = ("/oauth/authorize",)  # shown to people in a browser
 _TEXTS = {
     400: ("bad_request", "That request could not be read", "Go back and try again."),
     402: (
@@ -33,7 +33,7 @@ def error_response(
     message: str | None = None,
     what_to_do: str | None = None,
 ) -> HttpResponse:
-    """The documented error shape for machines (D1), the error page for people; both carry the request id."""
+    """The error body for machine paths (D1), otherwise the error page; both carry the request id."""
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
     if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
@@ -44,27 +44,23 @@ def error_response(
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400 handler."""
     return error_response(request, 400)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 handler."""
     return error_response(request, 403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404 handler."""
     return error_response(request, 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500 handler."""
     return error_response(request, 500)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without its token: most often a page that was open too long."""
+    """Django's CSRF_FAILURE_VIEW; most often the page was open too long."""
     return error_response(
         request,
         403,

@@ -1,4 +1,4 @@
-"""The landing page and where a signed-in person goes from there."""
+"""The landing page, sign-in page and migration guide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FAILURES = {
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    """What this is, or straight to work."""
+    """The landing page; a signed-in person is redirected to their first organization."""
     if not request.user.is_authenticated:
         return render(request, "site/landing.html", {"signin_url": reverse("signin")})
     first = memberships(request.user).first()
@@ -31,7 +31,7 @@ def landing(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def migrate(request: HttpRequest) -> HttpResponse:
-    """GET /docs/migrate: from the endpoints of single vendors to the one of all. Public. Spec: D112"""
+    """GET /docs/migrate: guide from the per-vendor endpoints to the unified one. Public. Spec: D112"""
     context = {
         "page_title": "Move to the unified endpoint",
         "base_url": settings.BASE_URL,
@@ -42,9 +42,10 @@ def migrate(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def signin(request: HttpRequest) -> HttpResponse:
-    """One button. `next` is kept only when it stays on this site."""
+    """The sign-in page. `next` is kept only for a path on this site."""
     target = request.GET.get("next", "")
     if not url_has_allowed_host_and_scheme(target, allowed_hosts={request.get_host()}) or not target.startswith("/"):
+        # Open redirect: another host in `next` is dropped.
         target = "/"
     if request.user.is_authenticated and "failed" not in request.GET:
         return redirect(target)

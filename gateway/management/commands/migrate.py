@@ -1,4 +1,4 @@
-"""`manage.py migrate`, which takes the time it needs but waits for no lock that callers queue behind."""
+"""`manage.py migrate` with unlimited statement time and a short lock timeout."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from gateway.lib.session_timeouts import HAS_POOLER
 
-# A change of a table waits for all that read it, and later readers wait behind the change.
+# Seconds. ALTER TABLE waits for running readers, and new readers queue behind it: a long wait would stop all calls.
 LOCK_TIMEOUT_S = 5
 
 
 class Command(migrate.Command):
-    """Django's command with timeouts of its own."""
-
     def handle(self, *args: Any, **options: Any) -> str | None:
-        """Apply the migrations. Raises: OperationalError when a lock was not free in time; it may be run again."""
+        """Raises: OperationalError when a lock was not free in time; running the command again is safe."""
         with without_statement_timeout(connections[options["database"]]):
             return super().handle(*args, **options)
 
 
 @contextmanager
 def without_statement_timeout(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Inside the block a statement may take any time, and waits LOCK_TIMEOUT_S for a lock.
-
-    Behind a pooler the session is shared with others, so the role's own timeouts stay.
-    """
+    """Inside the block statements have no timeout, and locks wait LOCK_TIMEOUT_S."""
     if connection.vendor != "postgresql" or connection.settings_dict.get(HAS_POOLER):
+        # Behind a pooler other clients share the session, so its timeouts stay.
         yield
         return
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")

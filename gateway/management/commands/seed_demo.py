@@ -1,7 +1,4 @@
-"""The demo organization of `make run`: an owner, a connected vendor, and a service account with fresh secrets.
-
-Contract: 2
-"""
+"""The demo organization of `make run`: owner, connected vendor, service account with fresh secrets. Contract: 2"""
 
 from __future__ import annotations
 
@@ -60,11 +57,11 @@ class Command(BaseCommand):
 
 
 def _owner() -> User:
-    """The demo's owner, who can sign in at today's address of the demo identity provider."""
     issuer = settings.OIDC_OP_DISCOVERY_URL.removesuffix("/.well-known/openid-configuration")
     owner = User.objects.filter(email=OWNER_EMAIL).order_by("created_at").first()
     if owner is None:
         owner = User.objects.create_user(email=OWNER_EMAIL, display_name="Demo Owner")
+    # The demo provider's port can change between starts, and with it the issuer.
     Identity.objects.get_or_create(issuer=issuer, sub=OWNER_EMAIL, defaults={"user": owner})
     return owner
 
@@ -77,7 +74,7 @@ def _organization(owner: User) -> Organization:
 
 
 def _connect_vendors(owner: User, organization: Organization) -> None:
-    """The demo vendor with a made-up key, and vendors of this computer that need none."""
+    """Connect the demo vendor with a made-up key, and local vendors that need none."""
     connected = set(organization_vendors(organization))
     for vendor in registry.load().all():
         if vendor.slug in connected:
