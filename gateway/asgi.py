@@ -35,7 +35,7 @@ _REFUSE = "proxy.views.early.early_refusal"
 
 
 class ProbeHandler(LeanHandler):
-    """LeanHandler for probes, whose Host is the address of a container or pod. Spec: D157"""
+    """LeanHandler for probes. Their Host is the address of a container or pod. Spec: D157"""
 
     def _check_host(self, request: LeanRequest) -> None:
         """Accept any Host: the answers do not depend on it."""

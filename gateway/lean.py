@@ -40,7 +40,7 @@ WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer
 
 
 class _ClientWatch:
-    """Cancels a view whose client has disconnected."""
+    """Cancels a view when its client disconnects."""
 
     __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
 

@@ -19,7 +19,7 @@ from gateway.coordination.store import CoordinationUnavailable
 log = structlog.get_logger(__name__)
 late_bumps = LateBumps(lambda: registry.current())
 
-IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows: it bounds a change whose bump reaches no process
+IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows, in case a bump reaches no process
 NOT_RELAYED_YET = (
     "Redis has not been reached yet: the change is in force within 5 seconds where Redis is away,"
     f" and within {IN_FORCE_WITHIN_S:.0f} seconds everywhere."

@@ -24,7 +24,7 @@ class AnswerTimeout(psycopg.OperationalError):
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection whose every wait for the server ends after `answer_s` seconds; None: after TCP's timeout."""
+    """Each wait for the server ends after `answer_s` seconds; None: after TCP's timeout."""
 
     answer_s: float | None = None
 
