@@ -8,8 +8,8 @@ from enum import Enum
 
 # Imported by uvicorn before the application: no Django here.
 
-# Above the limit a few more connections are read as far as their head: probes are answered, other clients get a 503 with
-# its reason. The rest is closed at once.
+# Above the limit a few more connections are read as far as their head: probes are answered, other clients get a 503
+# with its reason. The rest is closed at once.
 RESERVE = 64
 RESERVE_OF_ADDRESS = 8
 
