@@ -70,10 +70,7 @@ def looks_like_agent_key(bearer: str) -> bool:
 
 
 def load_identity(bearer: str) -> BearerIdentity:
-    """Returns the subject of a valid, unexpired and unrevoked bearer.
-
-    Raises: InvalidBearer; SigningKeysUnavailable, which is a fault of the deployment. Spec: §5 (2) · D72-D74
-    """
+    """Raises: InvalidBearer; SigningKeysUnavailable for a faulty deployment. Spec: §5 (2) · D72-D74"""
     if len(bearer) > MAX_BEARER_CHARACTERS or not _B64TOKEN.fullmatch(bearer):
         raise InvalidBearer("The access token is malformed.")
     if looks_like_agent_key(bearer):
@@ -87,10 +84,7 @@ def may_be_access_token(bearer: str) -> bool:
 
 
 def is_signed_by_us(bearer: str) -> bool:
-    """Checks signature and audience without reading the token's row: it may be expired or revoked.
-
-    Raises: SigningKeysUnavailable.
-    """
+    """Reads no row: the token may be expired or revoked. Raises: SigningKeysUnavailable."""
     if not may_be_access_token(bearer) or not _B64TOKEN.fullmatch(bearer):
         return False
     try:

@@ -30,10 +30,7 @@ class Presented:
 
 
 def presented(authorization: str | None, client_id: str, client_secret: str) -> Presented:
-    """Returns the credentials of a Basic header, else those of the form.
-
-    Raises: BadClientAuthentication when the form holds a secret, or another client's id, besides the header.
-    """
+    """Raises: BadClientAuthentication when the form holds a secret, or another client's id, besides a Basic header."""
     scheme, _, encoded = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
         return Presented(POST, client_id, client_secret)

@@ -33,10 +33,7 @@ class NoThreadFree(Exception):
 
 
 def run(fetch: Callable[[], Coroutine[Any, Any, T]], *, asked_by: str) -> T:
-    """Returns the result of `fetch` for a caller at the address `asked_by`.
-
-    Raises: NoThreadFree; TimeoutError after PATIENCE_S, while the fetch goes on; the errors of `fetch`.
-    """
+    """Raises: NoThreadFree; TimeoutError after PATIENCE_S, while the fetch goes on; the errors of `fetch`."""
     with _lock:
         if not _has_place_for(asked_by):
             raise NoThreadFree

@@ -16,10 +16,7 @@ _VENDOR_SCOPE = re.compile(r"mcp:([a-z0-9][a-z0-9-]{0,30})")
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """Returns the scopes without duplicates, in order.
-
-    Raises: ValueError for a misspelled scope or more than MAX_SCOPES. Spec: D122
-    """
+    """Raises: ValueError for a misspelled scope or more than MAX_SCOPES. Spec: D122"""
     wanted = tuple(dict.fromkeys(text.split(" "))) if text else ()
     wanted = tuple(scope for scope in wanted if scope)
     if len(wanted) > MAX_SCOPES:

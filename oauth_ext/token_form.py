@@ -40,10 +40,7 @@ Fields = Mapping[str, tuple[str, ...]]
 
 
 def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) -> Fields:
-    """Returns the known fields that have a value; unknown and empty fields count as absent.
-
-    Raises: FormError for another media type, a repeated field, or a value outside printable ASCII.
-    """
+    """Raises: FormError for another media type, a repeated field, or a value outside printable ASCII."""
     if not body and not content_type:  # a client that says all by HTTP Basic sends no form
         return {}
     if content_type.partition(";")[0].strip().lower() != FORM:
@@ -57,6 +54,7 @@ def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) 
         raise FormError("A parameter is given twice.")
     fields: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
+        # Unknown and empty fields count as absent.
         if name not in known or not value:
             continue
         if not (value.isascii() and value.isprintable()):

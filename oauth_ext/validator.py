@@ -68,10 +68,7 @@ class Validator(OAuth2Validator):
         note_use(request.client.pk, agent_key=False, now=clock.now())
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Stores the access token and, if the grant has one, the refresh token of the request's family.
-
-        Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated.
-        """
+        """Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated."""
         if not _is_as_authenticated(request):
             raise errors.InvalidClientError
         family = getattr(request, "family", None)

@@ -66,7 +66,7 @@ class Refresh(ConsumingGrant):
         request.resource = targeted(lambda: audiences.narrowed(family.resource, asked_resources(request)))
         if in_grace:
             record_grace_use(token, family)
-        # From here on nothing refuses: the token is consumed.
+        # Last, so that every refusal above leaves the token unused.
         _use(token, family, now)
         end_overtaken_branches(token)
         request.user, request.organization_id = family.user, family.organization_id

@@ -82,10 +82,7 @@ def from_der(kid: str, der: bytes) -> SigningPair:
 
 
 def parse_setting(text: str) -> tuple[SigningPair, ...]:
-    """Parses TOKEN_SIGNING_KEYS: comma-separated `kid:base64` of PKCS8 DER; the first key signs.
-
-    Raises: ValueError naming the fault, never a key.
-    """
+    """`kid:base64` of PKCS8 DER, comma-separated; the first signs. Raises: ValueError, which never repeats a key."""
     pairs: dict[str, SigningPair] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         kid, separator, encoded = part.partition(":")

@@ -40,10 +40,7 @@ _loaded: _Loaded | None = None
 
 
 def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
-    """Returns a key set that is at most `max_age_s` seconds old.
-
-    Raises: SigningKeysUnavailable. Spec: D121, D130
-    """
+    """At most `max_age_s` seconds old. Raises: SigningKeysUnavailable. Spec: D121, D130"""
     global _loaded
     kept = _loaded
     started_s = time.monotonic()

@@ -16,10 +16,7 @@ TYPE = "at+jwt"
 
 
 def access_token(request: Any) -> str:
-    """Signs an access token for an oauthlib request whose grant has set its attributes (see ConsumingGrant).
-
-    Raises: ValueError when the request has no organization or no subject. Spec: §5 (4) · D121, D135
-    """
+    """Raises: ValueError for a request without organization or subject. Spec: §5 (4) · D121, D135"""
     organization_id = getattr(request, "organization_id", None)
     if organization_id is None:
         raise ValueError("a token belongs to an organization")

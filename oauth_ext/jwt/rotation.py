@@ -34,11 +34,7 @@ class Rotation:
 
 
 def rotate_signing_key(*, at_once: bool = False) -> Rotation:
-    """Publishes a new key that signs in an hour, or at once; all others retire two hours later.
-
-    Raises: Conflict when a published key still waits for its hour and `at_once` is False, or when TOKEN_SIGNING_KEYS is
-    set. Spec: D130
-    """
+    """Raises: Conflict while a published key waits (without `at_once`), or with TOKEN_SIGNING_KEYS set. Spec: D130"""
     if settings.TOKEN_SIGNING_KEYS:
         raise Conflict("TOKEN_SIGNING_KEYS brings the signing keys: rotate them there.")
     with transaction.atomic(durable=True):
@@ -57,10 +53,7 @@ def remove_retired_signing_keys(now: datetime) -> int:
 
 
 def reseal_signing_keys() -> int:
-    """Seals every stored key under the current key of CREDENTIAL_KEYS; returns how many had an older one.
-
-    Raises: CryptoError when a row does not open; then nothing changes. Spec: D68
-    """
+    """Returns how many had an older key. Raises: CryptoError, and then changes nothing. Spec: D68"""
     with transaction.atomic():
         key_rows.lock_table()
         older = list(SigningKey.objects.exclude(key_id=keyring().current_id))

@@ -55,10 +55,7 @@ class Claims:
 
 
 def verify(token: str, keys: KeySet, *, now: datetime) -> Claims:
-    """Returns the claims of a genuine, unexpired token for one of our addresses.
-
-    Raises: UnknownKey, ExpiredToken, InvalidToken. Spec: RFC 9068 4 · protocol.md B.7 · reliability.md 5 (3, 4)
-    """
+    """Raises: UnknownKey, ExpiredToken, InvalidToken. Spec: RFC 9068 4 · protocol.md B.7 · reliability.md 5 (3, 4)"""
     payload = _signed_payload(token, _key_of(token, keys))
     issued_s, expires_s = _check_times(payload, now.timestamp())
     if payload.get("iss") != settings.BASE_URL:

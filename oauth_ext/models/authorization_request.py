@@ -10,15 +10,13 @@ from gateway.lib import clock, ids
 
 
 class AuthorizationRequest(models.Model):
-    """A validated request, never read from the browser again, and decided once.
-
-    Spec: D118, D119 · reliability.md 2 (FastMCP CVE-2026-27124, Keycloak CVE-2026-7571)
-    """
+    """A validated request, never read from the browser again, and decided once. Spec: D118, D119"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     client = models.ForeignKey(settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     # Only the browser session and the person that opened the request may decide it.
+    # See reliability.md 2: FastMCP CVE-2026-27124, Keycloak CVE-2026-7571.
     session_sha256 = models.BinaryField(max_length=32)
     redirect_uri = models.TextField()
     scope = models.TextField()

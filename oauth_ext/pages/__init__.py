@@ -1,1 +1,1 @@
-"""Pages about machine identities."""
+"""Pages of service accounts, connected apps, consent and devices."""

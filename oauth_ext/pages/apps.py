@@ -1,4 +1,4 @@
-"""Connected apps: what a person allowed, for admins what everybody did, and the way to take it back."""
+"""Connected apps: a person's own, and for admins those of all members, with the button that revokes one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from orgs.roles import Role
 
 
 class AppsPage(OrgPage):
-    """GET, POST /orgs/:orgId/apps: one row for each authorization that still holds. Spec: ux.md 3"""
+    """GET, POST /orgs/:orgId/apps: one row for each live authorization. Spec: ux.md 3"""
 
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
     title = "Connected apps"
     nav_route = "oauth_pages:apps"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of the rows, last used first."""
         page = page_of(request, connected_apps(self.organization, of=self._only_of()))
         branches = live_branches(list(page))
         names = names_by_scope({scope for family in page for scope in family.scope.split()})
@@ -42,8 +41,8 @@ class AppsPage(OrgPage):
         return self.page("oauth_ext/apps.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Revoke one; what belongs to somebody else is not there for a member."""
         family_id = ids.known_id(request.POST.get("app", ""))
+        # A member gets 404 for another person's app.
         name = revoke_app(actor=self.actor, family_id=family_id, org_id=self.organization.id, only_of=self._only_of())
         messages.success(request, f"{name or 'The app'} is disconnected. Its tokens no longer work.")
         return redirect("oauth_pages:apps", self.organization.id)

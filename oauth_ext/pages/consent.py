@@ -1,4 +1,4 @@
-"""The consent page: who asks, where the answer goes, what it could use, and the credentials that are still missing."""
+"""The consent page: the client, its redirect host, the vendors it would reach, and missing credentials."""
 
 from __future__ import annotations
 
@@ -32,19 +32,15 @@ _CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
 
 
 class ConsentPage(LoginRequiredMixin, View):
-    """GET, POST /oauth/authorize/consent?request=…: one screen for organization, access and consent. Spec: D119, D142
-
-    An app is also allowed while nothing works for the person yet; the page then names the missing steps. The request
-    comes from the database; of the browser only the choice, the organization and credentials are read.
-    """
+    """GET, POST /oauth/authorize/consent?request=…: organization, access and consent. Spec: D119, D142"""
 
     http_method_names = ["get", "head", "post"]
     redirect_field_name = "next"
 
+    # From the database. The browser sends only the decision, the organization and credentials.
     waiting: AuthorizationRequest
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Sign-in, then the request; the page's forms may lead to where its answer goes."""
         if not request.user.is_authenticated:
             return self.handle_no_permission()
         try:
@@ -53,6 +49,7 @@ class ConsentPage(LoginRequiredMixin, View):
                 session_key=request.session.session_key or "",
                 request_id=request.GET.get("request", ""),
             )
+            # The page's forms redirect to the client's address.
             allowed = csp_update({"form-action": redirect_uris.form_action_sources(self.waiting.redirect_uri)})
             view: Callable[..., HttpResponseBase] = allowed(super().dispatch)
             return view(request, *args, **kwargs)
@@ -60,11 +57,9 @@ class ConsentPage(LoginRequiredMixin, View):
             return person_pages.error_page(request, refusal.status, refusal.message)
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The page, for the organization that the picker chose or the person's first."""
         return self._page(self._chosen(request.GET.get("organization", "")))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Allow, cancel, or store credentials and show the page again."""
         action = request.POST.get("action", "")
         if action == "cancel":
             return person_pages.back_to_client(deny_request(actor=signed_in(request), request=self.waiting))
@@ -73,6 +68,7 @@ class ConsentPage(LoginRequiredMixin, View):
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
+        # Allowed even while no vendor works for the person; the page names the missing steps.
         membership = access.membership(signed_in(request), organization_id)
         location = allow_request(actor=membership.user, request=self.waiting, org_id=membership.organization_id)
         return person_pages.back_to_client(location)
@@ -88,7 +84,7 @@ class ConsentPage(LoginRequiredMixin, View):
             return self._page(membership, status=400)
         typed = {each.name: self.request.POST.get(f"field-{each.name}", "") for each in chosen.vendor.fields}
         try:
-            # The same demands as everywhere else that credentials are stored: this screen is no way around them.
+            # The same gate as on every other page that stores credentials.
             pass_gate(self.request, membership.user, _CONNECT, str(membership.organization_id))
             connect_vendor(
                 actor=membership.user, organization=membership.organization, vendor=chosen.vendor, fields=typed
@@ -125,7 +121,7 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
     return {
         "client_name": client.name or "An app without a name",
         "unverified": client.registered_itself,
-        # The one thing about such a client that is not merely claimed.
+        # The only fact about such a client that it does not merely claim.
         "vouching_host": client_documents.host_of(client.client_id) if by_document else "",
         "redirect_host": redirect_uris.shown_host(redirect_uri),
         "is_loopback": redirect_uris.is_loopback(redirect_uri),
@@ -134,6 +130,6 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
 
 
 def _faulty(state: VendorState, typed: dict[str, str], refusal: DomainError) -> VendorState:
-    """The vendor's form again, with what was wrong and what was typed, but for secrets."""
+    # Typed secrets are never rendered.
     kept = {name: value for name, value in typed.items() if name not in state.vendor.secret_fields}
     return replace(state, typed=kept, errors=refusal.fields or {"fields": [refusal.message]})

@@ -1,4 +1,4 @@
-"""The device page: enter a code, see who asks for what, decide. Three states of one address. Spec: §4.2 · ux.md 4"""
+"""The device page: enter a code, see the request, decide. Spec: §4.2 · ux.md 4"""
 
 from __future__ import annotations
 
@@ -16,24 +16,20 @@ from oauth_ext.services.devices import CodeNotValid, decide_device, decided_devi
 from orgs.selectors import memberships
 
 _DECISIONS = {"approve": Decision.APPROVED, "deny": Decision.DENIED}
-_WARN_AT = 3
+_WARN_AT = 3  # attempts left from which the page shows their number
 
 
 class DevicePage(LoginRequiredMixin, View):
-    """GET, POST /device. A code in the address fills the field in and does nothing else: people follow links.
-
-    Each step sends the code again, and each is checked as the first.
-    """
+    """GET, POST /device. Every step sends the code, and each step checks it anew."""
 
     http_method_names = ["get", "head", "post"]
     redirect_field_name = "next"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The field."""
+        # A code in the address only fills in the field: a followed link must decide nothing.
         return self._page("enter", {"typed": request.GET.get("user_code", "")[:40]})
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Look the code up, or decide."""
         typed, actor = request.POST.get("user_code", ""), signed_in(request)
         decision = _DECISIONS.get(request.POST.get("action", ""))
         try:
@@ -41,7 +37,7 @@ class DevicePage(LoginRequiredMixin, View):
             if decision is not None and not decide_device(actor=actor, device=device, decision=decision):
                 raise CodeNotValid(_WARN_AT + 1)
         except DomainError as refusal:
-            # Pressed twice, by whoever decided: the result is shown again, also when both presses came at once.
+            # A repeated decision shows the result again, also when both requests came at once.
             mine = None if decision is None else decided_device(actor=actor, typed=typed)
             return self._refused(refusal) if mine is None else self._done(mine)
         if decision is None:

@@ -1,4 +1,4 @@
-"""One service account: what it is, its agent key, and the vendor credentials of its own."""
+"""The page of one service account: its agent key, and its own vendor credentials."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from orgs.roles import Role
 
 
 class ServiceAccountPage(OrgPage):
-    """GET /orgs/:orgId/service-accounts/:clientId. Everything that changes it is a page of its own."""
+    """GET /orgs/:orgId/service-accounts/:clientId. Other pages change it."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Service account"
     nav_route = "oauth_pages:service-accounts"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """Names and dates; no secret and no stored value."""
         account = service_client(self.organization, client_id)
         catalog = registry.load()
         context = {
@@ -38,19 +37,18 @@ class ServiceAccountPage(OrgPage):
         return self.page("oauth_ext/service_account.html", context)
 
     def _held(self, account: Client, catalog: Catalog) -> list[dict[str, Any]]:
-        """The credentials that hang on it, by vendor."""
         rows = judged_connections(self.organization)
         own = [row for row in rows if row.service_client_id == account.id]
         return [{"row": row, "name": vendor_name(row.vendor, catalog)} for row in own]
 
     def _reach(self, account: Client, catalog: Catalog) -> dict[str, Any]:
-        """The vendors of the organization that it may use, and whether a list says so. Spec: D34"""
+        """Spec: D34"""
         listed = vendor_grants(account.id)
         shared = [slug for slug in organization_vendors(self.organization) if listed is None or slug in listed]
         return {"shared": [vendor_name(slug, catalog) for slug in shared], "is_restricted": listed is not None}
 
 
 def vendor_name(slug: str, catalog: Catalog) -> str:
-    """The catalog's name; the slug where the catalog lost the vendor."""
     vendor = catalog.get(slug)
+    # A vendor may have left the catalog.
     return vendor.name if vendor else slug

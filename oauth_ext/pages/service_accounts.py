@@ -1,4 +1,4 @@
-"""Service accounts: list, create, mint or rotate a key, revoke, delete. A secret is rendered once and never again."""
+"""Service accounts: list, create, delete, and mint, rotate or revoke a key. A secret is rendered once."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client
 from orgs.roles import Role
 
-RECENT = timedelta(hours=24)
-SOON = timedelta(days=14)
+RECENT = timedelta(hours=24)  # a use within it asks for the typed name
+SOON = timedelta(days=14)  # an expiry within it is marked
 
 
 class ServiceAccountForm(forms.Form):
-    """A new service account."""
-
     name = forms.CharField(
         label="Name",
         max_length=NAME_MAX_CHARACTERS,
@@ -52,18 +50,16 @@ class ServiceAccountForm(forms.Form):
 
 
 class ServiceAccountsPage(OrgPage):
-    """GET, POST /orgs/:orgId/service-accounts: the list, and the form that creates one."""
+    """GET, POST /orgs/:orgId/service-accounts."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     title = "Service accounts"
     nav_route = "oauth_pages:service-accounts"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The list with an empty form."""
         return self._page(ServiceAccountForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create one and show its secret, once."""
         form = ServiceAccountForm(request.POST)
         if form.is_valid():
             if not once.take_ticket(request):
@@ -92,7 +88,7 @@ class ServiceAccountsPage(OrgPage):
 
 
 class AgentKeyPage(OrgPage):
-    """GET, POST /orgs/:orgId/service-accounts/:clientId/agent-key: say what breaks, then mint, rotate or revoke."""
+    """GET, POST /orgs/:orgId/service-accounts/:clientId/agent-key: confirm, then mint, rotate or revoke."""
 
     gates = {
         "GET": Gate(Role.ADMIN),
@@ -103,11 +99,9 @@ class AgentKeyPage(OrgPage):
     nav_route = "oauth_pages:service-accounts"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """The confirmation, with the last use of the key that would stop working."""
         return self._confirm(service_client(self.organization, client_id))
 
     def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """Mint or rotate (the key is shown once), or revoke."""
         client = service_client(self.organization, client_id)
         if not once.take_ticket(request):
             return _already_done(self)
@@ -149,11 +143,9 @@ class DeleteServiceAccountPage(OrgPage):
     nav_route = "oauth_pages:service-accounts"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """What ends when it goes."""
         return self._confirm(service_client(self.organization, client_id))
 
     def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """Delete it with its tokens, key and credentials."""
         client = service_client(self.organization, client_id)
         if error := _name_refusal(request, client):
             return self._confirm(client, error=error, status=422)
@@ -169,7 +161,7 @@ class DeleteServiceAccountPage(OrgPage):
 def accounts_page(
     page: OrgPage, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """One page of the list, with the copy-once dialog open when there is a secret to show."""
+    """Renders the list; `secret` opens the copy-once dialog."""
     now = clock.now()
     shown = page_of(page.request, service_clients(page.organization))
     vendors, catalog = vendors_by_service_client(page.organization), registry.load()
@@ -195,7 +187,7 @@ def accounts_page(
 
 
 def needs_typed_name(client: Client) -> bool:
-    """Whether something that ran within a day would break: then the name must be typed."""
+    """Returns True for a client that was used within the last day: deleting its access would break something."""
     used = client.last_used_at
     return used is not None and clock.now() - used < RECENT
 
@@ -207,7 +199,7 @@ def _name_refusal(request: HttpRequest, client: Client) -> str:
 
 
 def _already_done(page: OrgPage) -> HttpResponse:
-    """A reload or a second press: the secret was shown, nothing more happens."""
+    # After a reload or a second submit: the secret was shown already.
     messages.info(
         page.request, "That form was already sent. A secret is shown only once; create a new one if you lost it."
     )

@@ -1,4 +1,4 @@
-"""Addresses of pages about machine identities."""
+"""Routes of these pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app would reach for a person: per vendor connected, without credentials, or closed. The call path's rules."""
+"""The state of each vendor that an app asks for, by the same rules as a call."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from orgs.selectors import granted_vendors, people_who_may, team_ids
 
 
 class State(StrEnum):
-    """In the words of the page."""
-
     CONNECTED = "Connected"
     NEEDS_CREDENTIALS = "Needs credentials"
     NO_ACCESS = "No access"
@@ -30,22 +28,20 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VendorState:
-    """One vendor that an app asks for. `may_connect`: this person can bring the credentials here and now."""
-
     vendor: Vendor
     state: State
+    # The person may store the credentials on this page.
     may_connect: bool = False
     typed: dict[str, str] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def works(self) -> bool:
-        """Whether the app could call it at once."""
         return self.state is State.CONNECTED
 
 
 def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorState]:
-    """The vendors that the scopes name or, where they name all, those that the organization connected; by name."""
+    """Returns the vendors that the scopes name, or every connected one for `mcp:all`, sorted by name."""
     organization = membership.organization
     refs = refs_by_vendor(organization.id)
     teams = team_ids(membership)
@@ -70,7 +66,7 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
 
 
 def missing(states: Sequence[VendorState]) -> list[str]:
-    """Phrases for what keeps vendors from working, such as "credentials for Acme"; empty where all of them work."""
+    """Returns phrases such as "credentials for Acme"; empty when every vendor works."""
     if not states:
         return ["a connected vendor"]
     phrases = {"credentials for": State.NEEDS_CREDENTIALS, "access to": State.NO_ACCESS}
@@ -79,14 +75,12 @@ def missing(states: Sequence[VendorState]) -> list[str]:
 
 
 def who_can_help(membership: Membership) -> Sequence[str]:
-    """Names of admins to ask for access or credentials; none for somebody who is one."""
+    """Returns names of admins to ask; empty for an admin."""
     return [] if membership.has_role(Role.ADMIN) else people_who_may(membership.organization, Role.ADMIN)
 
 
 def message_for_admins(membership: Membership, states: Sequence[VendorState]) -> str:
-    """What a person may send to an admin so that the vendors work; empty where nothing is missing. Never the app's own
-    name: that is the app's to choose. Spec: ux.md 4
-    """
+    """Returns a message for admins that asks for the missing steps; empty when none is missing. Spec: ux.md 4"""
     organization = membership.organization
     without_credentials = [each.vendor.name for each in states if each.state is State.NEEDS_CREDENTIALS]
     closed = [each.vendor.name for each in states if each.state is State.NO_ACCESS]

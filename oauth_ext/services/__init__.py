@@ -1,1 +1,1 @@
-"""What changes rows of clients, keys and tokens: one transaction each, with its audit row."""
+"""Services that write clients, keys and tokens: one transaction each, with its audit row."""

@@ -1,4 +1,4 @@
-"""Minting, replacing and revoking agent keys. A service client has one key or none."""
+"""Mints, replaces and revokes agent keys. A service client has at most one."""
 
 from __future__ import annotations
 
@@ -21,21 +21,15 @@ from orgs.models import User
 
 @dataclass(frozen=True, slots=True)
 class MintedAgentKey:
-    """A new key, which nobody can be shown again; `rotated` says that it replaced one."""
-
-    agent_key: str = field(repr=False)
+    agent_key: str = field(repr=False)  # shown once, never stored
     prefix: str
-    rotated: bool
+    rotated: bool  # an earlier key was replaced
 
 
 @transaction.atomic
 def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
-    """The client has this key and no other: an earlier one stops working at once.
-
-    Raises: NotFound when the client is gone; Forbidden; Conflict when it has expired.
-    Spec: §3 Agent key, §4.8 · D72-D74
-    """
-    # Of two that mint at once, the second sees the first one's key and replaces it.
+    """Raises: NotFound for a deleted client; Forbidden; Conflict for an expired one. Spec: §3, §4.8 · D72-D74"""
+    # The lock serialises two mints: the second sees the first one's key and replaces it.
     locked, org_id = locked_service_client(actor=actor, client=client)
     if locked.is_expired():
         raise Conflict("This service client has expired. Create a new one for a new key.")
@@ -60,10 +54,7 @@ def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
 
 @transaction.atomic
 def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
-    """The client has no agent key; the client itself stays as it is. An expired client's key can be revoked too.
-
-    Raises: NotFound when it has no key; Forbidden.   Spec: §3 Agent key, §4.8
-    """
+    """An expired client's key too. Raises: NotFound without a key; Forbidden. Spec: §3 Agent key, §4.8"""
     locked, org_id = locked_service_client(actor=actor, client=client)
     row = AgentKey.objects.filter(client=locked).first()
     if row is None:

@@ -1,4 +1,4 @@
-"""A person's answer to what a client asks for: kept until it is given, given once, remembered for a while."""
+"""Authorization requests and consents: a request waits for one decision; a consent is remembered for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orgs.models import Membership, User
 
 
 class RequestGone(DomainError):
-    """The request was answered, has expired, or belongs to another browser or person: all look the same."""
+    """Decided, expired, or of another browser or person: one error for all."""
 
     code, status = "request_gone", 410
     message = "This request has expired or was already answered. Start again from your app."
@@ -28,10 +28,7 @@ class RequestGone(DomainError):
 
 @transaction.atomic
 def open_request(*, actor: User, session_key: str, asked: Asked) -> AuthorizationRequest:
-    """The request waits for this person in this browser session, ten minutes at most.
-
-    Raises: RequestGone when the client was removed a moment ago.   Spec: D118
-    """
+    """Raises: RequestGone when the client was deleted meanwhile. Spec: D118"""
     if not lock_order.hold(org_id=None, user_id=actor.pk, client_pk=asked.client.pk):
         raise RequestGone
     now = clock.now()
@@ -50,10 +47,7 @@ def open_request(*, actor: User, session_key: str, asked: Asked) -> Authorizatio
 
 
 def waiting_request(*, actor: User, session_key: str, request_id: str) -> AuthorizationRequest:
-    """The request, if it waits for this person in this browser session.
-
-    Raises: RequestGone.
-    """
+    """Raises: RequestGone unless the request waits for this person in this browser session."""
     key = ids.parse_id(request_id)
     if key is None:
         raise RequestGone
@@ -66,10 +60,8 @@ def waiting_request(*, actor: User, session_key: str, request_id: str) -> Author
 
 @transaction.atomic
 def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UUID | str) -> str:
-    """The client gets a code for this person and organization; returns where the browser brings it.
-
-    Raises: NotFound when the person is no member of the organization; RequestGone.   Spec: §4.2 · D119, D120, D135
-    """
+    """Returns the redirect address with a code. Raises: NotFound, RequestGone. Spec: §4.2 · D119, D120, D135"""
+    # NotFound for a person who is no member.
     membership = access.membership(actor, org_id)
     _take(request, membership)
     _remember(request, membership)
@@ -89,10 +81,7 @@ def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UU
 
 @transaction.atomic
 def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
-    """The client gets nothing; returns where the browser brings that.
-
-    Raises: RequestGone.
-    """
+    """Returns the redirect address with the error `access_denied`. Raises: RequestGone."""
     _take(request, None)
     return authorization.error_location(
         request.redirect_uri, request.state, "access_denied", "The person did not allow it."
@@ -101,10 +90,8 @@ def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
 
 @transaction.atomic
 def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
-    """Where the browser brings a code, if this person allowed the same to the same client within 30 days; else None.
-
-    Never for what stays on the person's computer: any program could be behind the address.   Spec: D119
-    """
+    """Returns the redirect address with a code, or None when the person must be asked. Spec: D119"""
+    # Any program on the computer may be behind a loopback address or an app's scheme: always ask.
     if asked.always_ask or redirect_uris.stays_on_the_computer(asked.redirect_uri):
         return None
     remembered = RememberedConsent.objects.filter(
@@ -131,13 +118,13 @@ def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
 
 
 def _take(request: AuthorizationRequest, membership: Membership | None) -> None:
-    """The WHERE clause is the lock: of two answers one counts."""
     if membership is not None and not lock_order.hold(
         org_id=membership.organization_id, user_id=membership.user_id, client_pk=request.client_id
     ):
         raise RequestGone
     now = clock.now()
     waiting = AuthorizationRequest.objects.filter(pk=request.pk, decided_at=None, expires_at__gt=now)
+    # The WHERE clause is the lock: of two decisions, one wins.
     if waiting.update(decided_at=now) != 1:
         raise RequestGone
 
@@ -179,6 +166,6 @@ def _location_with_code(request: AuthorizationRequest, membership: Membership) -
 
 
 def _scope_key(scope: str) -> str:
-    """Scopes in an order of their own, so that asking in another order is no other question."""
+    # Sorted, so that the same scopes in another order match.
     named = set(scope.split())
     return scopes.ALL if named & scopes.EVERYTHING else " ".join(sorted(named))

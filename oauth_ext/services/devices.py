@@ -1,4 +1,4 @@
-"""Device authorizations: begun by a service client, decided by a person of its organization.
+"""Device authorizations: started by a service client, decided by a person of its organization.
 
 Spec: §3 Device authorization flow, §4.2 · D126-D129
 """
@@ -23,17 +23,17 @@ from orgs.models import Membership, User
 from orgs.roles import Role
 from orgs.selectors import membership_row
 
-_MAKING_TRIES = 5
+_MAKING_TRIES = 5  # a collision of 34-bit codes is rare, so five in a row are a fault
 
 
 class CodeNotValid(DomainError):
-    """Wrong, expired, decided, or of another organization: all look the same. `attempts_left` before the pause."""
+    """Wrong, expired, decided, or of another organization: one error for all."""
 
     code, message, status = "code_not_valid", "That code is not valid or has expired.", 404
 
     def __init__(self, attempts_left: int) -> None:
         super().__init__()
-        self.attempts_left = attempts_left
+        self.attempts_left = attempts_left  # before TooManyCodes
 
 
 class TooManyCodes(DomainError):
@@ -50,9 +50,7 @@ class ClientGone(DomainError):
 
 @dataclass(frozen=True, slots=True)
 class StartedDevice:
-    """The two codes of a new device authorization, which nobody can be shown again, and how to go about it."""
-
-    device_code: str = field(repr=False)
+    device_code: str = field(repr=False)  # shown once; stored as a hash
     user_code: str = field(repr=False)
     expires_in_s: int
     interval_s: int
@@ -60,10 +58,7 @@ class StartedDevice:
 
 @transaction.atomic
 def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[str], address: str) -> StartedDevice:
-    """The service client waits for a person's decision.
-
-    Raises: ClientGone.   Spec: §3 Device authorization flow
-    """
+    """Raises: ClientGone. Spec: §3 Device authorization flow"""
     if not lock_order.hold(org_id=client.organization_id, user_id=None, client_pk=client.pk):
         raise ClientGone
     device_code, user_code = secrets.random_url_safe(), _unused_user_code()
@@ -88,20 +83,17 @@ def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[s
 
 
 def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
-    """The device whose code the person typed, if it waits and the person may decide about it. A wrong one is counted;
-    one that this person has decided about is over, but no guess.
-
-    Raises: CodeNotValid; TooManyCodes.   Spec: D126, D127
-    """
+    """Raises: CodeNotValid unless the person may decide about this code now; TooManyCodes. Spec: D126, D127"""
     counted_for = (f"user:{actor.pk}", f"ip:{limit_key(address)}")
     with transaction.atomic():
-        # One guess of a person after the other: many at once must not all see the count before they were counted.
+        # Serialises one person's guesses: parallel ones would all see the count before it rises.
         User.objects.select_for_update(no_key=True).filter(pk=actor.pk).first()
         if _misses_left(counted_for) <= 0:
             raise TooManyCodes
         found = _found(typed)
         if found is not None and not found.decision and _may_decide(actor, found):
             return found
+        # A code that this person decided about is no guess.
         if found is None or found.decided_by_id != actor.pk:
             UserCodeMiss.objects.bulk_create([UserCodeMiss(counted_for=key) for key in counted_for])
         left = _misses_left(counted_for)
@@ -109,18 +101,14 @@ def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
 
 
 def decided_device(*, actor: User, typed: str) -> DeviceGrant | None:
-    """The device that this person decided about with this code: sending the form again shows the same result."""
+    """Returns the device that this person decided about, so that a repeated form shows the same result."""
     found = _found(typed)
     return found if found is not None and found.decision and found.decided_by_id == actor.pk else None
 
 
 @transaction.atomic
 def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bool:
-    """The device gets tokens at its next poll, or is told that it was denied. Of two decisions the first counts.
-
-    Returns whether this one did; it does not when the person lost the right to decide since they looked.
-    Spec: §3, §5 (9) · D127, D129
-    """
+    """Returns False for a second decision or without the right to decide. Spec: §3, §5 (9) · D127, D129"""
     client = device.client
     held = client.organization_id is not None and lock_order.hold(
         org_id=client.organization_id, user_id=actor.pk, client_pk=client.pk
@@ -129,6 +117,7 @@ def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bo
         return False
     now = clock.now()
     waiting = DeviceGrant.objects.filter(pk=device.pk, decision="", expires_at__gt=now)
+    # The WHERE clause is the lock: of two decisions, one wins.
     if waiting.update(decision=decision.value, decided_by=actor, decided_at=now) != 1:
         return False
     record_admin(

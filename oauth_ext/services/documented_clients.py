@@ -1,4 +1,4 @@
-"""Clients that are known by the address of their document: fetched at first sight, and again when it has aged."""
+"""Clients known by a metadata document (CIMD): fetched at first use, and again when the copy is old."""
 
 from __future__ import annotations
 
@@ -24,24 +24,20 @@ from oauth_ext.services.client_reaping import is_room_for_another
 
 log = structlog.get_logger(__name__)
 
-# A document that cannot be used is not asked for at every request.
+# Bounds the fetches of one document, so that an unusable one is not fetched at every request.
 FETCHES_OF_ONE = Rule("client-document", limit=3, window_s=60)
-# How long after its time the last document still speaks for its client, when a newer one cannot be had.
+# An expired copy is still used for this long while no newer one can be fetched.
 STALE_FOR = timedelta(days=7)
 
 
 class DocumentUnusable(DomainError):
-    """The client is unknown, because its document cannot be used; the message says why."""
+    """The client's document cannot be used; the message says why."""
 
     code, message, status = "invalid_client", "The client's document cannot be used.", 400
 
 
 def documented_client(*, client_id: str, address: str) -> Client:
-    """The client whose document is at `client_id`; `address` is what asked for it, for the limits.
-
-    A document that cannot be fetched again does not lock its client out: what it said last holds for another week.
-    Raises: DocumentUnusable.   Spec: D117 · protocol.md B.10
-    """
+    """`address` is the requester's, for the limits. Raises: DocumentUnusable. Spec: D117 · protocol.md B.10"""
     if client_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # we would ask ourselves
         raise DocumentUnusable
     known = Client.objects.filter(client_id=client_id).first()
@@ -50,6 +46,7 @@ def documented_client(*, client_id: str, address: str) -> Client:
     if known is not None and known.cimd_expires_at is not None and known.cimd_expires_at > clock.now():
         return known
     try:
+        # A failed fetch does not shut the client out: see STALE_FOR.
         return _fetched_client(client_id, address, known)
     except DocumentUnusable as fault:
         log.info("client document not used", host=client_documents.host_of(client_id), reason=fault.message)
@@ -74,7 +71,7 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
 
 
 def _admit(client_id: str, address: str) -> None:
-    # The address first: one that asks too often uses up nobody else's window.
+    # The address counts first: an address over its limit uses up no other window.
     counts = ((settings.CLIENT_REGISTRATIONS, address), (FETCHES_OF_ONE, secrets.sha256(client_id).hex()))
     store = registry.current()
     if not all(store.hit(rule, key).allowed for rule, key in counts) or not count_for_all(address).allowed:

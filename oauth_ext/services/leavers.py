@@ -1,4 +1,4 @@
-"""The end of a person, and their return: sessions, tokens and the agent keys that they were shown."""
+"""Deactivates and reactivates a person: sessions, tokens, and the agent keys whose secrets the person saw."""
 
 from __future__ import annotations
 
@@ -25,22 +25,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The ended rows of `person`'s deactivation, and the rows that an operator has to look at.
-
-    `agent_keys` are the keys that this person created: no other person was shown their secrets. `kept_keys` were left
-    by wish. `secrets_seen` are service clients whose secret this person was shown. `without_owner` are organizations
-    without an owner who can sign in.
-    """
+    """The ended rows of a deactivation, and the rows that an operator must look at."""
 
     person: User
     token_families: int
-    agent_keys: Sequence[AgentKey]
-    kept_keys: Sequence[AgentKey]
-    secrets_seen: Sequence[Client]
-    without_owner: Sequence[Organization]
+    agent_keys: Sequence[AgentKey]  # created by this person, the only one who saw their secrets
+    kept_keys: Sequence[AgentKey]  # kept on request
+    secrets_seen: Sequence[Client]  # service clients whose secret this person saw
+    without_owner: Sequence[Organization]  # no owner can sign in
 
     def lines(self) -> list[str]:
-        """The present state and the work that is left, one sentence a line."""
+        """Returns the present state and the remaining work, one sentence a line."""
         person, count = self.person, self.token_families
         return [
             f"{person.email} ({person.pk}) is deactivated: all sessions and {count} token families ended.",
@@ -63,17 +58,13 @@ class Ended:
 
 @transaction.atomic
 def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool = True) -> Ended:
-    """The person is refused at sign-in, on every page, by the API and at every call from the commit on.
-
-    Sessions, codes, tokens, consents and support access end and do not come back with the person. Memberships stay and
-    give nothing meanwhile. Each organization's log has a row.
-    Raises: NotFound; Conflict when the person is deactivated already.
-    """
+    """Raises: NotFound; Conflict when the person is already deactivated."""
     _lock_organizations(user_id, _keys_of(user_id))
-    # The strong lock: a request that makes tokens for this person has finished, or looks again and finds no one.
+    # The strong lock waits for requests that store tokens for this person; later ones find the person inactive.
     person = _locked_person(user_id)
     if not person.is_active:
         raise Conflict(f"{person.email or person.pk} is deactivated already.")
+    # Refused everywhere from the commit on. Memberships stay, without effect; everything else ends for good.
     person.is_active = person.is_staff = person.is_superuser = False
     person.end_sessions()
     person.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])
@@ -104,10 +95,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
 
 @transaction.atomic
 def reactivate_person(*, actor: Actor, user_id: uuid.UUID) -> User:
-    """The person may sign in again, with the memberships they have. Nothing that was ended comes back.
-
-    Raises: NotFound; Conflict when the person is active.
-    """
+    """Ended sessions, tokens and keys stay ended. Raises: NotFound; Conflict when the person is active."""
     _lock_organizations(user_id, [])
     person = _locked_person(user_id)
     if person.is_active:
@@ -132,7 +120,7 @@ def _place(client: Client) -> str:
 
 
 def _lock_organizations(user_id: uuid.UUID, keys: Sequence[AgentKey]) -> None:
-    """In the order of their ids, and before the person: see lock_order."""
+    # In the order of their ids, and before the person: the order of lock_order.
     own = Membership.objects.filter(user_id=user_id).values_list("organization_id", flat=True)
     for org_id in sorted({*own, *(key.client.organization_id for key in keys if key.client.organization_id)}):
         lock_organization(org_id)

@@ -1,4 +1,4 @@
-"""Removing rows that can no longer matter, so that the tables hold what is alive."""
+"""Deletes expired rows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from oauth_ext.models import (
 )
 from oauth_ext.services.client_reaping import remove_idle_clients
 
-BATCH_ROWS = 500
-# A redeemed code that comes again ends what it gave, and a device that polls late is told "expired", for this long.
+BATCH_ROWS = 500  # rows locked by one transaction
+# How long a replay of a redeemed code still ends its family, and a late poll still gets `expired_token`.
 KEPT_AFTERWARDS = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """How many rows of each kind are gone. The refresh tokens of a family go with it."""
-
+    # Deleted rows by kind; refresh tokens go with their family.
     families: int
     access_tokens: int
     grants: int
@@ -42,11 +41,7 @@ class Reaped:
 
 
 def reap(*, now: datetime) -> Reaped:
-    """Nothing is left whose time is over at `now`. Each batch commits alone: a run that is cut short is continued by
-    the next.
-
-    Spec: D117, D120, D123, D130
-    """
+    """Deletes every row that is expired at `now`. Spec: D117, D120, D123, D130"""
     idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
     misses_since = now - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
@@ -70,14 +65,13 @@ def _spent_grants(now: datetime) -> QuerySet[Grant]:
 
 
 def _delete_in_batches(rows: QuerySet[Any]) -> int:
-    """Delete what nobody else has locked: what somebody is at work on can go the next time.
-
-    Under their locks, so that nothing is hung on a row between the look at what hangs on it and its end.
-    """
     total, model, last = 0, rows.model, None
     while keys := list(_after(rows, last).values_list("pk", flat=True)[:BATCH_ROWS]):
         last = keys[-1]
+        # Each batch commits alone, so the next run continues a stopped one.
         with transaction.atomic():
+            # Locked rows are in use and wait for the next run. The locks keep new rows from referring to a row about to
+            # go.
             free = model._default_manager.select_for_update(skip_locked=True).filter(pk__in=keys).order_by("pk")
             _, by_model = rows.filter(pk__in=list(free.values_list("pk", flat=True))).delete()
         total += by_model.get(model._meta.label, 0)

@@ -1,7 +1,7 @@
 """Branches of a token family: the descendants of a refresh token that was used again within its grace period.
 
-The answer got lost, two processes of a client refreshed at once, or a thief was quick. The first two leave one branch
-behind soon, so a branch that goes on ends its siblings that were made in grace. Spec: D123 · docs/decisions/0007
+A lost response, two processes of one client, or a thief cause a second use. The first two soon abandon a branch, so a
+branch that continues ends its grace siblings. Spec: D123 · docs/decisions/0007
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from oauth_ext.services.token_families import TOKEN_SERVER, facts_of
 
 
 def record_grace_use(token: RefreshToken, family: TokenFamily) -> None:
-    """The first second use of `token` is in the organization's log; the address is that of this request.
-
-    Later ones of the same token add no row: clients that race do it at each refresh.
-    """
+    """Audits the first grace use of `token`, with this request's address."""
+    # Further grace uses add no row: clients that race do so at each refresh.
     if RefreshToken.objects.filter(parent=token, in_grace=True).exists():
         return
     record_admin(
@@ -37,12 +35,9 @@ def record_grace_use(token: RefreshToken, family: TokenFamily) -> None:
 
 
 def end_overtaken_branches(token: RefreshToken) -> int:
-    """`token` is used now, so its branch reaches the second generation after its parent: siblings of the parent that
-    were made in grace are gone, with all that descends from them. Returns how many refresh tokens that were.
-
-    The caller holds the family's lock. Access tokens of an ended branch expire within the hour.
-    """
+    """Returns how many refresh tokens of grace siblings it deleted; the caller holds the family's lock."""
     root = RefreshToken.objects.filter(pk=token.parent_id).exclude(parent=None).first()
+    # The branch of `token` has reached its second generation only if its parent has a parent.
     if root is None:
         return 0
     siblings = RefreshToken.objects.filter(parent=root.parent_id, in_grace=True).exclude(pk=root.pk)
@@ -51,12 +46,13 @@ def end_overtaken_branches(token: RefreshToken) -> int:
     while level:
         ended += level
         level = list(RefreshToken.objects.filter(parent__in=level).values_list("pk", flat=True))
+    # Access tokens of an ended branch stay until they expire, within the hour.
     RefreshToken.objects.filter(pk__in=ended).delete()
     return len(ended)
 
 
 def live_branches(families: Sequence[TokenFamily]) -> dict[UUID, int]:
-    """Family to the number of its refresh tokens that can still be used; one without any is absent."""
+    """Maps each family to its number of usable refresh tokens; a family without any is absent."""
     idle_since = clock.now() - timedelta(days=settings.REFRESH_IDLE_DAYS)
     unused = RefreshToken.objects.filter(token_family__in=families, revoked=None, created__gt=idle_since)
     counted = unused.order_by().values("token_family").annotate(branches=Count("pk"))

@@ -1,4 +1,4 @@
-"""Registering and removing public clients."""
+"""Registers and deletes public clients."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ from oauth_ext.registration import Registration
 from oauth_ext.services.client_reaping import is_room_for_another
 from oauth_ext.services.token_families import lock_families_of
 
-CLIENT_ID_CHARACTERS = 24
+CLIENT_ID_CHARACTERS = 24  # D116
 
 
 class TooManyClients(DomainError):
-    """The table of self-registered clients is full of clients that are in use."""
+    """All self-registered clients in the full table are in use."""
 
     code, message, status = "too_many_clients", "No more clients can be registered right now.", 503
 
 
 def register_client(registration: Registration) -> Client:
-    """One more public client, which can do nothing until a person consents.
-
-    Raises: TooManyClients.   Spec: D116, D117
-    """
+    """Raises: TooManyClients. Spec: D116, D117"""
     if not is_room_for_another():
         raise TooManyClients(f"More than {settings.REGISTERED_CLIENTS} clients are in use.")
     return Client.objects.create(
@@ -48,16 +45,13 @@ def register_client(registration: Registration) -> Client:
 
 @transaction.atomic
 def delete_registered_client(*, actor: Actor, client_pk: uuid.UUID) -> None:
-    """Support staff removed a public client: it is unknown, and its tokens are refused on their next use.
-
-    The log of every organization that had let it in names the staff member.
-    Raises: NotFound for a client of an organization, and for one that is gone.
-    """
+    """Deletes a public client as support staff. Raises: NotFound for a service client or a deleted one."""
     found = Client.objects.select_for_update().filter(pk=client_pk, organization=None).first()
     if found is None:
         raise NotFound
     lock_families_of(found)
     families = list(TokenFamily.objects.filter(client=found).select_related("client"))
+    # The log of each organization that let the client in names the staff member.
     for org_id in {family.organization_id for family in families}:
         record_admin(
             EventType.OAUTH_APP_REVOKED,

@@ -1,4 +1,4 @@
-"""Revoking a token by itself: whoever has it may. Spec: RFC 7009 · D124 · protocol.md B.9"""
+"""Token revocation: possession of the token suffices. Spec: RFC 7009 · D124 · protocol.md B.9"""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from oauth_ext.services.token_families import end_family, locked_family
 
 @transaction.atomic
 def revoke_token(*, token: str, client: Client | None) -> None:
-    """The token and all that descend from the same authorization are refused by every process on their next use.
-
-    Nothing happens for an unknown token, nor for one that belongs to another client than the one that is named.
-    """
+    """Ends the token's family. Unknown tokens, and those of another client than `client`, change nothing."""
     checksum = secrets.sha256(token).hex()
     mine = {} if client is None else {"application": client}
     refresh = RefreshToken.objects.filter(token_checksum=checksum, **mine).first()
@@ -30,6 +27,7 @@ def revoke_token(*, token: str, client: Client | None) -> None:
     if access.token_family_id is not None:
         _end(access.token_family_id)
         return
+    # A token of the client credentials grant has no family.
     access.delete()
     if access.application is not None:
         epochs.bump_on_commit(epochs.subject(access.application.subject))

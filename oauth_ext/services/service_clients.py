@@ -1,4 +1,4 @@
-"""Making and deleting service clients."""
+"""Creates and deletes service clients, and rotates their secrets."""
 
 from __future__ import annotations
 
@@ -29,20 +29,15 @@ CLIENT_ID_CHARACTERS = 24
 
 @dataclass(frozen=True, slots=True)
 class CreatedServiceClient:
-    """A new service client and its secret, which nobody can be shown again."""
-
     client: Client
-    client_secret: str = field(repr=False)
+    client_secret: str = field(repr=False)  # shown once; stored as a hash
 
 
 @transaction.atomic
 def create_service_client(
     *, actor: User, organization: Organization, name: str, expires_in_days: int | None = None
 ) -> CreatedServiceClient:
-    """The organization has one more machine identity, for 90 days unless told otherwise.
-
-    Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.   Spec: §4.8 · D70, D72, D161
-    """
+    """Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden. Spec: §4.8 · D70, D72, D161"""
     cleaned, days = _validated(name, expires_in_days)
     client_secret = secrets.random_url_safe()
     now = clock.now()
@@ -65,16 +60,13 @@ def create_service_client(
 
 @transaction.atomic
 def rotate_client_secret(*, actor: User, client: Client) -> str:
-    """The client has this secret, which cannot be shown again, and no other.
-
-    Access tokens of the old secret are refused on their next use. A refresh token of a device goes on with the new one.
-    Raises: NotFound when the client is gone; Forbidden.   Spec: D72, D171
-    """
+    """Returns the new secret. Raises: NotFound for a deleted client; Forbidden. Spec: D72, D171"""
     found, org_id = locked_service_client(actor=actor, client=client, strong=True)
     client_secret = secrets.random_url_safe()
     found.client_secret = client_secret  # the field stores its hash
     found.save(update_fields=["client_secret"])
     lock_families_of(found)
+    # Refresh tokens of devices stay: they need the new secret.
     ended, _ = AccessToken.objects.filter(application=found).delete()
     _record(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, tokens_ended=ended)
     return client_secret
@@ -82,27 +74,22 @@ def rotate_client_secret(*, actor: User, client: Client) -> str:
 
 @transaction.atomic
 def delete_service_client(*, actor: User | Actor, client: Client) -> None:
-    """The client, its tokens, its agent key and its credentials are gone; whatever it still holds is refused.
-
-    Raises: NotFound when somebody deleted it first; Forbidden.   Spec: §4.8 · D9, D74
-    """
+    """Raises: NotFound for a deleted client; Forbidden. Spec: §4.8 · D9, D74"""
     found, org_id = locked_service_client(actor=actor, client=client, strong=True)
     lock_families_of(found)
     _record(EventType.SERVICE_CLIENT_DELETED, org_id, actor, found)
+    # Tokens, agent key and credentials go with the row.
     found.delete()
 
 
 def locked_service_client(*, actor: User | Actor, client: Client, strong: bool = False) -> tuple[Client, uuid.UUID]:
-    """The client and its organization's id, both rows locked, the organization's first.
-
-    With the `strong` lock no tokens of the client are made meanwhile. A person must be an admin of the organization at
-    this moment; operators and support staff need not.
-    Raises: NotFound for a public client as for one that is gone; Forbidden.
-    """
+    """Returns the client and its organization's id. Raises: NotFound for a public or deleted client; Forbidden."""
     org_id = client.organization_id
     if org_id is None:
         raise NotFound
+    # The organization first. A person must be an admin now; operators and support staff pass without a membership.
     lock_for_change(org_id, actor=actor, role=Role.ADMIN)
+    # The strong lock also stops the storage of tokens for the client.
     rows = Client.objects.select_for_update(no_key=not strong)
     found = rows.filter(pk=client.pk, organization_id=org_id).first()
     if found is None:
@@ -118,6 +105,7 @@ def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Cl
         target=client.as_target(),
         metadata={"client_id": client.client_id, **facts},
     )
+    # Every process looks the client up again at its next use.
     epochs.bump_on_commit(epochs.subject(client.subject))
 
 

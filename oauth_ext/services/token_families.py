@@ -1,4 +1,4 @@
-"""Beginning and ending token families."""
+"""Begins and ends token families."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def begin_family(
     resources: Sequence[str],
     redirect_host: str = "",
 ) -> TokenFamily:
-    """A family without tokens yet, for at most 180 days. Spec: D123"""
+    """Stores a family without tokens, for 180 days. Spec: D123"""
     now = clock.now()
     return TokenFamily.objects.create(
         client=client,
@@ -49,11 +49,9 @@ def begin_family(
 
 
 def locked_family(family_id: uuid.UUID) -> TokenFamily | None:
-    """The family under its lock, or None when it has ended. Whoever makes or ends its tokens holds this lock.
-
-    What it belongs to is held before it, like everywhere: see lock_order.
-    """
+    """Returns the family under its lock, or None when it has ended; every change of its tokens needs this lock."""
     found = TokenFamily.objects.filter(pk=family_id).first()
+    # The rows above the family come first, as in lock_order.
     if found is None or not lock_order.hold(
         org_id=found.organization_id, user_id=found.user_id, client_pk=found.client_id
     ):
@@ -63,19 +61,20 @@ def locked_family(family_id: uuid.UUID) -> TokenFamily | None:
 
 
 def lock_families_of(client: Client) -> None:
-    """Let nobody make or end tokens of the client, which the caller has locked and is about to delete."""
+    """Stops new and ended tokens of the client; the caller holds the client's lock."""
     list(TokenFamily.objects.select_for_update().filter(client=client).order_by("pk").values_list("pk"))
 
 
 def end_family(family: TokenFamily) -> None:
-    """All tokens of the family are refused by every process on their next use. The caller holds the lock."""
+    """Ends all tokens of the family; the caller holds its lock."""
     subject = family.subject
+    # The epoch makes every process refuse the tokens at their next use.
     family.delete()
     epochs.bump_on_commit(epochs.subject(subject))
 
 
 def end_misused_family(family: TokenFamily, event: EventType, **facts: object) -> None:
-    """End it because a code or refresh token of it was used again: one of the two who had it is a thief. Spec: D123"""
+    """Ends a family whose code or refresh token was used again: one of two holders is a thief. Spec: D123"""
     record_admin(
         event,
         org_id=family.organization_id,
@@ -87,7 +86,7 @@ def end_misused_family(family: TokenFamily, event: EventType, **facts: object) -
 
 
 def end_refused_family(family: TokenFamily) -> None:
-    """End it because the identity provider does not vouch for the person any more. The caller holds the lock."""
+    """Ends the family of a person whom the identity provider refuses; the caller holds its lock."""
     record_admin(
         EventType.OAUTH_PERSON_REFUSED,
         org_id=family.organization_id,
@@ -100,11 +99,7 @@ def end_refused_family(family: TokenFamily) -> None:
 
 @transaction.atomic
 def revoke_app(*, actor: User, family_id: uuid.UUID, org_id: uuid.UUID, only_of: User | None = None) -> str:
-    """Somebody took back what an app was allowed; consent will be asked for again. Returns the app's name.
-
-    `only_of` narrows the search to one person's apps.
-    Raises: NotFound, for another organization's or person's as for one that has ended.   Spec: ux.md 3
-    """
+    """Returns the app's name. Raises: NotFound outside the organization or, with `only_of`, the person. Spec: ux.md 3"""
     family = locked_family(family_id)
     if family is None or family.organization_id != org_id:
         raise NotFound
@@ -116,10 +111,7 @@ def revoke_app(*, actor: User, family_id: uuid.UUID, org_id: uuid.UUID, only_of:
 
 @transaction.atomic
 def revoke_family_as_staff(*, actor: Actor, family_id: uuid.UUID) -> None:
-    """Support staff ended a family of whatever organization; its log names the staff member.
-
-    Raises: NotFound when it has ended.
-    """
+    """Ends a family of any organization, whose log names the staff member. Raises: NotFound when it has ended."""
     family = locked_family(family_id)
     if family is None:
         raise NotFound
@@ -140,7 +132,6 @@ def _revoke(family: TokenFamily, *, actor: Actor, facts: Mapping[str, object]) -
 
 
 def facts_of(family: TokenFamily) -> dict[str, object]:
-    """The details of a family in audit rows."""
     facts: dict[str, object] = {"client_id": family.client.client_id, "scope": family.scope}
     if family.user is not None:
         facts |= {"user_id": str(family.user.pk), "user": family.user.label}

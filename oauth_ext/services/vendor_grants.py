@@ -1,7 +1,4 @@
-"""The vendor list of a service client. An unrestricted one may use every vendor the organization connected.
-
-Spec: D34, D173
-"""
+"""The vendor list of a service client; an unrestricted client may use every connected vendor. Spec: D34, D173"""
 
 from __future__ import annotations
 
@@ -23,15 +20,13 @@ from orgs.services.server_access import require_vendors
 
 @transaction.atomic
 def grant_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> ServiceClientGrant:
-    """The vendor is on the client's list, and the client is restricted to the list.
-
-    Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D59, D173
-    """
+    """Raises: NotFound for an unknown vendor or a deleted client; Forbidden. Spec: D59, D173"""
     found = _begin(organization, actor, client)
     known_vendor(vendor)
     grant, created = ServiceClientGrant.objects.get_or_create(
         client=client, vendor=vendor, defaults={"granted_by": actor}
     )
+    # The first grant restricts the client to its list.
     restricts = _set_restricted(found, True)
     if created or restricts:
         _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, client, vendor=vendor, restricts=restricts)
@@ -40,11 +35,9 @@ def grant_client(*, actor: User, organization: Organization, client: Client, ven
 
 @transaction.atomic
 def revoke_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> None:
-    """The vendor is not on the client's list, whether or not it was. Without the last one the list allows none.
-
-    Raises: NotFound for an unknown vendor or a client that is gone; Forbidden.   Spec: D9, D173
-    """
+    """Raises: NotFound for an unknown vendor or a deleted client; Forbidden. Spec: D9, D173"""
     found = _begin(organization, actor, client)
+    # Without its last vendor the client stays restricted, and may use none.
     deleted, _ = ServiceClientGrant.objects.filter(client=client, vendor=vendor).delete()
     if not deleted:
         known_vendor(vendor)
@@ -57,11 +50,9 @@ def revoke_client(*, actor: User, organization: Organization, client: Client, ve
 def replace_client_grants(
     *, actor: User, organization: Organization, client: Client, vendors: Sequence[str] | None
 ) -> list[str] | None:
-    """The client is restricted to exactly `vendors`, sorted; None lifts the restriction, [] allows none.
-
-    Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: D59, D173
-    """
+    """Returns the sorted list; None lifts the restriction. Raises: Invalid, NotFound, Forbidden. Spec: D59, D173"""
     found = _begin(organization, actor, client)
+    # An unknown vendor raises here, before any change.
     wanted = None if vendors is None else require_vendors(vendors)
     grants = ServiceClientGrant.objects.filter(client=client)
     listed = sorted(grants.values_list("vendor", flat=True))
@@ -79,7 +70,6 @@ def replace_client_grants(
 
 
 def _set_restricted(client: Client, restricted: bool) -> bool:
-    """Whether that changed anything."""
     if client.restricted is restricted:
         return False
     client.restricted = restricted
@@ -88,7 +78,7 @@ def _set_restricted(client: Client, restricted: bool) -> bool:
 
 
 def _begin(organization: Organization, actor: User, client: Client) -> Client:
-    """The client as it is under the organization's lock, which every change of a list takes."""
+    # Every change of a list takes the organization's lock first.
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     found = Client.objects.filter(pk=client.pk, organization=organization).first()
     if found is None:

@@ -25,11 +25,7 @@ AFTER_SIGN_IN = "after_sign_in"
 
 
 def authorize(request: HttpRequest) -> HttpResponse:
-    """Check the request; then sign-in at the identity provider, then consent. Storing begins at sign-in,
-    because some clients ask this address themselves before they open a browser.
-
-    Raises: RateLimited, for the person or else for the address.   Spec: D22
-    """
+    """Raises: RateLimited, for the person or else for the address. Spec: D22"""
     if request.method not in {"GET", "HEAD"}:
         response = error_response(request, 405, message="Use GET.")
         response["Allow"] = "GET, HEAD"
@@ -41,6 +37,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
         return person_pages.error_page(request, 400, fault.reason if isinstance(fault, NotForUs) else fault.message)
     except TellClient as fault:
         return _error_for_client(request, fault)
+    # Stores nothing before sign-in: some clients request this address themselves before they open a browser.
     if request.method == "HEAD" or not request.user.is_authenticated:
         if asked.never_ask:
             return _not_without_asking(request, asked)
@@ -49,11 +46,8 @@ def authorize(request: HttpRequest) -> HttpResponse:
 
 
 def _error_for_client(request: HttpRequest, fault: TellClient) -> HttpResponse:
-    """The error at the client's address. A client that registered itself gets it only from a signed-in browser: a
-    stranger can choose such an address, and a link with our name in it would lead every passer-by there.
-
-    Spec: D163 · RFC 9700 4.11.2
-    """
+    """Spec: D163 · RFC 9700 4.11.2"""
+    # A stranger may have registered the address, and a link with our host name must not redirect there.
     if fault.client.registered_itself and not request.user.is_authenticated:
         host = redirect_uris.shown_host(fault.redirect_uri)
         return person_pages.error_page(request, 400, f"The app at {host} made a faulty request. {fault.description}")
@@ -61,14 +55,13 @@ def _error_for_client(request: HttpRequest, fault: TellClient) -> HttpResponse:
 
 
 def _not_without_asking(request: HttpRequest, asked: Asked) -> HttpResponse:
-    """One error for all missing steps: consent, a choice among organizations, or the sign-in."""
     described = "The person has to answer on a page, and prompt=none forbids one."
+    # One error for every missing step: sign-in, a choice of organization, or consent.
     error = TellClient(asked.client, asked.redirect_uri, asked.state, "interaction_required", described)
     return _error_for_client(request, error)
 
 
 def _after_sign_in(request: HttpRequest) -> str:
-    """This request again, with a mark that the person comes from the sign-in."""
     marked = "" if AFTER_SIGN_IN in request.GET else f"&{urlencode({AFTER_SIGN_IN: '1'})}"
     return f"{request.get_full_path()}{marked}"
 
@@ -82,9 +75,9 @@ def _client(request: HttpRequest, client_id: str) -> Client | None:
 
 
 def _ask(request: HttpRequest, user: User, asked: Asked) -> HttpResponse:
-    # A person with several organizations chooses each time: nothing else would let them choose another one. Whoever
-    # comes from the sign-in is shown the page too: some browsers hold every redirect after the provider's form to its
-    # `form-action`, which knows our address and not the app's. The page ends that chain.
+    # A person with several organizations always sees the page: only there can the person choose another one. So does a
+    # person who comes from the sign-in: some browsers apply the `form-action` of the provider's form to every later
+    # redirect, and it does not list the app's address. The page ends that chain.
     belongs = list(memberships(user)[:2])
     if len(belongs) == 1 and AFTER_SIGN_IN not in request.GET:
         location = allow_as_remembered(membership=belongs[0], asked=asked)

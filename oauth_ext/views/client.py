@@ -1,4 +1,4 @@
-"""Which client a request outside the token endpoint comes from."""
+"""Client authentication outside the token endpoint."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from oauth_ext.views.intake import Refused
 
 
 def named_client(request: HttpRequest, fields: Fields) -> Client | None:
-    """The client that the request names and proves, or None when it names none.
-
-    Raises: Refused: 401 `invalid_client` for an unknown client as for a wrong secret; 400 for two methods at once.
-    Spec: D125
-    """
+    """Returns None when no client is named. Raises: Refused with 401, or 400 for two methods at once. Spec: D125"""
     sent = _presented(request, fields)
     if sent.method == client_authentication.POST and not (sent.client_id or sent.client_secret):
         return None
@@ -28,11 +24,7 @@ def named_client(request: HttpRequest, fields: Fields) -> Client | None:
 
 
 def service_client(request: HttpRequest, fields: Fields) -> Client:
-    """The service client that the request comes from.
-
-    Raises: Refused: 400 `unauthorized_client` for a public client, whatever it sends; else as `named_client`, also
-    when no client is named.   Spec: §4.2 Device rules
-    """
+    """Raises: Refused like `named_client`, also for a public client or none at all. Spec: §4.2 Device rules"""
     sent = _presented(request, fields)
     client = usable_client(sent.client_id)
     if client is None:
@@ -53,8 +45,8 @@ def _presented(request: HttpRequest, fields: Fields) -> Presented:
 
 
 def _refused(sent: Presented) -> Refused:
-    """401 `invalid_client`, with the challenge where HTTP Basic was tried."""
     refusal = Refused("invalid_client", "Client authentication failed.", 401)
     if sent.method == client_authentication.BASIC:
+        # The challenge where HTTP Basic was tried. RFC 6749 5.2
         refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'
     return refusal

@@ -21,7 +21,7 @@ VERIFICATION_PATH = "/device"
 @posted
 @limited("DEVICE_STARTS")
 def device_authorization(request: HttpRequest) -> HttpResponse:
-    """Begin a device flow, for service clients that prove who they are: nobody else can be the one a token is for."""
+    """Starts a device flow for a service client that proves its secret."""
     fields = read_form(request, token_form.DEVICE_FIELDS)
     client = service_client(request, fields)
     try:

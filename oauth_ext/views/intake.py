@@ -1,4 +1,4 @@
-"""Reading the requests of the OAuth endpoints: bounded bodies, one reading, and refusals that are JSON."""
+"""Request handling of the OAuth endpoints: bounded bodies, form parsing, limits, and refusals as JSON."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from oauth_ext.views.answers import oauth_error, preflight
 
 log = structlog.get_logger(__name__)
 METHODS = "POST, OPTIONS"
-_RETRY_AFTER_S = 5
+_RETRY_AFTER_S = 5  # of a 503
 
 View = Callable[[HttpRequest], HttpResponse]
 
 
 class Refused(Exception):
-    """The request ends here, with this answer."""
+    """Ends the request with `response`."""
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(error)
@@ -37,10 +37,7 @@ class Refused(Exception):
 
 
 def posted(view: View) -> View:
-    """A view for POST alone, open to pages of every origin; it reads no session, so it needs no CSRF token.
-
-    What it refuses is JSON, and so is what keeps it from answering: a database that is away is a 503, never a page.
-    """
+    """A view for POST and OPTIONS, open to every origin."""
 
     @wraps(view)
     def guarded(request: HttpRequest) -> HttpResponse:
@@ -54,19 +51,18 @@ def posted(view: View) -> View:
             return view(request)
         except Refused as refusal:
             return refusal.response
+        # A database or store that is away gives a 503 as JSON, never a page.
         except (OperationalError, InterfaceError, CoordinationUnavailable, SigningKeysUnavailable) as fault:
             log.error("an OAuth request could not be served", path=request.path, fault=type(fault).__name__)
             return _unavailable()
 
+    # The endpoint reads no session.
     guarded.csrf_exempt = True  # type: ignore[attr-defined]
     return guarded
 
 
 def read_form(request: HttpRequest, known: frozenset[str]) -> Fields:
-    """The `known` fields of a form body; parameters in the address are refused.
-
-    Raises: Refused.
-    """
+    """Returns the `known` fields of the body. Raises: Refused, also for parameters in the address."""
     if request.META.get("QUERY_STRING"):
         raise Refused("invalid_request", "Parameters belong in the body, not in the address.")
     try:
@@ -76,16 +72,14 @@ def read_form(request: HttpRequest, known: frozenset[str]) -> Fields:
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """At most OAUTH_BODY_BYTES, whatever Content-Length says.
-
-    Raises: Refused.   Spec: D18
-    """
+    """Reads at most OAUTH_BODY_BYTES. Raises: Refused. Spec: D18"""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Refused("invalid_request", "Content-Encoding is not accepted.", 415)
     announced = request.headers.get("Content-Length", "")
     try:
         if announced.isdigit() and int(announced) > settings.OAUTH_BODY_BYTES:
             raise Refused("invalid_request", "The body is too large.", 413)
+        # One byte more than allowed, because Content-Length may be absent or wrong.
         body = request.read(settings.OAUTH_BODY_BYTES + 1)
     except UnreadablePostError:
         raise Refused("invalid_request", "The body ended early.") from None
@@ -95,15 +89,12 @@ def read_body(request: HttpRequest) -> bytes:
 
 
 def limited(rule: str) -> Callable[[View], View]:
-    """Count every request for its address under the setting `rule`, before anything of it is read.
-
-    Whoever comes to these endpoints has not said yet who they are, and each answer costs the database something.
-    Every answer says what is left.   Spec: §8 · D19-D22
-    """
+    """Counts each request for its address under the setting `rule`. Spec: §8 · D19-D22"""
 
     def decorate(view: View) -> View:
         @wraps(view)
         def counted(request: HttpRequest) -> HttpResponse:
+            # Before the body is read: the caller is unknown, and each response costs the database something.
             admission = count(getattr(settings, rule), address_key(rate.address_of(request)))
             try:
                 response = view(request)
@@ -119,26 +110,17 @@ def limited(rule: str) -> Callable[[View], View]:
 
 
 def count(rule: Rule, key: str = "") -> Admission:
-    """Count one request under the rule.
-
-    Raises: Refused with 429 and when to come again.   Spec: D19, D20
-    """
+    """Raises: Refused with 429 and Retry-After. Spec: D19, D20"""
     return admitted(registry.current().hit(rule, key))
 
 
 def require_room(rule: Rule, key: str) -> Admission:
-    """What the window still admits; nothing is counted.
-
-    Raises: Refused as `count`.
-    """
+    """Counts nothing. Raises: Refused like `count`."""
     return admitted(registry.current().peek(rule, key))
 
 
 def admitted(admission: Admission) -> Admission:
-    """The admission, if it is one.
-
-    Raises: Refused as `count`.
-    """
+    """Raises: Refused like `count`."""
     if not admission.allowed:
         refusal = Refused("rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429)
         for name, value in rate.headers(admission).items():

@@ -1,4 +1,4 @@
-"""The well-known documents: who we are, what we protect, which keys sign. Spec: §4.2 · protocol.md B.1 · D27, D28"""
+"""The well-known documents: server metadata, resource metadata, JWKS. Spec: §4.2 · protocol.md B.1 · D27, D28"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Document = Callable[..., dict[str, Any] | None]
 
 
 def _well_known(document: Document) -> Callable[..., HttpResponse]:
-    """A view of what `document` returns; None is a 404. JSON always: clients that get a page here give up."""
+    """A view of the document that the function returns; None becomes a 404."""
 
     @wraps(document)
     def view(request: HttpRequest, **path: str) -> HttpResponse:
@@ -33,6 +33,7 @@ def _well_known(document: Document) -> Callable[..., HttpResponse]:
             return open_to_all(response)
         body = document(**path)
         if body is None:
+            # JSON, because clients give up on a page here.
             return open_to_all(error_response(request, 404))
         response = open_to_all(JsonResponse(body))
         response["Cache-Control"] = "public, max-age=300"
@@ -50,23 +51,23 @@ def authorization_server() -> dict[str, Any]:
 
 @_well_known
 def protected_resource() -> dict[str, Any]:
-    """RFC 9728 for the unified endpoint; the root form says the same as the path form."""
+    """RFC 9728 for the unified endpoint, at the root and at its path."""
     return features.resource_metadata(settings.BASE_URL)
 
 
 @_well_known
 def protected_vendor_resource(vendor: str) -> dict[str, Any] | None:
-    """RFC 9728 for one vendor's own endpoint, if the catalog has the vendor."""
+    """RFC 9728 for one vendor's endpoint, if the catalog has the vendor."""
     found = vendor_or_none(vendor)
     return None if found is None else features.resource_metadata(settings.BASE_URL, found.slug, found.name)
 
 
 @_well_known
 def jwks() -> dict[str, Any]:
-    """The public keys: next, current and previous. Spec: D130"""
+    """Lists the next, current and previous public key. Spec: D130"""
     return dict(keys.load_key_set().public_jwks)
 
 
 @_well_known
 def unknown(rest: str) -> None:
-    """Every other well-known path, OpenID Connect's among them: we issue no ID tokens."""
+    """Answers every other well-known path with 404, OpenID Connect's too: no ID tokens are issued."""

@@ -19,9 +19,9 @@ from oauth_ext.views.intake import Refused, admitted, limited, posted, read_body
 @posted
 @limited("CLIENT_REGISTRATIONS")
 def register(request: HttpRequest) -> HttpResponse:
-    """Register a public client. The media type is not asked for: whatever says it is JSON has to be JSON."""
     admitted(count_for_all(address_key(rate.address_of(request))))
     try:
+        # Content-Type is not checked: the body has to be JSON in any case.
         document = strict_json.loads(read_body(request), max_depth=settings.JSON_DEPTH)
         wanted = registration.read(document, existing)
         client = register_client(wanted)

@@ -14,7 +14,8 @@ from oauth_ext.views.intake import Refused, limited, posted, read_form
 @posted
 @limited("BACKSTOP")
 def revoke(request: HttpRequest) -> HttpResponse:
-    """200 without a body, whether or not there was anything to revoke. The hint is not needed and not read."""
+    """Answers 200 without a body for known and unknown tokens alike."""
+    # token_type_hint is ignored: both types are looked up.
     fields = read_form(request, token_form.REVOCATION_FIELDS)
     token = token_form.first(fields, "token")
     if not token:

@@ -26,7 +26,7 @@ from oauth_ext.views.intake import Refused, admitted, posted, read_form, require
 
 log = structlog.get_logger(__name__)
 
-# oauthlib's own texts are empty for these, or speak of its insides.
+# oauthlib's own texts are empty for these, or describe its internals.
 _DESCRIPTIONS = {
     "invalid_client": "Client authentication failed.",
     "unauthorized_client": "This client may not use this grant type.",
@@ -39,13 +39,9 @@ _NOT_COUNTED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVA
 
 @posted
 def token(request: HttpRequest) -> HttpResponse:
-    """Exchange a grant for tokens. Reads no session and no query string.
-
-    Refusals are counted for the client at its address, then for the address; granted tokens are counted for the
-    client there. So neither the many who share an address nor strangers among them hold up a client that works, also
-    when they name it.
-    Every answer says how much is left.   Spec: §8 · D19-D22
-    """
+    """Spec: §8 · D19-D22"""
+    # Refusals count for the client at its address, then for the address; granted tokens count for the client there. So
+    # a client that works is not stopped by others at a shared address, even if they send its id.
     address = address_key(rate.address_of(request))
     store = registry.current()
     admission = store.peek(settings.REFUSED_TOKEN_REQUESTS, address)
@@ -68,10 +64,7 @@ def token(request: HttpRequest) -> HttpResponse:
 
 
 def _fields(request: HttpRequest, of_address: Admission) -> Fields:
-    """The form; where it cannot be read, a full window of the address is said first.
-
-    Raises: Refused.
-    """
+    """Raises: Refused: 429 for a full window of the address, else the fault of the form."""
     try:
         return read_form(request, token_form.TOKEN_FIELDS)
     except Refused:
@@ -80,21 +73,18 @@ def _fields(request: HttpRequest, of_address: Admission) -> Fields:
 
 
 def _require_room(of_address: Admission, client: str, sent: Presented, fields: Fields) -> str:
-    """The key under which a refusal of this request counts: of the client at its address, or of what it brings.
-
-    A client that got tokens there lately is heard in a full window of the address. Strangers can also name the client
-    and fill its own window. Then it is heard by what it alone has, and each such credential has a window of its own.
-    Raises: Refused with 429.
-    """
+    """Returns the key under which a refusal of this request counts. Raises: Refused with 429."""
     of_client = registry.current().peek(settings.REFUSED_TOKENS_OF_CLIENT, client)
     if of_client.allowed and of_address.allowed:
         return client
+    # A client that got tokens here lately passes a full window of the address.
     lately = registry.current().peek(settings.TOKENS_LATELY, client)
     if lately.remaining == lately.rule.limit:
         admitted(of_client)
         admitted(of_address)
     if of_client.allowed:
         return client
+    # Strangers can fill the client's own window by its id, so each credential of its own has a window.
     credential = own_credential(sent, fields)
     if not credential:
         admitted(of_client)
@@ -103,10 +93,7 @@ def _require_room(of_address: Admission, client: str, sent: Presented, fields: F
 
 
 def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
-    """Tokens, or that a device still waits for its person: that is no refusal, and impatience is told apart from it.
-
-    Raises: Refused.
-    """
+    """Returns tokens, or `authorization_pending`, which is no refusal; `slow_down` is one. Raises: Refused."""
     grant_type = token_form.first(fields, "grant_type")
     if not grant_type:
         raise Refused("invalid_request", "grant_type is missing.")
@@ -120,11 +107,11 @@ def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
 
 
 def _count_granted(response: HttpResponse, client: str) -> None:
-    """Count what was granted and say what is left. The tokens are made: they go out even if nobody can count them."""
     try:
         admission = registry.current().hit(settings.TOKENS_OF_CLIENT, client)
         registry.current().hit(settings.TOKENS_LATELY, client)
     except CoordinationUnavailable as fault:
+        # The tokens exist, so the client gets them uncounted.
         log.warning("a granted token request was not counted", fault=str(fault))
         return
     for name, value in rate.headers(admission).items():
@@ -133,9 +120,9 @@ def _count_granted(response: HttpResponse, client: str) -> None:
 
 
 def _claimed(request: HttpRequest, fields: Fields) -> Presented:
-    """Whoever says so: only the client itself is granted anything, and nothing else is counted under its id."""
     client_id, client_secret = (token_form.first(fields, name) for name in ("client_id", "client_secret"))
     try:
+        # Unproven. Only the client itself gets tokens, so nothing but refusals count under a false id.
         return client_authentication.presented(request.headers.get("Authorization"), client_id, client_secret)
     except client_authentication.BadClientAuthentication:
         return Presented(client_authentication.POST, client_id, "")
@@ -144,7 +131,7 @@ def _claimed(request: HttpRequest, fields: Fields) -> Presented:
 def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:
     authorization = request.headers.get("Authorization", "")
     try:
-        # The library's headers are not passed on: its 401 names the Bearer scheme, which this endpoint does not take.
+        # oauthlib's headers are dropped: its 401 names the Bearer scheme, which this endpoint does not accept.
         _, text, status = server.token_endpoint().create_token_response(
             uri=f"{settings.BASE_URL}{features.ENDPOINTS_ON['token_endpoint']}",
             http_method="POST",
