@@ -1,1 +1,1 @@
-"""What happened: one row per tool call, committed before its answer, and one per administrative change."""
+"""The audit logs: one row for each tool call, committed before its response, and one for each administrative change."""

@@ -1,4 +1,4 @@
-"""Both logs for staff, to read and search. Nobody edits history here."""
+"""Both logs for staff, to read and search."""
 
 from __future__ import annotations
 
@@ -11,30 +11,23 @@ from django.core.paginator import Paginator
 from audit.models import AdminAuditEntry, RequestAuditEntry
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
-MAX_COUNTED = 10_000
+MAX_COUNTED = 10_000  # bounds a page's count: an exact one reads every row of the table
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]
-    """Counts no further than somebody pages: an exact count reads every row of the table."""
-
     @cached_property
     def count(self) -> int:
-        """The rows, at most MAX_COUNTED."""
         rows: Any = self.object_list
         return int(rows.order_by()[:MAX_COUNTED].count())
 
 
 class LogAdmin(ReadOnlyAdmin):
-    """Newest first, a page at a time. Rows go when their time is over."""
-
     ordering = ("-id",)  # ids are time-ordered, and the only index over all organizations is theirs
     paginator = CappedPaginator
 
 
 @admin.register(RequestAuditEntry)
 class RequestAuditAdmin(LogAdmin):
-    """Tool calls."""
-
     list_display = (
         "timestamp",
         "org_id",
@@ -54,8 +47,6 @@ class RequestAuditAdmin(LogAdmin):
 
 @admin.register(AdminAuditEntry)
 class AdminAuditAdmin(LogAdmin):
-    """Administrative changes."""
-
     list_display = ("timestamp", "org_id", "actor_label", "event_type", "target_label")
     list_filter = ("event_type",)
     search_fields = ("=org_id", "actor_id__exact", "target_id__exact", "event_type__exact", "request_id__exact")

@@ -1,4 +1,4 @@
-"""Pure: the facts of one tool call as a value, before it becomes a row. A value of this type is always storable.
+"""Pure: the facts of one tool call before they become a row. Every value of this type can be stored.
 
 Spec: §2, §6 · D80
 """
@@ -17,8 +17,8 @@ from audit.call_status import CallSource, CallStatus
 from audit.plain_text import plain_text
 from gateway.lib import clock, ids
 
-MAX_INTEGER = 2**31 - 1
-# The widths of the table's text columns, in characters. No more of a text is kept.
+MAX_INTEGER = 2**31 - 1  # of the integer columns
+# The widths of the text columns, in characters; longer texts are cut.
 WIDTHS = MappingProxyType(
     {
         "user_id": 120,
@@ -46,12 +46,7 @@ UNKNOWN = CallStatus.UNKNOWN.value
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One call. The fields are the columns of RequestAuditEntry; texts are cut and cleaned, numbers kept in range.
-
-    Status `unknown` is a call that is about to be made, and what remains if this process dies during it.
-
-    Raises: ValueError for a status or source that does not exist and for a time without a zone: errors of ours.
-    """
+    """The fields are the columns of RequestAuditEntry. Raises: ValueError for a wrong status, source or naive time."""
 
     id: uuid.UUID = msgspec.field(default_factory=ids.new_log_id)
     timestamp: datetime = msgspec.field(default_factory=clock.now)
@@ -61,6 +56,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     vendor: str = ""
     tool: str = ""
     source: str
+    # `unknown` before the dispatch; it remains if the process dies before the outcome.
     status: str = UNKNOWN
     error_code: str = ""
     duration_ms: int = 0
@@ -76,7 +72,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     response_bytes: int = 0
 
     def __post_init__(self) -> None:
-        # This runs for every call: one look at all texts together, and the slow way only when something is wrong.
+        # On the hot path: one check of all texts together, and the slow path only for a bad one.
         texts = _texts_of(self)
         if not "".join(texts).isprintable() or any(map(gt, map(len, texts), _WIDTHS_IN_ORDER)):
             for name, width in WIDTHS.items():

@@ -1,4 +1,4 @@
-"""Pure: how a call ended and by which route it came. The database, the filters and the pipeline use these words."""
+"""Pure: the status and source of a call, for the database, the filters and the pipeline."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from enum import StrEnum
 
 
 class CallStatus(StrEnum):
-    """How a call ended. `unknown`: the process died between dispatch and outcome. Spec: D80"""
+    """Spec: D80"""
 
     SUCCESS = "success"
     ERROR = "error"
     DENIED = "denied"
-    UNKNOWN = "unknown"
+    UNKNOWN = "unknown"  # the process died between dispatch and outcome
 
 
 class CallSource(StrEnum):
-    """Which route a call came by. Spec: §6 · D137"""
+    """Spec: §6 · D137"""
 
     MCP = "mcp"
     CLI = "cli"

@@ -1,8 +1,11 @@
-"""The short way of a batch: from the event loop to the database and back, without changing threads.
+"""The short path of a batch: the event loop commits it without a change of threads.
 
-Two changes of threads cost a lone call more than the statement itself. So while all is well the loop talks to the
-database on a connection that the writer's thread has opened and tried. Whatever is more than sending a batch and
-hearing that it is durable goes back to the thread: connecting, trying again, finding the record that cannot be stored.
+   idle --put--> leaving --begin, flush--> under way --ended--> idle
+                                             |--RecordRefused--> batch given back, idle
+                                             '--fault or no caller left--> all given back, closed
+
+Two changes of threads cost a lone call more than the statement. So the loop uses a connection that the writer's thread
+has opened and tried. The thread keeps all other work: connecting, retrying, finding a record that cannot be stored.
 """
 
 from __future__ import annotations
@@ -22,28 +25,26 @@ from audit.waiting import Waiting, by_id, fail, latest, succeed
 
 
 class LoopSink(Protocol):
-    """A sink that can also be waited for in an event loop, by its socket. One batch at a time."""
+    """A sink that an event loop can wait for, one batch at a time."""
 
     def fileno(self) -> int:
         """The socket."""
 
     def begin(self, records: Sequence[CallRecord]) -> bool:
-        """Send the batch. True if all of it has left, else `flush` is to be called. Raises: as `commit`."""
+        """Returns False when `flush` must send the rest. Raises: like `commit`."""
 
     def flush(self) -> bool:
-        """Send what has not left yet. True if nothing is left."""
+        """Returns True when nothing is left to send."""
 
     def ended(self) -> bool:
-        """True if the batch of `begin` is durable; False while nobody knows. Raises: as `commit`."""
+        """Returns True once the batch is durable. Raises: like `commit`."""
 
     def close(self) -> None:
-        """The connection is given back; never raises."""
+        """Never raises."""
 
 
 @dataclass(slots=True)
 class LaneStats:
-    """What went the short way."""
-
     batches: int = 0
     rows: int = 0
     largest_batch: int = 0
@@ -52,10 +53,10 @@ class LaneStats:
 
 
 class CommitLane:
-    """Commits what is `put`, in batches, in the order it came. Belongs to one event loop.
+    """Commits records in batches, in order. Belongs to one event loop.
 
-    `give_back` gets what could not be committed here and is still in time. The lane is then at its end, unless only
-    the batch was at fault.
+    `give_back` gets the unexpired records that the lane could not commit. The lane is then closed, unless only a record
+    was at fault.
     """
 
     def __init__(
@@ -83,31 +84,29 @@ class CommitLane:
         self._last_size = 0
         self._began_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        # The driver closes its socket as soon as it finds the connection broken, and the number may then be another's.
+        # The driver closes its socket when the connection breaks, and the number may then belong to another one.
         self._socket = os.dup(sink.fileno())
         loop.add_reader(self._socket, self._hear)
 
     @property
     def waiting(self) -> int:
-        """How many records are not under way yet."""
+        # Without the records of the batch under way.
         return len(self._waiting)
 
     def put(self, waiting: Waiting) -> None:
-        """Commit this with whatever else comes in this pass of the loop, or while a batch is under way.
-
-        Where the last one was alone, this one is taken to be: another pass of the loop is time that its caller waits.
-        """
         self._waiting.append(waiting)
         if self._batch or self._is_leaving:
             return
+        # After a lone record the next one counts as lone too: another pass of the loop would delay its caller.
         if self._last_size == 1:
             self._leave()
         else:
             self._is_leaving = True
+            # The batch takes what else comes in this pass of the loop.
             self.loop.call_soon(self._leave)
 
     async def aclose(self) -> None:
-        """What waits is committed as far as the deadlines allow, and the connection closed."""
+        """Commits what the deadlines allow, then closes the connection."""
         if futures := [waiting.future for waiting in (*self._batch, *self._waiting)]:
             await asyncio.wait(futures, timeout=self._deadline_s)
             fail(futures, "the audit log is closed")
@@ -140,8 +139,8 @@ class CommitLane:
             self._failed(fault)
 
     def _hear(self) -> None:
-        """Something came: the answer, a part of it, or the end of the connection, also while nothing is asked."""
         try:
+            # The socket is readable for a response, a part of one, or the end of an idle connection.
             if not self._sink.ended():
                 return
         except Exception as fault:
@@ -169,17 +168,13 @@ class CommitLane:
             self._give_back(batch, fault)
 
     def _look_at_deadlines(self) -> None:
-        """No answer yet. Records whose time is over fail, also those that are not under way; the rest waits on.
-
-        The answer may come yet, but the callers of the failed ones must not be told so. Once no caller waits, the
-        connection is given up.
-        """
         now = time.monotonic()
         bridged_until_s = self._began_s + BRIDGED_S
         if now >= bridged_until_s:
             self._outage.unanswered(self._began_s)
         late = [waiting for waiting in (*self._batch, *self._waiting) if waiting.expires_at <= now]
         if late:
+            # These callers are refused for good, even if the response still comes.
             fail([waiting.future for waiting in late], "the audit log did not answer in time")
             self._batch = [waiting for waiting in self._batch if waiting.expires_at > now]
             self._waiting = deque(waiting for waiting in self._waiting if waiting.expires_at > now)
@@ -189,6 +184,7 @@ class CommitLane:
                 next_s = min(next_s, bridged_until_s)
             self._timer = self.loop.call_later(max(0.0, next_s - now), self._look_at_deadlines)
         else:
+            # No caller waits any more, so the connection is given up.
             self._failed(TimeoutError("no answer"))
 
     def _take_batch(self) -> list[Waiting]:

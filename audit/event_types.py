@@ -1,4 +1,4 @@
-"""Pure: every administrative event that is recorded, as noun.past_verb. Spec: §2 Audit entries · D82"""
+"""Pure: the event types of the admin log, as noun.past_verb. Spec: §2 Audit entries · D82"""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """The vocabulary of the admin audit log.
-
-    Beyond D82: member.added (by a command), service_client.secret_rotated, oauth.app_revoked,
-    oauth.code_reuse_detected, vendor.tools_approved, vendor.secret_echoed, billing.updated (a change
-    within one plan state).
-    """
-
+    # Beyond D82: member.added (by a command), service_client.secret_rotated, oauth.app_revoked,
+    # oauth.code_reuse_detected, vendor.tools_approved, vendor.secret_echoed, billing.updated (a change within one plan
+    # state).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"

@@ -1,4 +1,4 @@
-"""Pure: what a reader of the request log may ask for, read from a query string. Spec: §4.10 · D83"""
+"""Pure: the request log's filters and cursor, parsed from a query string. Spec: §4.10 · D83"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from audit.call_record import SOURCES, STATUSES
 from audit.plain_text import has_harmful_characters
 from gateway.lib.errors import Invalid
 
-MAX_TEXT_CHARACTERS = 255
+MAX_TEXT_CHARACTERS = 255  # longer than any filtered column
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?\Z", re.ASCII)
 _TEXTS = ("user_id", "vendor", "tool", "request_id")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilters:
-    """Every given part must match. `start_at` is inclusive, `end_before` exclusive; both are aware and in UTC."""
+    """Every set filter must match. `start_at` is inclusive, `end_before` exclusive; both are in UTC."""
 
     user_id: str = ""
     vendor: str = ""
@@ -39,15 +39,12 @@ class RequestFilters:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> RequestFilters:
-        """The filters in `query`; absent and empty ones are not set, other names are not looked at.
-
-        `start` and `end` are dates or RFC 3339 times; a time without a zone is UTC.
-        Raises: Invalid with every wrong field.   Spec: D3, D83
-        """
+        """Ignores empty and unknown names. Raises: Invalid with every wrong field. Spec: D3, D83"""
         faults: dict[str, list[str]] = {}
         texts = {name: _read(faults, query, name, _text) or "" for name in _TEXTS}
         source = _read(faults, query, "source", _choice(SOURCES)) or ""
         status = _read(faults, query, "status", _choice(STATUSES)) or ""
+        # Dates or RFC 3339 times; a time without a zone is UTC.
         start_at = _read(faults, query, "start", _moment)
         end_before = _read(faults, query, "end", _end_before)
         if start_at and end_before and start_at >= end_before:
@@ -59,18 +56,17 @@ class RequestFilters:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the log: the entry after which, going back in time, the next page begins."""
+    """The last entry of a page; the next page starts below it."""
 
     timestamp: datetime
     id: uuid.UUID
 
     def encode(self) -> str:
-        """As one opaque word for addresses."""
         return f"{(self.timestamp - _EPOCH) // timedelta(microseconds=1)}-{self.id.hex}"
 
     @classmethod
     def parse(cls, word: str) -> Cursor:
-        """The place that `word` names. Raises: Invalid."""
+        """Raises: Invalid."""
         if not (match := _CURSOR.match(word)):
             raise Invalid(fields={"before": [_WRONG_CURSOR]})
         return cls(_EPOCH + timedelta(microseconds=int(match[1])), uuid.UUID(hex=match[2]))
@@ -103,9 +99,9 @@ def _choice(values: Sequence[str]) -> Callable[[str], str]:
 
 
 def _end_before(raw: str) -> datetime:
-    """The end is included: a date with its whole day, a time with its millisecond, the precision in which we show."""
     moment = _moment(raw)
     try:
+        # The end is inclusive: a date with its whole day, a time with its millisecond, the shown precision.
         if _DATE.match(raw):
             return moment + timedelta(days=1)
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000) + timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""The two audit tables. They keep plain ids and labels, no foreign keys: rows outlive what they speak of."""
+"""The two audit tables: plain ids and labels without foreign keys, because rows outlive their subjects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUS_CHOICES = [(status.value, status.value.capitalize()) for status in CallSt
 
 
 class RequestAuditEntry(models.Model):
-    """One tool call, or one refusal of a call. Never arguments, results or secrets. Spec: §2, §6 · D80"""
+    """One tool call or its refusal, never with arguments, results or secrets. Spec: §2, §6 · D80"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_log_id, editable=False)
     timestamp = models.DateTimeField(default=clock.now)
@@ -35,10 +35,10 @@ class RequestAuditEntry(models.Model):
     request_id = models.CharField(max_length=64)
     request_bytes = models.PositiveIntegerField(default=0)
     response_bytes = models.PositiveIntegerField(default=0)
-    # More than one in rows of rate-limited calls only. Spec: D146
-    # Not a positive field: PostgreSQL would read the whole table for its check, while no call can be recorded.
+    # Above 1 only in rows of rate-limited calls. Spec: D146
+    # No PositiveIntegerField: adding its check, PostgreSQL reads the whole table while no call can be recorded.
     count = models.IntegerField(default=1, db_default=1)
-    # The parts of `count` by process: a part that is sent twice changes nothing. None in all other rows.
+    # The parts of `count` by process, so that a repeated statement changes nothing. None in all other rows.
     count_parts = models.JSONField(null=True, default=None, editable=False)
 
     class Meta:
@@ -64,7 +64,7 @@ class RequestAuditEntry(models.Model):
 
 
 class AdminAuditEntry(models.Model):
-    """One administrative change, written in the transaction that makes it. Spec: §2 · D81, D82"""
+    """One administrative change, written in its transaction. Spec: §2 · D81, D82"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_log_id, editable=False)
     timestamp = models.DateTimeField(default=clock.now)

@@ -1,7 +1,10 @@
-"""Whether the audit database has been away for so long that calls are refused before a vendor is asked.
+"""The audit database's outage: when calls are refused before a vendor gets them.
 
-A moment without the database is bridged: calls go out, and their records wait. After that calls are refused, because
-an answer without its row may not be given. While the outage lasts, the writer asks the database once a second.
+   well --fault--> bridged --BRIDGED_S--> away --probe--> on trial --commit--> well
+                                           ^--fault---------'
+
+Short outages are bridged: calls are sent, and their records wait. After that calls are refused, because no call may be
+answered without its row.
 """
 
 from __future__ import annotations
@@ -12,17 +15,13 @@ from collections.abc import Callable
 
 import structlog
 
-BRIDGED_S = 1.0
-PROBE_PAUSE_S = 1.0
+BRIDGED_S = 1.0  # length of an outage before calls are refused
+PROBE_PAUSE_S = 1.0  # between probes while the outage lasts
 logger = structlog.get_logger(__name__)
 
 
 class Outage:
-    """Kept by the writer's thread and its loops; `is_away` is what the hot path reads.
-
-    A probe that succeeds ends the refusals, but only a committed record ends the outage: the first fault before it
-    brings the refusals back at once. A disk that is full lets every probe pass.
-    """
+    """Written by the writer's thread and its loops; the hot path reads `is_away`."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.is_away = False
@@ -33,7 +32,6 @@ class Outage:
         self._lock = threading.Lock()
 
     def committed(self) -> None:
-        """A record is durable."""
         self._last_commit_s = now = self._monotonic()
         if self._failing_since is None:
             return
@@ -44,17 +42,16 @@ class Outage:
             logger.warning("audit.recovered", after_s=round(now - since, 1))
 
     def failed(self, fault: Exception | None) -> None:
-        """A commit failed, or a probe. One log line an outage, without the driver's text: it may quote the row."""
         self._note(self._monotonic(), fault)
 
     def unanswered(self, since_s: float) -> None:
-        """A record has waited since `since_s`, on the monotonic clock, and is not committed."""
+        """A record that was written at `since_s` (monotonic seconds) is still not committed."""
         if since_s > self._last_commit_s:
             self._note(since_s, None)
 
     def probed(self) -> None:
-        """The database took a probe."""
         with self._lock:
+            # Only a commit ends the outage: on a full disk every probe succeeds.
             self._is_on_trial, self.is_away = self.is_away or self._is_on_trial, False
 
     def _note(self, since_s: float, fault: Exception | None) -> None:
@@ -66,4 +63,5 @@ class Outage:
                 self.is_away = True
         if is_first:
             name = "no answer" if fault is None else type(fault).__name__
+            # Once for each outage, without the driver's text, which may quote the row.
             logger.error("audit.unavailable", fault=name, sqlstate=getattr(fault, "sqlstate", None))

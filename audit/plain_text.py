@@ -1,4 +1,4 @@
-"""Pure: how text from outside is stored: tool, client and person names reach pages, logs, exports and the database."""
+"""Pure: text from outside (names of tools, clients, people) as it is stored, shown, logged and exported."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ _ONE_LINE = str.maketrans("\n\t", REPLACEMENT * 2)
 
 
 def plain_text(raw: str, *, max_characters: int) -> str:
-    """`raw` on one line, cut to its column; a harmful character becomes U+FFFD, so that tampering stays visible.
-
-    Line ends forge log lines, ESC rewrites a terminal, NUL and lone surrogates are refused by PostgreSQL and would fail
-    the rows they share a commit with, hidden characters make one name look like another.
-    """
+    """Returns one line of at most `max_characters`; each harmful character becomes U+FFFD."""
     text = raw[:max_characters]
     if text.isascii() and text.isprintable():
         return text
+    # Line ends forge log lines, ESC rewrites a terminal, and hidden characters disguise a name. PostgreSQL refuses NUL
+    # and lone surrogates, with every row of the same commit.
     return replace_hidden(text, lambda _: REPLACEMENT)[0].translate(_ONE_LINE)
 
 
 def has_harmful_characters(text: str) -> bool:
-    """Whether `text` could not be stored as it is."""
     return plain_text(text, max_characters=len(text)) != text

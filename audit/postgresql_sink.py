@@ -1,4 +1,4 @@
-"""Call records in PostgreSQL. psycopg is loaded with it only: 9 MB."""
+"""Call records in PostgreSQL. Imported only for such a database, because psycopg takes 9 MB."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ _COMMAND = (
     f" FROM json_populate_recordset(NULL::{TABLE}, $1::json) {UPSERT}"
 ).encode()
 STATEMENT_NAME = b"keep_call_records"
-COMMIT_TIMEOUT_S = 5.0
+COMMIT_TIMEOUT_S = 5.0  # of one batch
 PROBE_TIMEOUT_S = 2.0  # also of the first words on a new connection
 logger = structlog.get_logger(__name__)
-# Servers that turned out to stand behind a pooler, by host, port and database. Nothing is prepared there any more.
+# Databases found behind a pooler, by host, port and name: no statement is prepared there.
 _poolers_found: set[tuple[Any, ...]] = set()
 
 
 class PostgreSQLSink:
-    """One JSON document a batch, unpacked by the server: the cheapest for our process of all ways that were measured.
+    """Sends each batch as one JSON document, the cheapest way for our process of all that were measured.
 
-    One statement outside a transaction block is its own transaction: one round trip, durable when it is answered. The
-    statement is prepared, because planning it takes the server twice as long as running it. A pooler in transaction
-    mode gives each statement another session, where a prepared one exists already or not yet: there it has no name.
+    One statement outside a transaction block is its own transaction: one round trip, durable when it is answered.
     """
 
     gather_s = 0.0
 
     def __init__(self, wrapper: BaseDatabaseWrapper) -> None:
         """Raises: psycopg.Error; TimeoutError."""
-        # The wrapper has made the connection as settings say; itself it may not be used in an event loop.
+        # The wrapper applies the settings to the connection; an event loop may not use the wrapper itself.
         self._connection: psycopg.Connection[Any] = wrapper.connection
         self._pgconn = self._connection.pgconn
         self._pgconn.nonblocking = 1
         self._address = _address(wrapper.settings_dict)
+        # Planning the statement takes the server twice as long as running it, so it is prepared. Not behind a pooler in
+        # transaction mode: each statement may get another session.
         self._is_named = not wrapper.settings_dict.get(HAS_POOLER) and self._address not in _poolers_found
         self._is_under_way = False
         self._results: list[pq.abc.PGresult] = []
@@ -60,38 +60,32 @@ class PostgreSQLSink:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the statement has a name."""
         return self._is_named
 
     def commit(self, records: Sequence[CallRecord]) -> None:
-        """One INSERT of all records. Raises: RecordRefused; psycopg.Error; TimeoutError after COMMIT_TIMEOUT_S."""
+        """Raises: RecordRefused; psycopg.Error; TimeoutError after COMMIT_TIMEOUT_S."""
         self._send_and_wait(_document(records), COMMIT_TIMEOUT_S)
 
     def probe(self) -> None:
-        """The statement runs, without a record. It fails where the database is read-only or the table is locked."""
+        # The statement without a record: it fails on a read-only database or a locked table.
         self._send_and_wait(b"[]", PROBE_TIMEOUT_S)
 
     def close(self) -> None:
-        """Ends the session."""
         self._connection.close()
 
     # --- for an event loop that waits for the socket: see audit.commit_lane -----------------------------------------
 
     def fileno(self) -> int:
-        """See LoopSink."""
         return int(self._pgconn.socket)
 
     def begin(self, records: Sequence[CallRecord]) -> bool:
-        """See LoopSink."""
         self._send(_document(records))
         return self.flush()
 
     def flush(self) -> bool:
-        """See LoopSink."""
         return not self._pgconn.flush()
 
     def ended(self) -> bool:
-        """See LoopSink."""
         from psycopg import errors
 
         self._pgconn.consume_input()
@@ -124,7 +118,7 @@ class PostgreSQLSink:
             self._name_nothing()
 
     def _name_nothing(self) -> None:
-        """A pooler gives us sessions that others have used: from now on this process prepares nothing there."""
+        # A pooler shares sessions: this process prepares nothing there any more.
         self._is_named = False
         if self._address not in _poolers_found:
             _poolers_found.add(self._address)
@@ -152,7 +146,7 @@ class PostgreSQLSink:
         self._is_under_way = True
 
     def _wait(self, timeout_s: float) -> None:
-        """In a thread: the exchange under way has ended well. Raises: as `commit`."""
+        """Blocks the thread until the exchange has succeeded. Raises: like `commit`."""
         give_up_at = time.monotonic() + timeout_s
         poll = select.poll()
         while True:

@@ -1,7 +1,7 @@
-"""The row of the rate-limited calls of one subject in one organization and minute, over all processes.
+"""One row for the rate-limited calls of a subject in an organization and minute, over all processes.
 
-Each process says how many of the calls are its part. A part is stored under its own name and the row's count is the
-sum of the parts, so a statement that is sent again after a lost answer counts nothing twice.   Spec: D80, D146
+Each process stores its own part of the count; the row's count is their sum. So a statement that is repeated after a
+lost response counts nothing twice. Spec: D80, D146
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TABLE = RequestAuditEntry._meta.db_table
 _FIELDS = [RequestAuditEntry._meta.get_field(column) for column in COLUMNS]
 _NAMES = ", ".join(f'"{column}"' for column in (*COLUMNS, "count", "count_parts"))
 _PLACES = ", ".join(["%s"] * len(COLUMNS))
-# One statement and no transaction around it: a process that stops in the middle holds no lock on the row.
+# One statement without a transaction: a process that stops in the middle holds no lock on the row.
 _STATEMENTS = {
     "postgresql": (
         f"INSERT INTO {_TABLE} AS kept ({_NAMES}) VALUES ({_PLACES}, %s, jsonb_build_object(%s::text, %s::int))"  # noqa: S608
@@ -39,21 +39,18 @@ _STATEMENTS = {
 
 
 def minute_of(moment: datetime) -> int:
-    """The minute since the Unix epoch."""
+    """Returns minutes since the Unix epoch."""
     return int(moment.timestamp()) // MINUTE_S
 
 
 def row_id(org_id: uuid.UUID, subject: str, minute: int) -> uuid.UUID:
-    """The same in every process."""
+    # The id is the same in every process.
     digest = hashlib.sha256(org_id.bytes + subject.encode()).digest()
     return ids.log_id_at(minute * MINUTE_S * 1000, digest[:10])
 
 
 def keep_part(record: CallRecord, part: str, calls: int) -> None:
-    """The row exists, and `calls` of its count are the part of that name. Durable when it returns.
-
-    Raises: django.db.Error.
-    """
+    """Sets the part of one process, durable on return. Raises: django.db.Error."""
     columns = [
         field.get_db_prep_value(getattr(record, name), connection)  # type: ignore[union-attr]
         for name, field in zip(COLUMNS, _FIELDS, strict=True)

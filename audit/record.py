@@ -1,4 +1,4 @@
-"""Admin audit rows, written in the transaction that makes the change: both happen or neither does."""
+"""Admin audit rows, written in the transaction of the change: both are stored, or neither."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from audit.models import AdminAuditEntry
 from audit.plain_text import plain_text
 from gateway.lib.masking import mask_text
 
-METADATA_TEXT_CHARACTERS = 1_000
-METADATA_DEPTH = 4
+METADATA_TEXT_CHARACTERS = 1_000  # of one text
+METADATA_DEPTH = 4  # deeper values become text
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """One event of several that one actor caused in one organization."""
-
     event_type: EventType
     target: Target | None = None
     metadata: Mapping[str, object] | None = None
@@ -37,27 +35,21 @@ def record_admin(
     target: Target | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> AdminAuditEntry:
-    """The row exists if and only if the caller's transaction commits.
-
-    `metadata` holds plain values (text, numbers, booleans, None, lists and mappings of them; anything else as text) and
-    never a secret. Address and request id come from the log context.
-    Raises: RuntimeError outside a transaction: a row without its change, or the reverse, would be possible.
-    Spec: §2 · D81, D82
-    """
+    """Raises: RuntimeError outside a transaction. Spec: §2 · D81, D82"""
+    # `metadata` must hold no secret. Values other than text, numbers, booleans, None, lists and mappings become text.
     return record_admin_rows([Happened(event_type, target, metadata)], org_id=org_id, actor=actor)[0]
 
 
 def record_admin_rows(happened: Sequence[Happened], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
-    """One row for each event, in their order, written in one statement.
-
-    Raises: RuntimeError as `record_admin`.
-    """
+    """Writes all rows in one statement. Raises: RuntimeError outside a transaction."""
     if not transaction.get_connection().in_atomic_block:
+        # Otherwise a row without its change, or the reverse, would be possible.
         raise RuntimeError("an admin audit row belongs in the transaction that makes the change")
     return AdminAuditEntry.objects.bulk_create(_row(each, org_id, actor) for each in happened)
 
 
 def _row(happened: Happened, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
+    # Address and request id come from the log context.
     context = structlog.contextvars.get_contextvars()
     target = happened.target
     return AdminAuditEntry(
@@ -74,7 +66,7 @@ def _row(happened: Happened, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry
 
 
 def _plain(value: object, depth: int) -> object:
-    """`value` as JSON that the database takes, without secret-shaped text."""
+    """Returns JSON that both databases accept, without text that looks like a secret."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
         return value
     if depth > 0 and isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Removal of old rows of calls: the oldest of all organizations first, in transactions that calls go on beside."""
+"""Removal of old request rows, oldest first over all organizations, in short transactions beside the calls."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from django.db.models import QuerySet
 
 from audit.models import RequestAuditEntry
 
-BATCH_ROWS = 5_000
+BATCH_ROWS = 5_000  # of one transaction
 LONGEST_RUN_S = 240.0  # a task is killed at 300 s; what is left goes the next night
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """The rows that one run removed, the organizations that still have old rows, and their oldest row's time."""
-
     removed: int
-    organizations_left: int = 0
+    organizations_left: int = 0  # with rows that the run did not reach
     oldest_left: datetime | None = None
 
 
@@ -33,16 +31,13 @@ def remove_older_than(
     longest_run_s: float = LONGEST_RUN_S,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Pruning:
-    """Remove rows older than `before`, until none is left or the time runs out. Spec: D87
-
-    Each batch is taken from the organization whose oldest row is the oldest of all. Rows that a run does not reach are
-    therefore the first of the next one, and no organization waits behind the size of another.
-    """
+    """Removes rows until none is left or the time runs out. Spec: D87"""
     stop_at = monotonic() + longest_run_s
     removed = 0
     waiting = [(oldest, org_id) for org_id in _organizations() if (oldest := _oldest(org_id, before)) is not None]
     heapq.heapify(waiting)
     while waiting and monotonic() < stop_at:
+        # The organization with the oldest row, so none waits behind the size of another.
         _, org_id = waiting[0]
         batch = _old_rows(org_id, before).order_by("timestamp", "id").values("pk")[:batch_rows]
         removed += RequestAuditEntry.objects.filter(pk__in=batch).delete()[0]
@@ -59,12 +54,11 @@ def _old_rows(org_id: uuid.UUID, before: datetime) -> QuerySet[RequestAuditEntry
 
 
 def _oldest(org_id: uuid.UUID, before: datetime) -> datetime | None:
-    """One step down the index."""
     return _old_rows(org_id, before).order_by("timestamp", "id").values_list("timestamp", flat=True).first()
 
 
 def _organizations() -> Iterator[uuid.UUID]:
-    """Every organization in the log, each found by one step down the index. Those that were deleted are among them."""
+    # One index step for each organization; deleted ones are included.
     found = RequestAuditEntry.objects.order_by("org_id").values_list("org_id", flat=True)
     org_id = found.first()
     while org_id is not None:

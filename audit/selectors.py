@@ -1,4 +1,4 @@
-"""What the request log shows, one organization at a time: every query walks an index that begins with it."""
+"""Queries of the request log, each within one organization and along an index that starts with it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from audit.models import RequestAuditEntry
 from gateway.lib import clock
 
 MAX_PAGE = 500  # D79
-MAX_KNOWN = 500
-MAX_COUNTED = 1_000
+MAX_KNOWN = 500  # vendors or users in a filter's list
+MAX_COUNTED = 1_000  # calls of one tool
 MAX_CALLS_COUNTED = 100_000  # of one day; D79 counts as far
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
@@ -39,64 +39,54 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class DayCalls:
-    """The calls of one day in UTC."""
-
     day: date
     calls: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """Calls of one tool, MAX_COUNTED for as many or more, and the label of who called it last."""
-
     calls: int
+    # The label of the latest caller; `calls` stops at MAX_COUNTED.
     last_caller: str
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialUse:
-    """Calls after `since` with what the log calls one credential. `user_ids`: of these callers; None: of anybody.
-
-    Two teams' credentials have one scope and no name in the log. Who called tells them apart.
-    """
+    """Calls after `since` with the credential of this scope and name."""
 
     vendor: str
     scope: str
     name: str
     since: datetime
+    # Only calls of these callers; None means all. Two teams' credentials share scope and name, so callers tell them
+    # apart.
     user_ids: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedUse:
-    """The latest call of one caller that a vendor refused because of the credential."""
-
     vendor: str
     scope: str
     name: str
     user_id: str
+    # The caller's latest call that the vendor refused because of the credential.
     rejected_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class KnownUser:
-    """Somebody who has called, under the label of their latest call."""
-
     user_id: str
-    user_label: str
+    user_label: str  # of the latest call
 
 
 def request_entries(
     org_id: uuid.UUID, *, filters: RequestFilters, before: Cursor | None = None, limit: int = 50
 ) -> Page:
-    """One page of the log: as fast at its end as at its beginning, and rows that arrive meanwhile shift nothing.
-
-    Spec: §4.10 · D79, D83
-    """
+    """Pages by cursor: equally fast at both ends, and stable while rows arrive. Spec: §4.10 · D79, D83"""
     limit = min(max(limit, 1), MAX_PAGE)
     rows = matching_entries(org_id, filters=filters)
     if before is not None:
-        # The first condition alone is what the index can walk to.
+        # The index serves the condition on the timestamp alone; this one refines it.
         after_it = Q(timestamp__lt=before.timestamp) | Q(id__lt=before.id)
         rows = rows.filter(Q(timestamp__lte=before.timestamp) & after_it)
     entries = list(rows.order_by("-timestamp", "-id")[: limit + 1])
@@ -106,7 +96,7 @@ def request_entries(
 
 
 def matching_entries(org_id: uuid.UUID, *, filters: RequestFilters) -> QuerySet[RequestAuditEntry]:
-    """The organization's rows that match, in no order."""
+    """Returns the matching rows in no order."""
     rows = RequestAuditEntry.objects.filter(org_id=org_id)
     rows = rows.filter(**{name: value for name in _EQUAL if (value := getattr(filters, name))})
     if filters.start_at is not None:
@@ -117,12 +107,10 @@ def matching_entries(org_id: uuid.UUID, *, filters: RequestFilters) -> QuerySet[
 
 
 def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
-    """The last `days` days in UTC, oldest first, today last; a day without calls is there with 0.
-
-    Each day is counted to MAX_CALLS_COUNTED and no further, by a walk down the index.
-    """
+    """Returns the last `days` days in UTC, oldest first, each counted up to MAX_CALLS_COUNTED."""
     today = clock.now().date()
     shown = [today - timedelta(days=back) for back in reversed(range(days))]
+    # Counts along the index and stops at the limit.
     few = f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND timestamp >= %s AND timestamp < %s LIMIT {MAX_CALLS_COUNTED}"  # noqa: S608
     branches = [f"SELECT {place}, (SELECT COUNT(*) FROM ({few}) AS few)" for place in range(days)]  # noqa: S608
     values: list[Any] = []
@@ -135,17 +123,16 @@ def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
 
 
 def calls_today(org_id: uuid.UUID) -> int:
-    """Calls since midnight UTC, refused ones included, counted as in calls_per_day."""
+    """Counts since midnight UTC, refused calls included."""
     return calls_per_day(org_id, days=1)[0].calls
 
 
 def has_any_call(org_id: uuid.UUID) -> bool:
-    """Whether the log holds any call of the organization, refused ones included."""
     return RequestAuditEntry.objects.filter(org_id=org_id).exists()
 
 
 def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]:
-    """The latest calls of the last 14 days that ended in an error, newest first. Refusals are not errors."""
+    """Refused calls are not errors."""
     rows = RequestAuditEntry.objects.filter(
         org_id=org_id, status=CallStatus.ERROR.value, timestamp__gte=clock.now() - ERRORS_ARE_RECENT_FOR
     )
@@ -153,21 +140,21 @@ def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]
 
 
 def known_vendors(org_id: uuid.UUID) -> list[str]:
-    """The slugs of all vendors in the log, in order."""
     return [slug for (slug,) in _distinct(org_id, "vendor", "value")]
 
 
 def known_users(org_id: uuid.UUID) -> list[KnownUser]:
-    """Who is in the log, by label; people and service accounts that were removed are among them."""
+    """Sorted by label; removed people and service accounts are included."""
     label = f"(SELECT user_label FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY timestamp DESC LIMIT 1)"  # noqa: S608
     users = [KnownUser(user_id, user_label) for user_id, user_label in _distinct(org_id, "user_id", f"value, {label}")]
     return sorted(users, key=lambda user: (user.user_label.casefold(), user.user_id))
 
 
 def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime]:
-    """When each of these subjects called last, one step down the index for each; who never did is absent."""
+    """Maps subjects to their latest call; a subject without calls is absent."""
     if not user_ids:
         return {}
+    # One index step for each subject.
     newest = f"(SELECT id FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY timestamp DESC, id DESC LIMIT 1)"  # noqa: S608
     asked = " UNION ALL ".join(["SELECT %s AS value"] * len(user_ids))
     org = RequestAuditEntry._meta.get_field("org_id").get_db_prep_value(org_id, connection)
@@ -176,16 +163,14 @@ def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime
 
 
 def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: datetime) -> dict[str, ToolUse]:
-    """How often each tool of a vendor was called since then, and by whom last; a tool that never was is absent.
-
-    Each is counted to MAX_COUNTED and no further, by steps down the index: one busy tool must not cost a page.
-    """
+    """Returns the use of each tool after `since`; a tool without calls is absent."""
     if not tools:
         return {}
     mine = f"FROM {_TABLE} WHERE org_id = %s AND tool = value AND vendor = %s AND timestamp >= %s"
+    # Stops at MAX_COUNTED, so that one busy tool does not slow the page.
     count = f"(SELECT COUNT(*) FROM (SELECT 1 {mine} LIMIT {MAX_COUNTED}) AS few)"  # noqa: S608
     last = f"(SELECT user_label {mine} ORDER BY timestamp DESC, id DESC LIMIT 1)"
-    # Both databases call the column of such a list column1, and take a list of any length.
+    # Both databases name a VALUES column column1, and accept a list of any length.
     asked = f"SELECT column1 AS value FROM (VALUES {', '.join(['(%s)'] * len(tools))}) AS names"  # noqa: S608
     own = [_db_value("org_id", org_id), vendor, _db_value("timestamp", since)]
     with connection.cursor() as cursor:
@@ -195,13 +180,11 @@ def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: dateti
 
 
 def rejected_uses(org_id: uuid.UUID) -> list[RejectedUse]:
-    """What vendors rejected in the last 7 days, by credential and caller, newest first, MAX_REJECTIONS at most.
-
-    An index of its own holds these rows and no other. Rows that name no credential are left out.
-    """
+    """Returns at most MAX_REJECTIONS of the last 7 days, newest first; rows without a credential are left out."""
     rows = RequestAuditEntry.objects.filter(
         org_id=org_id,
         status=CallStatus.ERROR.value,
+        # With the partial index request_audit_rejected.
         error_code=REJECTED,
         timestamp__gte=clock.now() - REJECTIONS_ARE_RECENT_FOR,
     ).exclude(credential_scope="")
@@ -210,10 +193,7 @@ def rejected_uses(org_id: uuid.UUID) -> list[RejectedUse]:
 
 
 def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[CredentialUse]:
-    """Those of `uses` (MAX_REJECTIONS at most) with a successful call, all in one query.
-
-    A kept result proves nothing: no vendor was asked for it.
-    """
+    """Returns those of at most MAX_REJECTIONS `uses` that have a successful call, in one query."""
     if not uses:
         return set()
     branches, values = [], []
@@ -230,6 +210,7 @@ def _accepted(use: CredentialUse) -> str:
     by_whom = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
     return (
         f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND vendor = %s AND timestamp > %s AND status = %s "  # noqa: S608
+        # A cached result proves nothing: no vendor checked the credential.
         f"AND credential_scope = %s AND credential_name = %s AND NOT cached{by_whom}"
     )
 
@@ -240,10 +221,7 @@ def _db_value(column: str, value: object) -> Any:
 
 
 def _distinct(org_id: uuid.UUID, column: str, columns: str) -> list[tuple[str, ...]]:
-    """The first MAX_KNOWN values of `column`, each found by one step down the index.
-
-    DISTINCT would read every row of the organization for a handful of values.
-    """
+    # One index step for each value: DISTINCT would read every row of the organization.
     next_value = f"SELECT MIN({column}) FROM {_TABLE} WHERE org_id = %s AND {column} >"  # noqa: S608
     sql = (
         f"WITH RECURSIVE seen(value) AS (SELECT ({next_value} '') UNION ALL "  # noqa: S608

@@ -1,7 +1,4 @@
-"""The interface to the database of call records: one connection, one statement and one transaction a batch.
-
-One thread uses it.
-"""
+"""The interface to the database of call records: one connection, used by one thread, one transaction for each batch."""
 
 from __future__ import annotations
 
@@ -18,29 +15,24 @@ from gateway.lib.session_timeouts import with_timeouts
 
 
 class Sink(Protocol):
-    """A place that keeps records. Any other exception than RecordRefused means: broken, close it and open another.
+    """Stores records. Any exception but RecordRefused means a broken sink: close it and open another."""
 
-    `gather_s`: how long a commit may wait for more records while several come at a time; 0 where commits are cheap.
-    """
-
+    # Seconds that a commit may wait for more records under load; 0 where commits are cheap.
     gather_s: float
 
     def commit(self, records: Sequence[CallRecord]) -> None:
-        """Every record is durable, none twice; ids differ within the batch. Raises: RecordRefused."""
+        """Stores every record durably and once; ids differ within a batch. Raises: RecordRefused."""
 
     def probe(self) -> None:
-        """Return if a record could be committed now, as far as that can be known without one."""
+        """Raises unless a record could probably be committed now."""
 
     def close(self) -> None:
-        """The connection is given back; never raises."""
+        """Never raises."""
 
 
 def open_sink(database: Mapping[str, Any] | None = None) -> Sink:
-    """A connected sink on `database` (an entry of DATABASES), by default on the service's own.
-
-    Its connection is its own: taken from the pool it would be one less for requests, all the time.
-    Raises: django.db.Error when the database cannot be reached.
-    """
+    """`database` is an entry of DATABASES, by default the service's own. Raises: django.db.Error."""
+    # A connection outside the pool, which would otherwise have one less for requests.
     config: dict[str, Any] = copy.deepcopy(dict(database or connections["default"].settings_dict))
     if config["ENGINE"] == "django.db.backends.postgresql":
         from audit.postgresql_sink import PostgreSQLSink

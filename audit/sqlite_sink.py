@@ -1,4 +1,4 @@
-"""Call records in the file of the embedded default. sqlite3 is loaded with it only: one MB."""
+"""Call records in the SQLite file of the embedded default. Imported only for such a database: sqlite3 takes 1 MB."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ _ROWS = 128  # a statement
 
 
 class SQLiteSink:
-    """One transaction a batch; with synchronous=FULL it is on the disk when it has ended.
-
-    Each statement costs a change of hands of the interpreter's lock, which a busy event loop gives up late. So rows go
-    many to a statement, and a batch that fits into one needs no BEGIN and COMMIT around it.
-    """
+    """One transaction for each batch; synchronous=FULL makes it durable."""
 
     gather_s = 0.001
 
@@ -34,14 +30,15 @@ class SQLiteSink:
         self._wrapper = wrapper
         self._connection: sqlite3.Connection = wrapper.connection
         values = self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+        # Each statement passes the interpreter's lock, which a busy event loop returns late, so one holds many rows.
         self._rows = min(_ROWS, values // len(COLUMNS))
 
     def commit(self, records: Sequence[CallRecord]) -> None:
-        """One INSERT of all records, or a few in one transaction."""
         import sqlite3
 
         try:
             statements = list(_sqlite_statements(records, self._rows))
+            # A single statement is its own transaction.
             if len(statements) > 1:
                 self._connection.execute("BEGIN IMMEDIATE")
             for sql, values in statements:
@@ -56,12 +53,10 @@ class SQLiteSink:
             raise
 
     def probe(self) -> None:
-        """The file takes a writer."""
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Closes the file."""
         self._wrapper.close()
 
 
@@ -77,7 +72,7 @@ def _sqlite_insert(rows: int) -> str:
 
 
 def _sqlite_row(record: CallRecord) -> list[object]:
-    """Values as Django stores them there: identifiers in hexadecimal, times in UTC without a zone."""
+    # As Django stores them in SQLite: ids in hexadecimal, times in UTC without a zone.
     row = list(astuple(record))
     row[0] = record.id.hex
     row[1] = str(record.timestamp.replace(tzinfo=None))

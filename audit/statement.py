@@ -1,11 +1,11 @@
-"""The statement that keeps call records, as far as it is the same on both databases."""
+"""The parts of the INSERT of call records that both databases share."""
 
 from __future__ import annotations
 
 from audit.call_record import COLUMNS, UNKNOWN
 
 TABLE = "audit_requestauditentry"
-# The columns in which an outcome replaces its intent.
+# The columns of an intent that its outcome overwrites.
 OUTCOME_COLUMNS = (
     "status",
     "error_code",
@@ -18,8 +18,8 @@ OUTCOME_COLUMNS = (
 )
 COLUMN_LIST = ", ".join(f'"{column}"' for column in COLUMNS)
 _SET = ", ".join(f"{column} = EXCLUDED.{column}" for column in OUTCOME_COLUMNS)
-# One id may be written twice: intent then outcome, or the same batch again after an answer that was lost. A finished
-# row is never changed, so neither a late intent nor a repetition can undo or double anything.
+# An id may come twice: intent then outcome, or a batch repeated after a lost response. A finished row never changes, so
+# neither a late intent nor a repetition can undo or double it.
 UPSERT = (
     f"ON CONFLICT (id) DO UPDATE SET {_SET} WHERE {TABLE}.status = '{UNKNOWN}' AND {TABLE}.org_id = EXCLUDED.org_id"
 )
@@ -27,4 +27,4 @@ REFUSALS = (ValueError, TypeError, OverflowError)  # of a value that no column c
 
 
 class RecordRefused(Exception):
-    """The database is well, but at least one record of the batch cannot be stored. Nothing of the batch was."""
+    """A record of the batch cannot be stored, so none was. The connection still works."""

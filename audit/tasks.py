@@ -1,4 +1,4 @@
-"""What runs without anybody asking: old rows go."""
+"""Scheduled tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = structlog.get_logger(__name__)
 
 @shared_task(name="audit.prune_request_log")  # type: ignore[untyped-decorator]
 def prune_request_log() -> int:
-    """Request rows beyond the retention are gone, or as many as fit into one run; the admin log is kept. Spec: D87"""
+    """Returns the number of removed rows; the admin log is kept. Spec: D87"""
     before = clock.now() - timedelta(days=settings.AUDIT_RETENTION_DAYS)
     done = remove_older_than(before)
     logger.info("audit.request_log_pruned", removed=done.removed, before=clock.rfc3339(before))

@@ -1,9 +1,12 @@
-"""Group commit of call records: a call is answered only after its row is durable, and calls that wait share a commit.
+"""Group commit of call records: a call is answered only after its row is durable, and waiting calls share a commit.
 
-One thread owns one connection. While it commits, the records of other calls gather; they are the next batch. A lone
-call is committed at once; only while batches hold several records anyway, and commits are dear, a moment is waited for
-more of them. Where the database can be waited for in the event loop, the thread hands its connection over once that
-has proved itself (`commit_lane`), and gets back what does not go smoothly.
+   queue --> batch --commit--> durable: callers succeed
+               |--RecordRefused--> each record alone; the bad one fails
+               |--other fault--> new connection, retry until DEADLINE_S
+               '--deadline--> callers fail
+
+One thread owns one connection; records that arrive during a commit form the next batch. A lone record is committed at
+once. A connection that works may move to the event loop (`commit_lane`), which returns what fails there.
 """
 
 from __future__ import annotations
@@ -33,26 +36,22 @@ from audit.writer_stats import WriterStats
 
 __all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]
 
-DEADLINE_S = 5.0
-MAX_BATCH = 512
-MAX_WAITING = 20_000
+DEADLINE_S = 5.0  # from `write` until the caller fails
+MAX_BATCH = 512  # records of one transaction
+MAX_WAITING = 20_000  # records; write() refuses more
+# Between attempts of one batch; doubles up to the longest.
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 logger = structlog.get_logger(__name__)
 
 
 class _Sign(Enum):
-    """The signals in the thread's queue, beside records."""
-
     END = auto()
     OUTAGE = auto()  # look whether the database is back
 
 
 class AuditWriter:
-    """Keeps call records. One per process; any number of event loops and threads may write to it.
-
-    `outage` says whether calls are to be refused before they are sent.
-    """
+    """Stores call records. One for each process; any event loop or thread may write to it."""
 
     def __init__(
         self,
@@ -77,23 +76,21 @@ class AuditWriter:
         self._closed = False
         self._stats = WriterStats()
         self._refused = 0
+        # Tells whether calls must be refused before they are sent.
         self.outage = Outage()
         self._batch_size = 0
         self._lane: CommitLane | None = None
         self._lane_stats = LaneStats()
 
     def start(self) -> None:
-        """The thread runs. The first write() does the same: after a fork the child's own thread starts there."""
         with self._lock:
+            # The first write() calls this too, so a forked child starts its own thread.
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="audit-writer", daemon=True)
                 self._thread.start()
 
     async def write(self, record: CallRecord) -> None:
-        """The record is committed. A caller that is cancelled stops waiting; its record is written all the same.
-
-        Raises: AuditUnavailable when it could not be committed in time, or cannot be at all.
-        """
+        """Returns once the record is durable. Raises: AuditUnavailable when it is not in time, or cannot be."""
         if self._thread is None:
             self.start()
         if self._closed or self._waiting() >= self._max_waiting:
@@ -106,15 +103,16 @@ class AuditWriter:
             lane.put(waiting)
         else:
             self._put(waiting)
+        # A cancelled caller stops waiting; its record is committed all the same.
         await waiting.future
 
     def refuse_while_away(self) -> None:
-        """Return if a call may be sent. Raises: AuditUnavailable when its record could not be committed anyway."""
+        """Raises: AuditUnavailable while a call's record could not be committed anyway."""
         if self.outage.is_away:
             raise AuditUnavailable("the audit log has been away for a while")
 
     async def aclose(self) -> None:
-        """What waits is committed as far as the deadlines allow, and the connection closed. write() then refuses."""
+        """Commits what the deadlines allow, then closes the connection; write() then raises."""
         with self._lock:
             self._closed = True
             thread, lane = self._thread, self._lane
@@ -126,12 +124,11 @@ class AuditWriter:
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
     def stats(self) -> WriterStats:
-        """The figures so far. Only tests look: what an operator should know is logged."""
         stats = replace(self._stats, refused=self._refused, waiting=self._waiting())
         return stats.with_lane(self._lane_stats, is_open=self._lane is not None)
 
     def abandon(self) -> None:
-        """As new, without touching what the parent of this process left behind."""
+        # In a forked child: kept alive and unused, because closing the connection would end the parent's.
         _abandoned.extend([self._sink, self._lane])
         self._sink = None
         self._begin()
@@ -141,12 +138,12 @@ class AuditWriter:
         return self._queue.qsize() + (lane.waiting if lane is not None else 0)
 
     def _put(self, waiting: Waiting) -> None:
-        """To the thread, which looks at deadlines between attempts only."""
+        # The thread looks at deadlines only between attempts.
         Alarm(waiting, self.outage, waiting.expires_at - self._deadline_s)
         self._queue.put(waiting)
 
     def _adopt(self, sink: PostgreSQLSink, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop: its records go the short way from now on."""
+        """Runs in the loop, whose records take the short path from now on."""
         if self._closed or self._lane is not None:
             sink.close()
             return
@@ -160,7 +157,7 @@ class AuditWriter:
         )
 
     def _take_back(self, batch: Sequence[Waiting], fault: Exception) -> None:
-        """In the loop: the thread goes on with what the lane could not commit."""
+        """Runs in the loop: the thread commits the records that the lane could not."""
         if self._lane is not None and not self._lane.is_open:
             self._lane = None
             logger.warning("audit.connection_lost", fault=type(fault).__name__)
@@ -187,7 +184,7 @@ class AuditWriter:
                 self._refuse([late], "the audit log is closed")
 
     def _next_batch(self) -> list[Waiting]:
-        """Everything that waits, up to the largest batch; empty at the end. Blocks while there is nothing to do."""
+        """Returns all waiting records up to the largest batch, and none at the end. Blocks."""
         batch: list[Waiting] = []
         while len(batch) < self._max_batch and not (batch and self._queue.empty()):
             waiting = self._next()
@@ -199,15 +196,16 @@ class AuditWriter:
                 continue
             batch.append(waiting)
             if len(batch) == 1 and self._batch_size > 1 and self._sink is not None:
+                # While records come several at a time, a short wait makes the batch larger. A lone one never waits.
                 time.sleep(self._sink.gather_s)
         self._batch_size = len(batch)
         return batch
 
     def _next(self) -> Waiting | _Sign:
-        """The next entry of the queue. During an outage without records the database is probed meanwhile."""
         while self.outage.is_away and self._lane is None:
             with contextlib.suppress(queue.Empty):
                 return self._queue.get(timeout=PROBE_PAUSE_S)
+            # Without records, only a probe shows that the database is back.
             self._probe()
         return self._queue.get()
 
@@ -222,7 +220,6 @@ class AuditWriter:
             self.outage.probed()
 
     def _commit(self, batch: list[Waiting]) -> None:
-        """Every record of the batch is durable and its waiters told, or they are told that it is not."""
         pause_s = FIRST_PAUSE_S
         while batch := self._in_time(batch):
             groups = by_id(batch)
@@ -260,10 +257,10 @@ class AuditWriter:
         self.outage.committed()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A connection that works, with nothing behind it, goes to the loop that writes."""
         sink = self._sink
         if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLSink):
             return
+        # A connection moves only while no record waits for it.
         if self._queue.empty():
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._adopt, sink, loop)
@@ -300,7 +297,7 @@ _abandoned: list[Sink | CommitLane | None] = []
 
 
 def _begin_again_after_fork() -> None:
-    """A child has none of its parent's threads. The connection is kept, unused: closing it would end the parent's."""
+    # A child has none of its parent's threads.
     for writer in _writers:
         writer.abandon()
 

@@ -1,4 +1,4 @@
-"""The figures of an audit writer."""
+"""The figures of an audit writer since its process started."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from audit.commit_lane import LaneStats
 
 @dataclass(frozen=True, slots=True)
 class WriterStats:
-    """The writer's counts since this process started; `last_commit_ms` is the time the database took."""
-
     batches: int = 0
     rows: int = 0
     largest_batch: int = 0
-    last_commit_ms: float = 0.0
+    last_commit_ms: float = 0.0  # the database's time
     refused: int = 0  # turned away at a full queue, out of time, or not storable
     faults: int = 0  # connections given up
     waiting: int = 0
 
     def with_lane(self, lane: LaneStats, *, is_open: bool) -> WriterStats:
-        """With what went the short way added; the last commit is the lane's while that `is_open`."""
+        """Adds the lane's figures; the last commit is the lane's while it `is_open`."""
         return replace(
             self,
             batches=self.batches + lane.batches,

@@ -1,1 +1,1 @@
-"""Pages about what happened."""
+"""Pages of the audit logs."""

@@ -1,4 +1,4 @@
-"""The request log: who called what, how it ended, filtered by the address bar."""
+"""The request log page. Its filters are the query string."""
 
 from __future__ import annotations
 
@@ -19,17 +19,14 @@ FILTERS = ("user_id", "vendor", "tool", "source", "status", "start", "end", "req
 
 
 class RequestLogPage(OrgPage):
-    """GET /orgs/:orgId/audit. Filters live in the query string, so a view can be shared.
+    """GET /orgs/:orgId/audit. Spec: §4.10 · D147"""
 
-    Without a plan it withholds what `/api/audit` withholds.   Spec: §4.10 · D147
-    """
-
+    # Like /api/audit, it is withheld without an active plan.
     gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
     title = "Request log"
     nav_route = "audit_pages:request-log"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page, newest first."""
         asked = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
         before, errors = None, {}
         try:
@@ -55,5 +52,4 @@ class RequestLogPage(OrgPage):
 
 
 def _without(asked: dict[str, str], name: str) -> str:
-    """The address of the same view with one filter less."""
     return f"?{urlencode({key: value for key, value in asked.items() if key != name})}"

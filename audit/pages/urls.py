@@ -1,4 +1,4 @@
-"""Addresses of pages about what happened."""
+"""Routes of the audit pages."""
 
 from __future__ import annotations
 

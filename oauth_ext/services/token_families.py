@@ -99,7 +99,7 @@ def end_refused_family(family: TokenFamily) -> None:
 
 @transaction.atomic
 def revoke_app(*, actor: User, family_id: uuid.UUID, org_id: uuid.UUID, only_of: User | None = None) -> str:
-    """Returns the app's name. Raises: NotFound outside the organization or, with `only_of`, the person. Spec: ux.md 3"""
+    """Returns the app's name. Raises: NotFound outside the organization, or the person `only_of`. Spec: ux.md 3"""
     family = locked_family(family_id)
     if family is None or family.organization_id != org_id:
         raise NotFound
