@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 
@@ -13,9 +14,39 @@ def new_id() -> uuid.UUID:
     return uuid.uuid4()
 
 
+class _LogIds:
+    """Identifiers of log rows; those of one process sort as they were made (RFC 9562 6.2, method 2)."""
+
+    __slots__ = ("_last", "_lock")
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """The next one is random. A forked process must not count on from its parent's last one."""
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def next(self, milliseconds: int) -> uuid.UUID:
+        """The one after the last if that is of the same millisecond, else a random one of this millisecond."""
+        with self._lock:
+            last = self._last
+            if last >> 80 == milliseconds and ~last & _RANDOM_BITS:  # else counting up would reach the variant
+                self._last = last + 1
+                return uuid.UUID(int=self._last)
+            made = log_id_at(milliseconds, os.urandom(10))
+            self._last = made.int
+            return made
+
+
+_RANDOM_BITS = (1 << 62) - 1  # the last ones, below the variant
+_log_ids = _LogIds()
+os.register_at_fork(after_in_child=_log_ids.forget)
+
+
 def new_log_id() -> uuid.UUID:
     """RFC 9562 version 7: log rows land at the end of the index."""
-    return log_id_at(time.time_ns() // 1_000_000, os.urandom(10))
+    return _log_ids.next(time.time_ns() // 1_000_000)
 
 
 def log_id_at(milliseconds: int, tail: bytes) -> uuid.UUID:

@@ -33,9 +33,8 @@ def works(agent_key: str) -> bool:
 
 
 def events() -> list[str]:
-    return list(
-        AdminAuditEntry.objects.exclude(event_type="service_client.created").values_list("event_type", flat=True)
-    )
+    rows = AdminAuditEntry.objects.exclude(event_type="service_client.created").order_by("timestamp", "id")
+    return list(rows.values_list("event_type", flat=True))
 
 
 def test_mint_and_rotate(cast: Cast, service: Service) -> None:

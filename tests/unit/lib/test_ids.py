@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 
@@ -27,10 +28,26 @@ def test_log_ids_are_version_7_and_carry_the_time() -> None:
 def test_log_ids_of_one_millisecond_differ_and_later_ones_sort_later(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = [1_700_000_000_000_000_000] * 1_000
     monkeypatch.setattr(ids.time, "time_ns", lambda: moments.pop())
-    together = {ids.new_log_id() for _ in range(1_000)}
-    assert len(together) == 1_000
+    together = [ids.new_log_id() for _ in range(1_000)]
+    assert together == sorted(set(together))
+    assert {(each.version, each.variant) for each in together} == {(7, uuid.RFC_4122)}
     monkeypatch.setattr(ids.time, "time_ns", lambda: 1_700_000_000_001_000_000)
     assert ids.new_log_id() > max(together)
+
+
+def test_a_forked_process_does_not_count_on_from_its_parents_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids.time, "time_ns", lambda: 1_700_000_000_000_000_000)
+    last = ids.new_log_id()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, ids.new_log_id().bytes)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 16) != ids.new_log_id().bytes
+    assert ids.new_log_id().int == last.int + 2
+    os.close(reader)
+    os.close(writer)
 
 
 def test_the_one_spelling_is_read() -> None:
