@@ -1,1 +1,1 @@
-"""People and organizations: who belongs where, and what each may use."""
+"""People, organizations, teams, and what each of them may use."""

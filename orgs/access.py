@@ -1,7 +1,4 @@
-"""The only door to tenant rows: a person and an organization id in, a membership out, or a refusal.
-
-A row of another organization is reached by no function here, so there is nothing to forget in a view.
-"""
+"""Entry to tenant rows: a person and an organization id give a membership, or a refusal."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from orgs.roles import Role
 
 
 def membership(user: User, org_id: uuid.UUID | str, *, role: Role = Role.MEMBER) -> Membership:
-    """The person's membership, with its organization loaded.
-
-    Raises: NotFound for a stranger as for an unknown id; Forbidden when the role is too low.   Spec: D4
-    """
+    """Raises: NotFound for a stranger as for an unknown id; Forbidden if the role is too low. Spec: D4"""
+    # A text that is no id gives the same 404 as an unknown id: no oracle for existing organizations.
     key = ids.parse_id(str(org_id))
     found = None
     if key is not None:

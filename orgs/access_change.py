@@ -1,4 +1,4 @@
-"""What members gain or lose when a rule about all of them changes: the rules of orgs.grants, asked for both cases."""
+"""The members who gain or lose vendors if the organization's default access changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orgs.selectors import members
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """One membership by its key, and the slugs of the vendors that the change gives or takes, sorted."""
+    """`vendors`: sorted slugs that the member gains or loses."""
 
     membership_id: int
     vendors: list[str]
@@ -22,10 +22,7 @@ class AccessChange:
 def default_access_changes(
     organization: Organization, *, default_all: bool, connected_vendors: Sequence[str]
 ) -> list[AccessChange]:
-    """Whom it touches if the default became `default_all`, earliest member first; nobody when it is so already.
-
-    Spec: D33
-    """
+    """Members affected if the default became `default_all`, earliest first; empty if it already is. Spec: D33"""
     if default_all == organization.gives_access_by_default:
         return []
     # Keys only: a page shows fifty of what may be ten thousand people.
@@ -34,6 +31,7 @@ def default_access_changes(
     found = []
     for membership_id in touched:
         own = granted.get(membership_id, frozenset())
+        # The rules of orgs.grants decide both cases.
         before, after = (
             vendors_of_member(own, connected_vendors, default_all=default) for default in (not default_all, default_all)
         )
@@ -44,7 +42,7 @@ def default_access_changes(
 
 
 def vendors_of_member(granted: Collection[str], connected_vendors: Sequence[str], *, default_all: bool) -> list[str]:
-    """The connected vendors that somebody with the role member and these grants may use."""
+    """The connected vendors that a person with the role member and these grants may use."""
     held = frozenset(granted)
     return [
         vendor
@@ -54,7 +52,7 @@ def vendors_of_member(granted: Collection[str], connected_vendors: Sequence[str]
 
 
 def _granted(organization: Organization) -> dict[int, frozenset[str]]:
-    """Membership to the vendors granted to it or to one of its teams."""
+    """Membership id to the vendors granted to the member or to one of its teams."""
     found: dict[int, set[str]] = {}
     own = ServerAccessGrant.objects.filter(organization=organization, membership__isnull=False)
     for membership_id, vendor in own.values_list("membership_id", "vendor"):

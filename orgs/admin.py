@@ -1,7 +1,4 @@
-"""People and organizations for support staff. No token of an invitation is shown, sealed or not.
-
-Staff look, and end what should not be; the organization's log names who did.
-"""
+"""People and organizations for support staff. Every action writes to the organization's log; no token is shown."""
 
 from __future__ import annotations
 
@@ -38,13 +35,12 @@ from orgs.services.invitations import revoke_invitation
 from orgs.services.members import remove_member
 from orgs.services.server_access import revoke_member, revoke_team
 
+# Replaced by a read-only page: operators change staff permissions on the command line.
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
 class GroupAdmin(ReadOnlyAdmin):
-    """What staff may do; operators change it on the command line."""
-
     fields = ("name", "permissions")
     list_display = ("name",)
     search_fields = ("name",)
@@ -52,25 +48,21 @@ class GroupAdmin(ReadOnlyAdmin):
 
 @admin.register(Organization)
 class OrganizationAdmin(ActingAdmin):
-    """Customers. Their subscriptions are set here only where operators bill by hand: a provider is not overruled."""
-
     actions = ("set_active", "set_canceled")
     fields = ("id", "name", "default_server_access", "created_at")
     list_display = ("name", "id", "default_server_access", "created_at")
     search_fields = ("name", "=id", "memberships__user__email")
 
     def has_billing_permission(self, request: HttpRequest) -> bool:
-        """What the actions ask for."""
+        # With a payment provider, its events alone set the state.
         return settings.BILLING_MODE == "manual" and bool(request.user.has_perm("billing.change_subscription"))
 
     @admin.action(description="Set the subscription to active", permissions=["billing"])
     def set_active(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        """From the next request on."""
         self._set(request, chosen, SubscriptionStatus.ACTIVE)
 
     @admin.action(description="Set the subscription to canceled", permissions=["billing"])
     def set_canceled(self, request: HttpRequest, chosen: QuerySet[Organization]) -> None:
-        """Nothing is deleted."""
         self._set(request, chosen, SubscriptionStatus.CANCELED)
 
     def _set(self, request: HttpRequest, chosen: QuerySet[Organization], status: SubscriptionStatus) -> None:
@@ -78,7 +70,8 @@ class OrganizationAdmin(ActingAdmin):
 
         def change(organization: Organization) -> None:
             row = Subscription.objects.filter(organization=organization).first()
-            exception = row.service_clients if row else None  # a customer's exception outlives a change of state
+            # A customer's exception survives a change of state.
+            exception = row.service_clients if row else None
             set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)
 
         self.act(request, chosen, change, f"set to {status.value}.")
@@ -86,8 +79,6 @@ class OrganizationAdmin(ActingAdmin):
 
 @admin.register(User)
 class UserAdmin(ActingAdmin):
-    """People. Support access itself is given and taken on the command line."""
-
     actions = ("deactivate_people", "reactivate_people")
     fields = (
         "id",
@@ -106,10 +97,10 @@ class UserAdmin(ActingAdmin):
 
     @admin.action(description="Deactivate, with sessions, tokens and created agent keys", permissions=["staff_delete"])
     def deactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
-        """Each with a row in the log of every organization concerned."""
         actor = staff_actor(request)
 
         def deactivate(person: User) -> None:
+            # The person would lose access to the admin at once.
             if person.pk == request.user.pk:
                 raise Conflict("You cannot deactivate yourself.")
             for line in deactivate_person(actor=actor, user_id=person.pk).lines():
@@ -119,10 +110,10 @@ class UserAdmin(ActingAdmin):
 
     @admin.action(description="Let sign in again", permissions=["staff_delete"])
     def reactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
-        """Memberships count again; ended sessions, tokens and keys stay ended."""
         actor = staff_actor(request)
 
         def reactivate(person: User) -> None:
+            # Memberships count again; sessions, tokens and keys stay ended.
             reactivate_person(actor=actor, user_id=person.pk)
 
         self.act(request, chosen, reactivate, "may sign in again.")
@@ -130,8 +121,6 @@ class UserAdmin(ActingAdmin):
 
 @admin.register(Identity)
 class IdentityAdmin(ReadOnlyAdmin):
-    """Who the identity provider says somebody is."""
-
     fields = ("user", "issuer", "sub", "created_at", "last_used_at", "confirmed_at", "refused_at", "asked_at")
     list_display = ("user", "issuer", "sub", "last_used_at", "confirmed_at", "refused_at")
     list_select_related = ("user",)
@@ -140,8 +129,6 @@ class IdentityAdmin(ReadOnlyAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(ActingAdmin):
-    """Who belongs where."""
-
     actions = ("remove_members",)
     fields = ("organization", "user", "role", "joined_at")
     list_display = ("user", "organization", "role", "joined_at")
@@ -151,10 +138,10 @@ class MembershipAdmin(ActingAdmin):
 
     @admin.action(description="Remove from the organization, with tokens and grants", permissions=["staff_delete"])
     def remove_members(self, request: HttpRequest, chosen: QuerySet[Membership]) -> None:
-        """Each with its row in the organization's log; the last owner stays."""
         actor = staff_actor(request)
 
         def remove(row: Membership) -> None:
+            # Raises LastOwner for the last owner.
             remove_member(actor=actor, organization=row.organization, user_id=row.user_id)
 
         self.act(request, chosen.select_related("organization", "user"), remove, "removed.")
@@ -162,8 +149,6 @@ class MembershipAdmin(ActingAdmin):
 
 @admin.register(Removal)
 class RemovalAdmin(ReadOnlyAdmin):
-    """Removed people by organization: earlier invitations do not bring them back."""
-
     fields = ("organization", "user", "removed_at")
     list_display = ("user", "organization", "removed_at")
     list_select_related = ("user", "organization")
@@ -172,8 +157,6 @@ class RemovalAdmin(ReadOnlyAdmin):
 
 @admin.register(Invitation)
 class InvitationAdmin(ActingAdmin):
-    """Links, without what opens them."""
-
     actions = ("revoke_invitations",)
     fields = (
         "id",
@@ -192,7 +175,6 @@ class InvitationAdmin(ActingAdmin):
 
     @admin.action(description="Revoke the link", permissions=["staff_delete"])
     def revoke_invitations(self, request: HttpRequest, chosen: QuerySet[Invitation]) -> None:
-        """Each with its row in the organization's log; who joined stays."""
         actor = staff_actor(request)
 
         def revoke(row: Invitation) -> None:
@@ -203,8 +185,6 @@ class InvitationAdmin(ActingAdmin):
 
 @admin.register(Team)
 class TeamAdmin(ReadOnlyAdmin):
-    """Teams."""
-
     fields = ("id", "organization", "name", "created_at")
     list_display = ("name", "organization", "created_at")
     list_select_related = ("organization",)
@@ -213,8 +193,6 @@ class TeamAdmin(ReadOnlyAdmin):
 
 @admin.register(TeamMembership)
 class TeamMembershipAdmin(ReadOnlyAdmin):
-    """The members of teams."""
-
     fields = ("team", "membership", "joined_at")
     list_display = ("team", "membership", "joined_at")
     list_select_related = ("team", "membership")
@@ -223,8 +201,6 @@ class TeamMembershipAdmin(ReadOnlyAdmin):
 
 @admin.register(ServerAccessGrant)
 class ServerAccessGrantAdmin(ActingAdmin):
-    """Vendor grants."""
-
     actions = ("revoke_grants",)
     fields = ("organization", "membership", "team", "vendor", "granted_by", "granted_at")
     list_display = ("vendor", "organization", "membership", "team", "granted_at")
@@ -234,7 +210,6 @@ class ServerAccessGrantAdmin(ActingAdmin):
 
     @admin.action(description="Revoke the grant", permissions=["staff_delete"])
     def revoke_grants(self, request: HttpRequest, chosen: QuerySet[ServerAccessGrant]) -> None:
-        """Each with its row in the organization's log."""
         actor = staff_actor(request)
 
         def revoke(row: ServerAccessGrant) -> None:
@@ -249,8 +224,6 @@ class ServerAccessGrantAdmin(ActingAdmin):
 
 @admin.register(ToolAllowlist)
 class ToolAllowlistAdmin(ReadOnlyAdmin):
-    """Which tools a role may call."""
-
     fields = ("organization", "vendor", "role", "tools", "updated_by", "updated_at")
     list_display = ("organization", "vendor", "role", "updated_at")
     list_filter = ("role",)
@@ -260,8 +233,6 @@ class ToolAllowlistAdmin(ReadOnlyAdmin):
 
 @admin.register(KnownTool)
 class KnownToolAdmin(ReadOnlyAdmin):
-    """Tools as an organization saw them last."""
-
     fields = ("organization", "vendor", "tool", "seen_at", "seen_definition", "approved_definition")
     list_display = ("tool", "vendor", "organization", "seen_at")
     list_select_related = ("organization",)
@@ -270,8 +241,6 @@ class KnownToolAdmin(ReadOnlyAdmin):
 
 @admin.register(ToolLook)
 class ToolLookAdmin(ReadOnlyAdmin):
-    """When a vendor's tools were compared last."""
-
     fields = ("organization", "vendor", "looked_at")
     list_display = ("organization", "vendor", "looked_at")
     list_select_related = ("organization",)

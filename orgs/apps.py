@@ -1,14 +1,10 @@
-"""The app that owns people, organizations and their grants."""
-
 from django.apps import AppConfig
 
 
 class OrgsConfig(AppConfig):
-    """Organizations."""
-
     name = "orgs"
     verbose_name = "Organizations"
 
     def ready(self) -> None:
-        """Connect the receivers."""
+        # Importing the module connects its signal receivers.
         from orgs import receivers  # noqa: F401

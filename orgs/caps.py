@@ -1,4 +1,4 @@
-"""The caps on rows of one kind in an organization: each costs memory in every process, and has limits of its own."""
+"""Caps on the rows of one kind in an organization. Such rows are held in the memory of every process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from orgs.errors import LimitReached
 
 
 def require_room(rows: QuerySet[Any], cap: int, kind: str) -> None:
-    """Room for one more among `rows`, which are all of the organization's that count; `kind` names them in the plural.
+    """`rows`: all rows of the organization that count; `kind`: their name in the plural. Spec: D161
 
-    The caller holds the organization's lock, so that parallel requests are counted one after the other.
-    Raises: LimitReached.   Spec: D161
+    Raises: LimitReached. The caller holds the organization's lock, so that parallel requests are counted in turn.
     """
     if rows.count() >= cap:
         raise LimitReached(kind, cap)

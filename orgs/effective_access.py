@@ -1,4 +1,4 @@
-"""Why members may use which vendor: every reason, not only the first. Spec: §4.5 · D33, D58"""
+"""Every reason why a member may use a vendor. Spec: §4.5 · D33, D58"""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from orgs.models import Membership, ServerAccessGrant, TeamMembership
 from orgs.roles import Role
 
 Source = Literal["role", "default", "direct", "team"]
+# Order of the reasons of one vendor in answers.
 _ORDER: tuple[Source, ...] = ("role", "default", "direct", "team")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One reason for one vendor. `team_id` and `granted_at` are None where the source has none."""
+    """One reason for one vendor. `team_id` and `granted_at` are None if the source has none."""
 
     vendor: str
     source: Source
@@ -27,12 +28,12 @@ class Access:
 
 
 def effective_access(membership: Membership, connected_vendors: Sequence[str]) -> list[Access]:
-    """The member's vendors by slug. Role and default reach exactly the connected ones; a grant also waits for one."""
+    """The reasons by slug."""
     return effective_access_of([membership], connected_vendors)[membership.pk]
 
 
 def effective_access_of(memberships: Sequence[Membership], connected_vendors: Sequence[str]) -> dict[int, list[Access]]:
-    """The same for many members of one organization, by membership, in as many queries as for one."""
+    """Membership id to reasons, for members of one organization; the number of queries is fixed."""
     own, shared = _own_grants(memberships), _team_grants(memberships)
     found = {}
     for membership in memberships:
@@ -44,6 +45,7 @@ def effective_access_of(memberships: Sequence[Membership], connected_vendors: Se
 
 
 def _by_standing(membership: Membership, connected_vendors: Sequence[str]) -> Iterable[Access]:
+    # Role and default cover connected vendors only; a grant may precede the connection.
     if membership.has_role(Role.ADMIN):
         return [Access(vendor, "role") for vendor in connected_vendors]
     if membership.organization.gives_access_by_default:

@@ -1,4 +1,4 @@
-"""Pure: refusals that only organizations know."""
+"""Pure: errors of organizations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gateway.lib.errors import Conflict, DomainError, Forbidden, NotFound
 
 
 class OrganizationLimit(Conflict):
-    """One person owns as many organizations as we allow. Spec: D36"""
+    """Spec: D36"""
 
     code, message = "org_limit", "You already created as many organizations as one person may."
 
 
 class LimitReached(Conflict):
-    """The organization has as many rows of a kind as the operator allows one. Spec: D161"""
+    """The organization has reached its cap for rows of one kind. Spec: D161"""
 
     code = "limit_reached"
 
@@ -24,13 +24,11 @@ class LimitReached(Conflict):
 
 
 class LastOwner(Conflict):
-    """An organization without an owner could not be administered any more. Spec: D45
-
-    The sentence names what the one who asked can do: the owner who wants out (`themselves`), or support staff.
-    """
+    """The organization would lose its last owner. `themselves`: the actor is that owner. Spec: D45"""
 
     code = "last_owner"
 
+    # The message names the next step for the owner who leaves, or for support staff.
     def __init__(self, *, themselves: bool) -> None:
         super().__init__(
             "You are the only owner, and an organization keeps one. Ask whoever runs this service to add another"
@@ -41,19 +39,19 @@ class LastOwner(Conflict):
 
 
 class CannotChangeOwnRole(Forbidden):
-    """Nobody promotes or demotes themselves. Spec: §4.4 · D44"""
+    """Spec: §4.4 · D44"""
 
     code, message = "cannot_change_own_role", "You cannot change your own role."
 
 
 class DeactivatedMember(Conflict):
-    """A person who cannot sign in cannot be the owner that every organization has. Spec: D154"""
+    """A deactivated person cannot become an owner. Spec: D154"""
 
     code, message = "member_deactivated", "This person is deactivated and cannot become an owner."
 
 
 class DeactivatedPerson(Conflict):
-    """Operators give nothing to people who are shut out; `ids` are all of them who have the address."""
+    """A command names a deactivated person. `ids`: all deactivated people with the address."""
 
     code = "person_deactivated"
 
@@ -66,13 +64,13 @@ class DeactivatedPerson(Conflict):
 
 
 class TeamNameTaken(Conflict):
-    """Another team of the organization has this name. Spec: D60"""
+    """Spec: D60"""
 
     code, message = "team_name_taken", "A team of this organization already has this name."
 
 
 class AllowlistChanged(Conflict):
-    """Somebody changed the list while it was being edited; `by` is their name, or empty. Spec: ux.md 7"""
+    """The list changed while it was edited; `by`: name of the editor, or empty. Spec: ux.md 7"""
 
     code, message = "allowlist_changed", "Somebody changed this list meanwhile."
 
@@ -82,39 +80,37 @@ class AllowlistChanged(Conflict):
 
 
 class ToolsChanged(Conflict):
-    """The vendor's tools are not those that were shown. Spec: ux.md 7"""
+    """The vendor's tools differ from those that the reviewer saw. Spec: ux.md 7"""
 
     code, message = "tools_changed", "The vendor's tools changed again meanwhile. Look at them once more."
 
 
 class InvitationNotFound(NotFound):
-    """No such link, or it was revoked. Spec: D54"""
+    """The invitation does not exist or was revoked. Spec: D54"""
 
     code, message = "invitation_not_found", "This invitation does not exist. Ask for a new link."
 
 
 class InvitationGone(DomainError):
-    """It was good once. Spec: D54"""
+    """Base of the two ends of a valid link. Spec: D54"""
 
+    # 410 and not 404: the link was valid once.
     status = 410
 
 
 class InvitationExpired(InvitationGone):
-    """Its time is over. Spec: D54"""
-
     code, message = "invitation_expired", "This invitation has expired. Ask for a new link."
 
 
 class InvitationUsed(InvitationGone):
-    """Everybody it was for has joined. Spec: D54"""
-
     code, message = "invitation_used", "This invitation was already used. Ask for a new link."
 
 
 class InvitationEmailMismatch(Forbidden):
-    """It was made for another address, or for this one and nobody vouches that it is the person's. Spec: D47, D54"""
+    """The person's verified e-mail address is not the invitation's. Spec: D47, D54"""
 
     code = "invitation_email_mismatch"
+    # The provider confirms another address, or does not confirm this one.
     message = (
         "This invitation is for an e-mail address that your sign-in does not confirm as yours. Sign in with that"
         " address, or ask for a new link."
@@ -122,7 +118,7 @@ class InvitationEmailMismatch(Forbidden):
 
 
 class InvitationBeforeRemoval(Forbidden):
-    """It was made before this person was removed: the removal ended it. Spec: D162"""
+    """The person was removed after the invitation was made. Spec: D162"""
 
     code = "invitation_before_removal"
     message = "You were removed from this organization after this invitation was made. Ask for a new invitation."

@@ -1,13 +1,10 @@
-"""Past and coming events that other apps must take part in, sent inside the transaction that makes them true.
-
-A receiver that raises undoes the change.
-"""
+"""Signals for other apps, sent inside the transaction. A receiver that raises undoes the change."""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-# organization: about to be deleted with all its rows; receivers destroy what must go first.
+# organization: deleted at the end of this transaction. Receivers destroy what must go before the rows.
 organization_deleting = Signal()
-# organization_id, user_id: no longer a member; what was given out in the membership's name must die with it.
+# organization_id, user_id: no longer a member. Receivers revoke what was issued in the membership's name.
 member_removed = Signal()

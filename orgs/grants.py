@@ -16,7 +16,7 @@ Allowlists = Mapping[tuple[str, str], frozenset[str]]
 def person_may_use_vendor(
     role: Role, granted_vendors: frozenset[str] | None, vendor: str, *, default_access_all: bool
 ) -> bool:
-    """Owners and admins always; members by a grant, or by the organization's default."""
+    """Owners and admins: always. Members: by a grant or by the organization's default."""
     if role.at_least(Role.ADMIN) or default_access_all:
         return True
     return granted_vendors is not None and vendor in granted_vendors
@@ -25,10 +25,8 @@ def person_may_use_vendor(
 def may_use_vendor(
     principal: Principal, vendor: str, *, default_access_all: bool, has_own_credential: bool = False
 ) -> bool:
-    """A person by role, grant or default; a service account unless a list leaves the vendor out.
-
-    Credentials stored for the service account itself count as a grant: somebody meant it to use them.
-    """
+    """A person: by role, grant or default. A service account: unless its list leaves the vendor out."""
+    # A service account's own credentials count as a grant: an admin stored them for its use.
     if principal.kind is PrincipalKind.SERVICE:
         return has_own_credential or principal.granted_vendors is None or vendor in principal.granted_vendors
     return person_may_use_vendor(
@@ -37,11 +35,11 @@ def may_use_vendor(
 
 
 def may_call_tool(principal: Principal, vendor: str, tool: str, allowlists: Allowlists) -> bool:
-    """Whether the caller's role may call the tool."""
     return role_may_call_tool(principal.role, vendor, tool, allowlists)
 
 
 def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:
-    """Without a list for (vendor, role) every tool; with one, exactly the names on it, as the vendor spells them."""
+    """Without a list for (vendor, role): every tool. With one: exactly the vendor's tool names on it."""
+    # Exact match: names are case-sensitive. Spec: D77
     allowed = allowlists.get((vendor, role.value))
     return allowed is None or tool in allowed

@@ -1,4 +1,4 @@
-"""One change of an organization's people at a time, so that "is this the last owner?" keeps its answer."""
+"""Row locks that put an organization's changes in turn: members, grants, credentials."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from orgs.roles import Role
 
 
 def lock_organization(organization: Organization | UUID) -> Organization:
-    """The organization, named by itself or its id, as it is now, held until the transaction ends.
-
-    The weaker lock: rows that refer to the organization may still be inserted.
-    Raises: NotFound when somebody deleted it meanwhile.
-    """
+    """The current row, locked until the transaction ends. Raises: NotFound if it was deleted meanwhile."""
+    # FOR NO KEY UPDATE: rows that refer to the organization may still be inserted.
     org_id = organization if isinstance(organization, UUID) else organization.pk
     locked = Organization.objects.select_for_update(no_key=True).filter(pk=org_id).first()
     if locked is None:
@@ -25,12 +22,11 @@ def lock_organization(organization: Organization | UUID) -> Organization:
 
 
 def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, role: Role) -> Organization:
-    """The organization under its lock, in which `actor` is `role` or more at this moment.
+    """Lock the organization; `actor` must have `role` under the lock. Raises: NotFound, Forbidden.
 
-    The gate looked before, perhaps seconds ago: whoever was demoted or removed meanwhile changes nothing any more.
-    An `Actor` is no member but an operator or support staff, whom the command line or the admin let in.
-    Raises: NotFound, Forbidden.
+    An `Actor` is an operator or support staff: the command line or the admin has authorized it.
     """
+    # The gate checked the role before the lock; the actor may have been demoted or removed since.
     locked = lock_organization(organization)
     if isinstance(actor, User):
         current_membership(locked, actor, role=role)
@@ -38,10 +34,8 @@ def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, r
 
 
 def lock_active_person(user: User) -> User:
-    """The person as they are now, held until the transaction ends: deactivation comes before or after it.
-
-    The organization, if there is one, is locked before.   Raises: DeactivatedPerson.
-    """
+    """The current row, locked. The organization, if any, is locked before. Raises: DeactivatedPerson."""
+    # Deactivation waits for the lock, and therefore comes before or after the change.
     held = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not held.is_active:
         raise DeactivatedPerson(held.email, [held.pk])
@@ -49,10 +43,7 @@ def lock_active_person(user: User) -> User:
 
 
 def current_membership(organization: Organization, user: User, *, role: Role) -> Membership:
-    """The membership of an active person as it is under the lock: the gate looked before, and roles change.
-
-    Raises: NotFound, Forbidden.
-    """
+    """An active person's membership under the organization's lock. Raises: NotFound, Forbidden."""
     rows = Membership.objects.select_related("user").filter(user__is_active=True)
     found = rows.filter(organization=organization, user=user).first()
     if found is None:

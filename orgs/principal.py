@@ -1,4 +1,4 @@
-"""Pure: who is calling, as the decision needs it."""
+"""Pure: the caller, as the access decision needs it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from orgs.roles import Role
 
 
 class PrincipalKind(StrEnum):
-    """A person or a service account."""
-
     PERSON = "person"
     SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """One caller in one organization: looked up, never carried in a token.
+    """One caller in one organization, looked up for every call; a token carries none of this. Spec: D173
 
-    `granted_vendors` is None for an unrestricted service account; an empty set allows none (D173).
-    `team_ids` stand oldest team first.
+    `granted_vendors`: None for an unrestricted service account; an empty set allows none. `team_ids`: oldest first.
     """
 
     kind: PrincipalKind
@@ -32,6 +29,7 @@ class Principal:
     team_ids: tuple[uuid.UUID, ...]
     granted_vendors: frozenset[str] | None
     scopes: frozenset[str]
+    # The OAuth client of the token: a service account is itself such a client.
     client_pk: uuid.UUID
     client_id: str
     client_name: str
@@ -39,5 +37,4 @@ class Principal:
 
     @property
     def service_client_pk(self) -> uuid.UUID | None:
-        """The service client whose own credentials apply, or None for a person."""
         return self.client_pk if self.kind is PrincipalKind.SERVICE else None

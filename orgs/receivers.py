@@ -1,5 +1,3 @@
-"""The receiver of Django's sign-in signal."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -13,5 +11,5 @@ from orgs.signin.freshness import note_word
 
 @receiver(user_logged_in, dispatch_uid="orgs.note_word")
 def note_sign_in(sender: object, request: HttpRequest, **more: Any) -> None:
-    """The provider has vouched for the person of this session just now."""
+    """The identity provider has just confirmed this session's person."""
     note_word(request.session)

@@ -16,7 +16,7 @@ from gateway.lib import clock, ids
 
 
 class InvitationState(StrEnum):
-    """Where an invitation stands. Spec: D51"""
+    """Spec: D51"""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
@@ -25,31 +25,29 @@ class InvitationState(StrEnum):
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
-    """The rules that must hold in the database."""
-
     def take_one_use(self, invitation_id: UUID, now: datetime) -> bool:
-        """Consume one use if any is left. The WHERE clause is the lock: of two takers of the last use, one wins.
-
-        Spec: D55
-        """
+        """Consume one use; False if none is left. Spec: D55"""
+        # The WHERE clause is the lock: of two takers of the last use, one wins.
         usable = self.filter(pk=invitation_id, revoked_at=None, expires_at__gt=now, use_count__lt=F("max_uses"))
         return usable.update(use_count=F("use_count") + 1) == 1
 
     def pending(self, now: datetime) -> models.QuerySet[Invitation]:
-        """Those that somebody can still accept, newest first."""
+        """Invitations that can still be accepted, newest first."""
         usable = self.filter(revoked_at=None, expires_at__gt=now, use_count__lt=F("max_uses"))
         return usable.order_by("-created_at", "id")
 
 
 class Invitation(models.Model):
-    """A link for up to `max_uses` people, bound to an e-mail address or to nobody. Spec: §2, §4.4 · D48-D55"""
+    """A link for up to `max_uses` people, or for one e-mail address. Spec: §2, §4.4 · D48-D55"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="invitations")
+    # Links are looked up by hash.
     token_sha256 = models.BinaryField(max_length=32, unique=True)
-    # Sealed, so that admins can copy the link again and a stolen table opens nothing.
+    # Sealed: admins can copy the link again, and a stolen table opens nothing.
     token_sealed = models.BinaryField()
     token_key_id = models.CharField(max_length=64)
+    # Empty: anybody with the link may join.
     email = models.EmailField(max_length=254, blank=True)
     max_uses = models.PositiveSmallIntegerField(default=1)
     use_count = models.PositiveSmallIntegerField(default=0)
@@ -68,7 +66,6 @@ class Invitation(models.Model):
         indexes = [models.Index(fields=["organization", "-created_at"], name="invitation_by_organization")]
 
     def state(self, now: datetime) -> InvitationState:
-        """Where it stands at `now`."""
         if self.revoked_at is not None:
             return InvitationState.REVOKED
         if self.use_count >= self.max_uses:
@@ -76,7 +73,7 @@ class Invitation(models.Model):
         return InvitationState.EXPIRED if self.expires_at <= now else InvitationState.PENDING
 
     def as_target(self) -> Target:
-        """The invitation as audit rows name it; never its token."""
+        # The token never gets into audit rows.
         return Target(id=str(self.id), label=f"invitation for {self.email or 'anybody with the link'}")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a vendor's tool looked like when somebody last decided about it."""
+"""A vendor's tools as an organization last saw and last approved them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from django.db import models
 
 from gateway.lib import clock
 
+# Width of the columns `credential_scope`.
 SCOPE_MAX_CHARACTERS = 60
+# SHA-256 and one leading byte for the version of the fingerprint.
 FINGERPRINT_MAX_BYTES = 33
 
 
+# A description that changes after the approval can give an agent instructions that no owner approved.
 class KnownTool(models.Model):
-    """One tool of one vendor as an organization saw it last, and as it was when the vendor's tools were approved.
+    """One tool of one vendor, as last seen and as last approved. Spec: D78 · reliability.md 2 (CVE-2025-54136)
 
-    A description that changes afterwards can tell an agent something unapproved. `credential_scope` names the
-    credential whose list it is on, "" for the general list; a further list keeps only what differs from that.
-    Spec: D78 · reliability.md 2 (CVE-2025-54136)
+    `credential_scope`: the credential whose list has the tool, "" for the general list. Further lists keep differences.
     """
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="known_tools")
@@ -24,8 +25,8 @@ class KnownTool(models.Model):
     tool = models.CharField(max_length=255)
     seen_sha256 = models.BinaryField(max_length=FINGERPRINT_MAX_BYTES)
     approved_sha256 = models.BinaryField(max_length=FINGERPRINT_MAX_BYTES)  # empty: appeared after the last approval
-    # The texts that the checksums are of: canonical JSON of what an agent reads. Empty where it is too large to keep;
-    # the approved one also where it is the one that was seen last.
+    # The texts behind the checksums: canonical JSON of the parts that an agent reads. Empty if too large to keep;
+    # the approved text is also empty if it equals the one seen last.
     seen_definition = models.TextField(blank=True, default="")
     approved_definition = models.TextField(blank=True, default="")
     seen_at = models.DateTimeField(default=clock.now)
@@ -39,12 +40,11 @@ class KnownTool(models.Model):
 
     @property
     def is_offered(self) -> bool:
-        """Whether the vendor had it when somebody looked last."""
+        # Empty once the vendor no longer lists the tool.
         return bool(self.seen_sha256)
 
     @property
     def is_approved(self) -> bool:
-        """Whether it is as it was when somebody approved the vendor's tools."""
         return bytes(self.seen_sha256) == bytes(self.approved_sha256)
 
     def __str__(self) -> str:
@@ -52,15 +52,13 @@ class KnownTool(models.Model):
 
 
 class ToolLook(models.Model):
-    """When one credential's list of a vendor's tools was compared last with the organization's rows.
-
-    `recorded` rows of the admin log were written since `recorded_since`; `folded` changes after them were only counted.
-    """
+    """When one credential's list of a vendor's tools was last compared with the rows of KnownTool."""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="tool_looks")
     vendor = models.CharField(max_length=40)
     credential_scope = models.CharField(max_length=SCOPE_MAX_CHARACTERS, blank=True, default="", db_default="")
     looked_at = models.DateTimeField(default=clock.now)
+    # Rows written to the admin log since `recorded_since`; later changes in the window are only counted (`folded`).
     recorded_since = models.DateTimeField(null=True, blank=True)
     recorded = models.PositiveSmallIntegerField(default=0, db_default=0)
     folded = models.PositiveIntegerField(default=0, db_default=0)

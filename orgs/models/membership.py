@@ -1,5 +1,3 @@
-"""Who belongs to an organization, and as what."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -10,7 +8,7 @@ from orgs.roles import ROLE_CHOICES, Role
 
 
 class Membership(models.Model):
-    """One person's place in one organization. Spec: §2 Member · D43"""
+    """Spec: §2 Member · D43"""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
@@ -20,12 +18,12 @@ class Membership(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "user"], name="member_once_per_organization"),
+            # Target of composite foreign keys, which hold a referring row to the same organization.
             models.UniqueConstraint(fields=["organization", "id"], name="membership_of_organization"),
             models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="membership_role"),
         ]
 
     def has_role(self, role: Role) -> bool:
-        """Whether this member is `role` or more."""
         return Role(self.role).at_least(role)
 
     def __str__(self) -> str:

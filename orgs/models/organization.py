@@ -1,5 +1,3 @@
-"""The tenant."""
-
 from __future__ import annotations
 
 from django.db import models
@@ -10,16 +8,17 @@ from gateway.lib.text import NAME_MAX_CHARACTERS
 
 
 class Organization(models.Model):
-    """A customer. Every tenant row hangs on one. Spec: §2 · D31, D32"""
+    """The tenant: every tenant row refers to one. Spec: §2 · D31, D32"""
 
     class DefaultServerAccess(models.TextChoices):
-        """Which vendors a member without a grant may use."""
+        """The vendors that a member without a grant may use."""
 
         NONE = "none", "None: members need a grant for each vendor"
         ALL = "all", "All: members may use every connected vendor"
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     name = models.CharField(max_length=NAME_MAX_CHARACTERS)
+    # Default: least privilege. Spec: D32
     default_server_access = models.CharField(
         max_length=8, choices=DefaultServerAccess.choices, default=DefaultServerAccess.NONE
     )
@@ -27,11 +26,9 @@ class Organization(models.Model):
 
     @property
     def gives_access_by_default(self) -> bool:
-        """Whether members may use every connected vendor without a grant."""
         return self.default_server_access == self.DefaultServerAccess.ALL
 
     def as_target(self) -> Target:
-        """The organization as audit rows name it."""
         return Target(id=str(self.id), label=self.name)
 
     def __str__(self) -> str:

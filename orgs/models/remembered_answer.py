@@ -1,5 +1,3 @@
-"""What a person's request was answered, for the one who sends it again."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -9,16 +7,16 @@ from gateway.lib import clock
 
 
 class RememberedAnswer(models.Model):
-    """The first answer to a POST that came with an Idempotency-Key, kept for a day. Spec: D29
-
-    `status` is null until the first request has finished. `sealed` is empty where the answer holds a secret that is
-    shown once.
-    """
+    """The first answer to a POST with an Idempotency-Key, kept for a day and replayed. Spec: D29"""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    key_sha256 = models.BinaryField(max_length=32)  # of route and key
-    body_sha256 = models.BinaryField(max_length=32)  # keyed: an HMAC, because bodies hold passwords
+    # Hash of route and key.
+    key_sha256 = models.BinaryField(max_length=32)
+    # An HMAC and no plain hash, because bodies hold passwords.
+    body_sha256 = models.BinaryField(max_length=32)
+    # Null until the first request has finished.
     status = models.PositiveSmallIntegerField(null=True)
+    # Empty if the answer holds a secret that is shown once.
     sealed = models.BinaryField(default=b"")
     sealing_key_id = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(default=clock.now, db_index=True)

@@ -1,5 +1,3 @@
-"""Removals: a person, the organization, and the time."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -9,10 +7,7 @@ from gateway.lib import clock
 
 
 class Removal(models.Model):
-    """The last time that another person removed this one: an earlier invitation does not bring them back.
-
-    Spec: D162
-    """
+    """The last removal of a person by another; earlier invitations no longer admit the person. Spec: D162"""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

@@ -1,5 +1,3 @@
-"""Which vendors a member or a team was granted."""
-
 from __future__ import annotations
 
 from django.conf import settings

@@ -1,5 +1,3 @@
-"""Teams: groups of members that share vendor grants and credentials."""
-
 from __future__ import annotations
 
 from django.db import models
@@ -9,7 +7,7 @@ from gateway.lib.text import NAME_MAX_CHARACTERS
 
 
 class Team(models.Model):
-    """A named group inside one organization. Spec: §2 Team · D60"""
+    """Members who share vendor grants and credentials. Spec: §2 Team · D60"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="teams")
@@ -19,6 +17,7 @@ class Team(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["organization", "name"], name="team_name_once_per_organization"),
+            # Target of composite foreign keys, which hold a referring row to the same organization.
             models.UniqueConstraint(fields=["organization", "id"], name="team_of_organization"),
         ]
 
@@ -27,12 +26,11 @@ class Team(models.Model):
 
 
 class TeamMembership(models.Model):
-    """A member of a team. It hangs on the membership, so that leaving the organization leaves its teams.
-
-    No constraint holds both to one organization, which is not in the row: `add_team_member` finds both by it.
-    """
+    """A member of a team."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="team_memberships")
+    # The membership and not the person: leaving the organization ends its team memberships.
+    # The row has no organization, so no constraint holds both to one: `add_team_member` looks both up by it.
     membership = models.ForeignKey("orgs.Membership", models.CASCADE, related_name="team_memberships")
     joined_at = models.DateTimeField(default=clock.now)
 

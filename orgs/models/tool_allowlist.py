@@ -1,5 +1,3 @@
-"""Which tools of a vendor a role may call."""
-
 from __future__ import annotations
 
 from django.conf import settings
@@ -10,10 +8,7 @@ from orgs.roles import ROLE_CHOICES
 
 
 class ToolAllowlist(models.Model):
-    """The only tools that `role` may call at `vendor`; no row means all of them, an empty list means none.
-
-    Spec: §2 Tool allowlist · D75-D77
-    """
+    """The tools that `role` may call at `vendor`. No row: all; empty list: none. Spec: §2 Tool allowlist · D75-D77"""
 
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="tool_allowlists")
     vendor = models.CharField(max_length=40)
@@ -31,7 +26,7 @@ class ToolAllowlist(models.Model):
 
     @property
     def version(self) -> str:
-        """What changes with every change; somebody who saw another one saw another list."""
+        """Changes with every change of the list; detects an edit that started from an older list."""
         return self.updated_at.isoformat()
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A person, and the identities under which an identity provider vouches for that person."""
+"""A person, and the identities under which an identity provider confirms the person."""
 
 from __future__ import annotations
 
@@ -16,29 +16,25 @@ from gateway.lib.text import NAME_MAX_CHARACTERS
 
 
 class UserManager(BaseUserManager["User"]):
-    """People have no password: they sign in through the identity provider."""
-
     def create_user(self, email: str, **fields: Any) -> User:
-        """A person who can sign in once an identity is attached."""
+        """The person can sign in once an identity is attached."""
         user = self.model(email=self.normalize_email(email), **fields)
+        # People sign in through the identity provider and have no password.
         user.set_unusable_password()
         user.save(using=self._db)
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """For `createsuperuser`: a person of the support staff. The password is ignored, as for all people."""
+        """For `createsuperuser`. The password is ignored."""
         return self.create_user(email, is_staff=True, is_superuser=True, **fields)
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person. The e-mail address is data, not identity: that is `Identity`.
-
-    Spec: §2 Profile · D46, D47
-    """
+    """A person. `Identity` identifies the person; the e-mail address is data. Spec: §2 Profile · D46, D47"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     email = models.EmailField(max_length=254, db_index=True)
-    # Whether the identity provider vouched for the address at the last sign-in. Anybody can claim the other ones.
+    # Whether the identity provider verified the address at the last sign-in. Unverified addresses are only claims.
     email_verified = models.BooleanField(default=False)
     first_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     last_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
@@ -47,49 +43,43 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now)
 
-    USERNAME_FIELD = "email"  # createsuperuser asks for it; sign-in never looks people up by it
+    # For createsuperuser. Sign-in never looks people up by it.
+    USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
     objects: ClassVar[UserManager] = UserManager()
 
     class Meta:
-        # For a search in any case of the letters on PostgreSQL; the address as it is has an index already.
+        # For case-insensitive search on PostgreSQL; the column has an index for exact search already.
         indexes = [models.Index(Upper("email"), name="user_by_email_upper")]
 
     @property
     def name(self) -> str:
-        """What to call this person: the name they chose, else their full name, else the e-mail's local part."""
+        """Display name, else full name, else the e-mail address's local part."""
         return self.display_name or self.full_name or self.email.partition("@")[0]
 
     @property
     def full_name(self) -> str:
-        """First and last name, as far as they are known."""
         return f"{self.first_name} {self.last_name}".strip()
 
     @property
     def label(self) -> str:
-        """The person's name in both logs: the name they chose, full name, whole e-mail address, end of the id.
-
-        Spec: §2 Audit entries · D145
-        """
+        """The name in logs: display name, full name, e-mail address, or end of the id. Spec: §2 Audit entries · D145"""
         return label_of(str(self.id), self.display_name, self.full_name, self.email)
 
     def owns_email(self, address: str) -> bool:
-        """Whether this is the person's address by the identity provider's word, in any case of its letters.
-
-        Not casefold: ß and ss are different domains.
-        """
+        """Whether the identity provider verified `address` as this person's; letter case is ignored."""
+        # Not casefold: ß and ss are different domains.
         return self.email_verified and self.email.lower() == address.lower()
 
     def end_sessions(self) -> None:
-        """Every session of this person ends with the save: each carries a digest of the unusable password."""
+        """Takes effect with the save."""
+        # Every session carries a digest of the unusable password, and setting it again changes the digest.
         self.set_unusable_password()
 
     def as_actor(self) -> Actor:
-        """The person as audit rows name them."""
         return Actor(id=str(self.id), label=self.label)
 
     def get_full_name(self) -> str:
-        """For Django's admin."""
         return self.name
 
     def __str__(self) -> str:
@@ -97,19 +87,19 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Identity(models.Model):
-    """One subject at one identity provider. (issuer, sub) is who somebody is. Spec: §5 (1) · D47"""
+    """One subject at one identity provider, identified by (issuer, sub). Spec: §5 (1) · D47"""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
     sub = models.CharField(max_length=255)
     created_at = models.DateTimeField(default=clock.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
-    # When the provider last said that this is still a person of its own, when it last said no, when it was last asked.
+    # When the provider last confirmed the person, last refused, and was last asked.
     confirmed_at = models.DateTimeField(null=True, blank=True)
     refused_at = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField(null=True, blank=True)
-    # The provider's refresh token, sealed, with which it is asked while no browser is there. Defaults of the database:
-    # processes of an earlier release go on signing people in while this one starts.
+    # The provider's refresh token, sealed; the provider is asked with it while no browser is there. Database defaults:
+    # processes of an earlier release still insert rows while this one starts.
     refresh_sealed = models.BinaryField(default=b"", db_default=b"")
     refresh_key_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
@@ -119,12 +109,12 @@ class Identity(models.Model):
 
     @property
     def last_word_at(self) -> datetime:
-        """When the provider last vouched for this person."""
+        """When the provider last confirmed this person."""
         return self.confirmed_at or self.last_used_at or self.created_at
 
     @property
     def is_refused(self) -> bool:
-        """Whether the provider's last word was no."""
+        """Whether the provider's last answer was a refusal."""
         return self.refused_at is not None and self.refused_at >= self.last_word_at
 
     def __str__(self) -> str:
@@ -132,9 +122,10 @@ class Identity(models.Model):
 
 
 class UsedLogoutToken(models.Model):
-    """A logout token of the provider that was acted on: it counts once. Spec: OpenID Connect Back-Channel Logout 2.6"""
+    """A provider's logout token, accepted once. Spec: OpenID Connect Back-Channel Logout 2.6"""
 
     token_sha256 = models.BinaryField(max_length=32, unique=True)
+    # Indexed: used tokens are deleted by age.
     used_at = models.DateTimeField(default=clock.now, db_index=True)
 
     def __str__(self) -> str:
