@@ -22,7 +22,7 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]
 
 
 class LogAdmin(ReadOnlyAdmin):
-    ordering = ("-id",)  # ids are time-ordered, and the only index over all organizations is theirs
+    ordering = ("-id",)  # ids are time-ordered and have the only index over all organizations
     paginator = CappedPaginator
 
 

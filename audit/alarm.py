@@ -29,7 +29,7 @@ class Alarm:
         now_s = time.monotonic()
         if now_s - self._since_s >= BRIDGED_S:
             self._outage.unanswered(self._since_s)
-        if now_s < self._waiting.expires_at:  # a timer may ring a little early, too
+        if now_s < self._waiting.expires_at:  # a timer may fire slightly early
             self._set(now_s)
         else:
             fail((self._waiting.future,), "the audit log did not answer in time")

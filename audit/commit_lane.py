@@ -49,7 +49,7 @@ class LaneStats:
     rows: int = 0
     largest_batch: int = 0
     last_commit_ms: float = 0.0
-    faults: int = 0  # connections given up
+    faults: int = 0  # closed connections
 
 
 class CommitLane:
@@ -123,7 +123,7 @@ class CommitLane:
         self._began_s = time.monotonic()
         try:
             is_sent = self._sink.begin([latest(group) for group in by_id(batch).values()])
-        except Exception as fault:  # whatever a driver raises
+        except Exception as fault:  # any driver error
             self._failed(fault)
             return
         left_s = batch[0].expires_at - self._began_s
@@ -158,7 +158,7 @@ class CommitLane:
 
     def _failed(self, fault: Exception) -> None:
         batch = self._take_batch()
-        if isinstance(fault, RecordRefused):  # the connection is well; the thread finds out which record it is
+        if isinstance(fault, RecordRefused):  # the connection works; the thread finds the bad record
             self._give_back(batch, fault)
             self._next()
         else:
@@ -180,7 +180,7 @@ class CommitLane:
             self._waiting = deque(waiting for waiting in self._waiting if waiting.expires_at > now)
         if self._batch:
             next_s = min(waiting.expires_at for waiting in (*self._batch, *self._waiting))
-            if now < bridged_until_s:  # a timer may ring a little early
+            if now < bridged_until_s:  # a timer may fire slightly early
                 next_s = min(next_s, bridged_until_s)
             self._timer = self.loop.call_later(max(0.0, next_s - now), self._look_at_deadlines)
         else:

@@ -43,8 +43,8 @@ class RequestAuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "request audit entries"
-        # Each begins with the organization. One on the time alone would tempt the planner to walk through the rows of
-        # everybody in search of a quiet organization's last page.
+        # Each starts with the organization. With an index on the time alone, the planner may scan the rows of all
+        # organizations for the last page of a quiet one.
         indexes = [
             models.Index(fields=["org_id", "-timestamp", "-id"], name="request_audit_by_org"),
             models.Index(fields=["org_id", "user_id", "-timestamp", "-id"], name="request_audit_by_user"),

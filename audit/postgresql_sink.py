@@ -25,7 +25,7 @@ _COMMAND = (
 ).encode()
 STATEMENT_NAME = b"keep_call_records"
 COMMIT_TIMEOUT_S = 5.0  # of one batch
-PROBE_TIMEOUT_S = 2.0  # also of the first words on a new connection
+PROBE_TIMEOUT_S = 2.0  # also of the prepare on a new connection
 logger = structlog.get_logger(__name__)
 # Databases found behind a pooler, by host, port and name: no statement is prepared there.
 _poolers_found: set[tuple[Any, ...]] = set()
@@ -130,7 +130,7 @@ class PostgreSQLSink:
         self._send(document)
         try:
             self._wait(timeout_s)
-        except errors.InvalidSqlStatementName:  # it has no name any more: see ended
+        except errors.InvalidSqlStatementName:  # `ended` has switched to the unnamed statement
             self._send(document)
             self._wait(timeout_s)
 

@@ -20,7 +20,7 @@ from gateway.lib import clock
 MAX_PAGE = 500  # D79
 MAX_KNOWN = 500  # vendors or users in a filter's list
 MAX_COUNTED = 1_000  # calls of one tool
-MAX_CALLS_COUNTED = 100_000  # of one day; D79 counts as far
+MAX_CALLS_COUNTED = 100_000  # of one day; the limit of D79
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
 MAX_REJECTIONS = 400  # a statement with a branch for each stays below SQLite's 500

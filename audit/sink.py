@@ -46,7 +46,7 @@ def open_sink(database: Mapping[str, Any] | None = None) -> Sink:
         return PostgreSQLSink(server)
     from audit.sqlite_sink import SQLiteSink
 
-    config["OPTIONS"]["timeout"] = 1  # the writer itself tries again, and looks at its deadlines in between
+    config["OPTIONS"]["timeout"] = 1  # the writer retries, and checks its deadlines in between
     file = load_backend(config["ENGINE"]).DatabaseWrapper(config, "default")
     file.ensure_connection()
     return SQLiteSink(file)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 _ROW = f"({', '.join('?' * len(COLUMNS))})"
-_ROWS = 128  # a statement
+_ROWS = 128  # of one statement
 
 
 class SQLiteSink:

@@ -23,7 +23,7 @@ _SET = ", ".join(f"{column} = EXCLUDED.{column}" for column in OUTCOME_COLUMNS)
 UPSERT = (
     f"ON CONFLICT (id) DO UPDATE SET {_SET} WHERE {TABLE}.status = '{UNKNOWN}' AND {TABLE}.org_id = EXCLUDED.org_id"
 )
-REFUSALS = (ValueError, TypeError, OverflowError)  # of a value that no column could hold
+REFUSALS = (ValueError, TypeError, OverflowError)  # raised for a value that no column can hold
 
 
 class RecordRefused(Exception):

@@ -47,7 +47,7 @@ logger = structlog.get_logger(__name__)
 
 class _Sign(Enum):
     END = auto()
-    OUTAGE = auto()  # look whether the database is back
+    OUTAGE = auto()  # probe the database
 
 
 class AuditWriter:
@@ -143,7 +143,7 @@ class AuditWriter:
         self._queue.put(waiting)
 
     def _adopt(self, sink: PostgreSQLSink, loop: asyncio.AbstractEventLoop) -> None:
-        """Runs in the loop, whose records take the short path from now on."""
+        """Runs in the loop: its records take the short path from now on."""
         if self._closed or self._lane is not None:
             sink.close()
             return
@@ -165,14 +165,14 @@ class AuditWriter:
         for waiting in batch:
             self._put(waiting)
 
-    # --- what follows runs in the thread ---------------------------------------------------------------------------
+    # --- from here on: in the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while batch := self._next_batch():
             try:
                 self._commit(batch)
             except Exception:
-                # A fault of ours must not end the thread: every later call would be refused until a restart.
+                # A bug must not end the thread: every later call would be refused until a restart.
                 logger.exception("audit.batch_failed", records=len(batch))
                 self._refuse(batch, "the audit log failed")
             else:
@@ -190,7 +190,7 @@ class AuditWriter:
             waiting = self._next()
             if waiting is _Sign.END:
                 if batch:
-                    self._queue.put(waiting)  # these first, then the end
+                    self._queue.put(waiting)  # this batch first
                 break
             if not isinstance(waiting, Waiting):
                 continue
@@ -214,7 +214,7 @@ class AuditWriter:
             if self._sink is None:
                 self._sink = self._open_sink()
             self._sink.probe()
-        except Exception as fault:  # whatever a driver raises
+        except Exception as fault:  # any driver error
             self._note_fault(fault)
         else:
             self.outage.probed()
@@ -233,7 +233,7 @@ class AuditWriter:
                     logger.error("audit.record_refused", record_id=str(batch[0].record.id), reason=str(fault))
                     self._refuse(batch, "the audit log cannot store this record")
                 return
-            except Exception as fault:  # whatever a driver raises: the connection is not trusted any more
+            except Exception as fault:  # any driver error: the connection is no longer trusted
                 self._note_fault(fault)
                 time.sleep(max(0.0, min(pause_s, batch[-1].expires_at - time.monotonic())))
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -288,7 +288,7 @@ class AuditWriter:
         tell(batch, reason)
 
     def _count_refused(self, count: int) -> None:
-        with self._lock:  # loops count at the door, the thread counts here
+        with self._lock:  # event loops and the thread both count
             self._refused += count
 
 

@@ -13,8 +13,8 @@ class WriterStats:
     rows: int = 0
     largest_batch: int = 0
     last_commit_ms: float = 0.0  # the database's time
-    refused: int = 0  # turned away at a full queue, out of time, or not storable
-    faults: int = 0  # connections given up
+    refused: int = 0  # queue full, deadline passed, or record not storable
+    faults: int = 0  # closed connections
     waiting: int = 0
 
     def with_lane(self, lane: LaneStats, *, is_open: bool) -> WriterStats:

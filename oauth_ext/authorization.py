@@ -133,7 +133,7 @@ def _redirect_uri(fields: _Fields, client: Client) -> str:
     if len(sent) != 1 or not redirect_uris.registered_as(client.redirect_uris.split(), sent[0]):
         raise NotForUs("The app wants your answer sent to an address that it did not register.")
     try:
-        return redirect_uris.check(sent[0])  # the rules may have become stricter since the client registered
+        return redirect_uris.check(sent[0])  # the rules may be stricter than at registration
     except redirect_uris.BadRedirectUri:
         raise NotForUs("The app wants your answer sent to an address that is not accepted here.") from None
 

@@ -110,7 +110,7 @@ def _from_agent_key(bearer: str) -> BearerIdentity:
     if parts is None:
         raise InvalidBearer(_BAD_AGENT_KEY)
     row = AgentKey.objects.select_related("client").filter(prefix=parts.prefix).first()
-    # Compared also when there is no such key: how long a refusal takes must not tell which prefixes exist.
+    # Compared also without a row: the time of a refusal must not reveal which prefixes exist.
     genuine = secrets.equal(_NO_SECRET if row is None else bytes(row.secret_sha256), secrets.sha256(parts.secret))
     if row is None or not genuine:
         raise InvalidBearer(_BAD_AGENT_KEY)
@@ -170,7 +170,7 @@ def _verified(bearer: str) -> Claims:
     try:
         try:
             return verify(bearer, keys.load_key_set(), now=clock.now())
-        except UnknownKey:  # perhaps another process rotated a moment ago
+        except UnknownKey:  # another process may have just rotated
             fresher = keys.load_key_set(max_age_s=keys.RELOAD_FOR_UNKNOWN_KEY_AFTER_S)
             return verify(bearer, fresher, now=clock.now())
     except ExpiredToken as fault:

@@ -11,7 +11,7 @@ INVALID_TOKEN = "invalid_token"  # noqa: S105
 INSUFFICIENT_SCOPE = "insufficient_scope"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
-# What RFC 6750 allows between the quotes. Clients split headers with simple patterns, so nothing is ever escaped.
+# Characters that RFC 6750 forbids between the quotes. Clients parse headers with simple patterns, so: no escapes.
 _FORBIDDEN = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 
 

@@ -30,7 +30,7 @@ def is_proven(client: Client, client_secret: str) -> bool:
     """A confidential client must send its secret; a public one must send none."""
     if client.client_type == Client.CLIENT_PUBLIC:
         return not client_secret
-    # An empty secret is no secret, whatever the row holds.
+    # An empty secret proves nothing, even if the row holds the hash of one.
     return bool(client_secret) and check_password(client_secret, client.client_secret)
 
 

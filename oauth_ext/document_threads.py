@@ -19,12 +19,12 @@ THREADS_OF_ONE_ADDRESS = 3
 THREADS_KEPT = 2
 # Addresses with a successful fetch, in memory; the oldest leaves first.
 REMEMBERED_ADDRESSES = 1_000
-PATIENCE_S = 6.0  # a little more than a fetch gives itself
+PATIENCE_S = 6.0  # slightly above the timeout of a fetch
 
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="client-document")
 _busy: Counter[str] = Counter()
-_succeeded: OrderedDict[str, None] = OrderedDict()  # addresses whose document came, the latest last
+_succeeded: OrderedDict[str, None] = OrderedDict()  # addresses with a fetched document, the latest last
 _lock = threading.Lock()
 
 

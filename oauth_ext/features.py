@@ -29,7 +29,7 @@ ENDPOINTS_ON: dict[str, str] = {
     "device_authorization_endpoint": "/oauth/device_authorization",
     "jwks_uri": "/.well-known/jwks.json",
 }
-# Some clients ask for every scope listed here, so it holds only what any client may have: protocol.md B.1.
+# Some clients ask for every listed scope, so the list holds only scopes that any client may have. protocol.md B.1
 SCOPES_LISTED: tuple[str, ...] = (scopes.ANY, scopes.ALL)
 RESOURCE_NAME = "Vendor tool gateway"
 

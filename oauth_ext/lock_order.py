@@ -26,10 +26,10 @@ def hold(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid
 
 
 def _hold_one(model: type[models.Model], key: uuid.UUID) -> bool:
-    if connection.vendor != "postgresql":  # in SQLite a transaction begins with the only write lock
+    if connection.vendor != "postgresql":  # a SQLite transaction already has the only write lock
         return model._default_manager.filter(pk=key).exists()
     table, column = connection.ops.quote_name(model._meta.db_table), connection.ops.quote_name("id")
     with connection.cursor() as cursor:
-        # The ORM knows no lock this weak; a stronger one would make all tokens of a client wait for each other.
+        # The ORM has no lock this weak; a stronger one would serialise all tokens of a client.
         cursor.execute(f"SELECT 1 FROM {table} WHERE {column} = %s FOR KEY SHARE", [key])  # noqa: S608
         return cursor.fetchone() is not None

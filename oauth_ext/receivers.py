@@ -18,7 +18,7 @@ def end_tokens(sender: object, organization_id: UUID, user_id: UUID, **more: Any
     Grant.objects.filter(organization_id=organization_id, user_id=user_id).delete()
     RememberedConsent.objects.filter(organization_id=organization_id, user_id=user_id).delete()
     families = TokenFamily.objects.filter(organization_id=organization_id, user_id=user_id)
-    # Locked first: a refresh that is under way adds its tokens before they are looked for, or not at all.
+    # Locked first: a concurrent refresh stores its tokens before this query, or not at all.
     held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))
     TokenFamily.objects.filter(pk__in=held).delete()
     AccessToken.objects.filter(organization_id=organization_id, user_id=user_id).delete()

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 MAX_CHARACTERS = 2_000  # of one address
-HOST_CHARACTERS = 255  # of what is shown and kept of it
+HOST_CHARACTERS = 255  # of the shown and stored host
 
 # RFC 3986's characters without the ones we refuse anyway: space, quotes, angle brackets, backslash, fragment, star.
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-# Strictly spelled: what looks like loopback to one parser and not to the next is not loopback.
+# Strict, because URL parsers differ on other spellings of loopback.
 _LOOPBACK = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?")
-# A name or an address. Browsers take other characters too, which people would take for the end of the name.
+# A name or an address. Browsers accept more characters, which a person may take for the end of the name.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-# An app's own scheme is its reversed domain name (RFC 8252 7.1), so it holds a dot. Apps that people connect and whose
-# scheme holds none are listed. Every other scheme may belong to the system, a browser or an unsuspecting program.
+# An app's own scheme is its reversed domain name (RFC 8252 7.1), so it holds a dot. Known apps
+# without a dot in their scheme are listed. Any other scheme may belong to the system, a browser or another program.
 _KNOWN_APP_SCHEMES = frozenset(
     {
         "antigravity", "claude", "claude-dev", "code-oss", "codex", "cursor", "cursor-nightly", "goose", "jetbrains",
@@ -29,7 +29,7 @@ _KNOWN_APP_SCHEMES = frozenset(
         "warp", "warppreview", "windsurf", "windsurf-next", "zed", "zed-preview"
     }
 )  # fmt: skip
-# Schemes of operating systems, some of which hold a dot: they start programs with what stands in the address.
+# Schemes of operating systems, some with a dot: they start programs with the address as input.
 _SYSTEM_SCHEME_PREFIXES = ("com.apple.", "com.microsoft.", "microsoft.", "ms-", "windows.", "x-apple")
 
 
@@ -98,7 +98,7 @@ def form_action_sources(uri: str) -> list[str]:
         # Browsers check every later redirect too, and callbacks of hosted clients redirect to other https addresses.
         return ["https:"]
     if parts.scheme == "http":
-        # A source list has no spelling for an IPv6 address.
+        # A CSP source list cannot express an IPv6 address.
         return ["https:", "http:" if parts.netloc.startswith("[") else f"http://{parts.netloc}"]
     return ["https:", f"{parts.scheme}:"]
 
@@ -141,7 +141,7 @@ def _same_loopback(left: str, right: str, *, any_port: bool) -> bool:
 def _split(uri: str) -> SplitResult | None:
     try:
         parts = urlsplit(uri)
-        _ = parts.port  # raises for a port that is none
+        _ = parts.port  # raises ValueError for a bad port
     except ValueError:
         return None
     return parts

@@ -10,7 +10,7 @@ import re
 ANY = "mcp"
 ALL = "mcp:all"
 EVERYTHING = frozenset({ANY, ALL})
-MAX_SCOPES = 50  # a token that names more would outgrow the header it travels in
+MAX_SCOPES = 50  # a token with more would outgrow its HTTP header
 
 _VENDOR_SCOPE = re.compile(r"mcp:([a-z0-9][a-z0-9-]{0,30})")
 

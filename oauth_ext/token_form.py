@@ -41,7 +41,7 @@ Fields = Mapping[str, tuple[str, ...]]
 
 def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) -> Fields:
     """Raises: FormError for another media type, a repeated field, or a value outside printable ASCII."""
-    if not body and not content_type:  # a client that says all by HTTP Basic sends no form
+    if not body and not content_type:  # a client may send everything by HTTP Basic
         return {}
     if content_type.partition(";")[0].strip().lower() != FORM:
         raise FormError(f"The body must be {FORM}.")

@@ -9,7 +9,7 @@ import secrets
 
 from django.utils.crypto import salted_hmac
 
-ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so no words; nothing that looks like a digit
+ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so no words; no letters that look like digits
 CHARACTERS = 8  # 34 bits: enough for ten minutes and ten wrong codes
 _GROUP = 4
 _SALT = "oauth_ext.user_codes"

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.lib import secrets
 
-ALGORITHM = "ES256"  # the only one that is ever signed with or accepted: D121
+ALGORITHM = "ES256"  # the only accepted algorithm. D121
 _KID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _COORDINATE_BYTES = 32  # P-256
 

@@ -87,7 +87,7 @@ def _create_first() -> list[SigningKey]:
     with transaction.atomic(durable=True):
         key_rows.lock_table()
         now = clock.now()
-        if rows := key_rows.live(now):  # another process came first
+        if rows := key_rows.live(now):  # another process was first
             return rows
         row = key_rows.insert(key_material.generate(now), created_at=now, signs_from=now)
     log.info("created the first signing key", kid=row.kid)

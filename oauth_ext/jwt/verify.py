@@ -21,7 +21,9 @@ from oauth_ext.jwt.key_material import ALGORITHM, KeySet
 from oauth_ext.jwt.mint import TYPE
 
 LEEWAY_S = 30  # for clocks of other hosts; an expired token gets none
-_HEADER_FIELDS = frozenset({"alg", "typ", "kid"})  # no crit, jku, jwk, x5u: nothing that names a key or a rule
+_HEADER_FIELDS = frozenset(
+    {"alg", "typ", "kid"}
+)  # no crit, jku, jwk, x5u: a header must not choose its key or its rules
 _NO_TIME_CHECKS = {f"verify_{name}": False for name in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
 _LATEST_S = 253_402_300_799  # the last second a datetime can hold
 

@@ -27,7 +27,7 @@ class Client(AbstractApplication):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
-    # A service client uses the vendors on its list only, none if it is empty; otherwise all of the organization. D173
+    # True: only the vendors on its list, none if that is empty. False: every vendor of the organization. D173
     restricted = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[models.Manager[Client]] = models.Manager()

@@ -1,6 +1,6 @@
 """Bounds the table of self-registered clients without deleting one that is in use.
 
-Anybody may register, and some clients register at every start (reliability.md 2, mcphub#1174).
+Every client may register, and some clients register at every start (reliability.md 2, mcphub#1174).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
         organization=membership.organization,
         scope=_scope_key(" ".join(asked.scopes)),
         redirect_sha256=secrets.sha256(asked.redirect_uri),
-        granted_at__gte=membership.joined_at,  # what an earlier membership allowed ended with it
+        granted_at__gte=membership.joined_at,  # consents of an earlier membership ended with it
         expires_at__gt=clock.now(),
     )
     held = lock_order.hold(org_id=membership.organization_id, user_id=membership.user_id, client_pk=asked.client.pk)

@@ -38,7 +38,7 @@ class DocumentUnusable(DomainError):
 
 def documented_client(*, client_id: str, address: str) -> Client:
     """`address` is the requester's, for the limits. Raises: DocumentUnusable. Spec: D117 · protocol.md B.10"""
-    if client_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # we would ask ourselves
+    if client_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # a fetch from ourselves
         raise DocumentUnusable
     known = Client.objects.filter(client_id=client_id).first()
     if known is not None and known.registration_source != Client.RegistrationSource.CIMD:

@@ -1,4 +1,4 @@
-"""Deactivates and reactivates a person: sessions, tokens, and the agent keys whose secrets the person saw."""
+"""Deactivates and reactivates a person: sessions, tokens, and the agent keys that the person created."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
     person.end_sessions()
     person.save(update_fields=["is_active", "is_staff", "is_superuser", "password"])
     Identity.objects.filter(user=person).update(refresh_sealed=b"", refresh_key_id="")
-    keys = _keys_of(user_id)  # again: making a key holds the organization
+    keys = _keys_of(user_id)  # again: new keys need the organization lock, which is held now
     ended_keys = keys if ends_agent_keys else []
     for key in ended_keys:
         revoke_agent_key(actor=actor, client=key.client)

@@ -30,7 +30,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
         response = error_response(request, 405, message="Use GET.")
         response["Allow"] = "GET, HEAD"
         return response
-    rate.count(request, settings.BACKSTOP)  # before anything of it is looked up
+    rate.count(request, settings.BACKSTOP)  # before any look-up
     try:
         asked = read_request(request.META.get("QUERY_STRING", ""), lambda client_id: _client(request, client_id))
     except (NotForUs, DocumentUnusable) as fault:
@@ -69,7 +69,7 @@ def _after_sign_in(request: HttpRequest) -> str:
 def _client(request: HttpRequest, client_id: str) -> Client | None:
     if not client_documents.is_document_address(client_id):
         return public_client(client_id)
-    if not settings.CIMD_ENABLED:  # one that was known before it was switched off would never be looked up again
+    if not settings.CIMD_ENABLED:  # a client stored earlier would never be refreshed
         return None
     return documented_client(client_id=client_id, address=address_key(rate.address_of(request)))
 
