@@ -1,1 +1,1 @@
-"""Results of read-only tools, kept for a while and never past a write. Spec: §4.14 · D103"""
+"""Cache of results of read-only tools, invalidated by every write. Spec: §4.14 · D103"""

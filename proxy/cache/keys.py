@@ -1,4 +1,4 @@
-"""Pure: which calls are the same call, and within whose reach a result may be used again. Spec: §4.14 · D103"""
+"""Pure: keys and scopes of cached results. Spec: §4.14 · D103"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Place(Hashable, Protocol):
-    """Where calls go, and for which organization."""
+    """The address and credentials that results depend on, and their organization."""
 
     @property
     def org_id(self) -> UUID: ...
@@ -26,31 +26,23 @@ class Place(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Everything a result depends on. Two calls with equal keys would send the vendor the same bytes.
-
-    `destination` is the vendor's address and the headers, as the session pool tells them apart: a replaced credential,
-    or a vendor that moved, is another key even if nobody counted its revision up.
-    """
+    """Everything a result depends on: calls with equal keys send the vendor the same bytes."""
 
     scope: str
     vendor: str
     tool: str
     arguments_sha256: bytes
     credential_id: UUID
-    revision: int
-    destination: Place
+    revision: int  # of the credential
+    destination: Place  # address and headers: differs for a replaced credential or a moved vendor
 
     @property
     def owner(self) -> UUID:
-        """The organization whose result it is, whoever in it shares it."""
         return self.destination.org_id
 
 
 def scope_of(principal: Principal, credential: CredentialRef) -> str:
-    """Who shares results of calls with this credential: `team:<id>`, `org:<id>` or `user:<subject>`.
-
-    Raises: ValueError for a named key without a team, with which nobody can call.
-    """
+    """Who shares results: `team:<id>`, `org:<id>` or `user:<subject>`. Raises: ValueError for a key of no team."""
     match credential.scope:
         case CredentialScope.ORGANIZATION:
             return f"org:{principal.org_id}"
@@ -62,13 +54,13 @@ def scope_of(principal: Principal, credential: CredentialRef) -> str:
 
 
 def epoch_name(scope: str, vendor: str) -> str:
-    """The epoch that a write in `scope` at `vendor` renews."""
     return f"cache:{scope}:{vendor}"
 
 
 def cache_key(
     scope: str, credential: CredentialRef, tool: str, arguments: Mapping[str, Any], destination: Place
 ) -> CacheKey:
-    """The key of one call; `tool` is the vendor's own spelling. The order of the arguments' members does not count."""
+    """`tool` is the vendor's own spelling."""
+    # The encoder sorts members: their order does not matter.
     digest = hashlib.sha256(_encode(arguments)).digest()
     return CacheKey(scope, credential.vendor, tool, digest, credential.id, credential.revision, destination)

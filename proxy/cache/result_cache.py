@@ -1,10 +1,7 @@
-"""Results in memory: bounded, dead when their time or epoch is over, one vendor call for all that ask at once.
+"""Results in memory, bounded; valid for their time and epoch. Equal calls at the same time share one vendor call.
 
-An entry remembers the epoch that was read before its call was sent. A write gives the scope a new epoch after its
-outcome and before its answer, so whoever has seen the answer finds nothing older, in any process.
-
-Where memory runs short, the organization that holds most makes room: no organization, with however many or large
-results, takes away those of one that holds less.
+An entry has the epoch read before its call was sent. A write renews the epoch before its answer leaves, so a caller who
+saw that answer never reads an older result, in any process.
 """
 
 from __future__ import annotations
@@ -30,16 +27,16 @@ from proxy.vendors import turns
 
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
-RESULT_BYTES = 1024 * 1024
-MOST_CHECKED = 16  # long results that are looked into; more of them at once are not kept
-ENTRY_BYTES = 1024  # what a key and its places in the tables take, about
+RESULT_BYTES = 1024 * 1024  # larger results are not kept
+MOST_CHECKED = 16  # long results being checked; further ones are not kept
+ENTRY_BYTES = 1024  # estimate of a key and its table entries
 
 Answer = Delivered | VendorError | Failed
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one organization holds, the one used longest ago first. Entries know their share: it must not hold them."""
+    """Results of one organization, oldest use first. No reference to entries, which refer to it: no cycle."""
 
     keys: OrderedDict[CacheKey, None] = field(default_factory=OrderedDict)
     size_bytes: int = 0
@@ -59,7 +56,7 @@ class _Entry:
 
 
 class ResultCache:
-    """One event loop. Of whoever holds most, what was not used for longest makes room first."""
+    """One event loop. Past the capacity, the organization that holds most loses its oldest results."""
 
     def __init__(
         self, *, capacity_bytes: int = CAPACITY_BYTES, monotonic: Callable[[], float] = time.monotonic
@@ -68,8 +65,8 @@ class ResultCache:
         self._monotonic = monotonic
         self._entries: dict[CacheKey, _Entry] = {}
         self._shares: dict[UUID, _Share] = {}
-        # (bytes below zero, a number to tell equals apart, share): each share is in it with no less than it holds, so
-        # the first one whose number is right holds most.
+        # Max-heap of organizations by bytes held, corrected lazily: (negative bytes, tie-breaker, share). Numbers are
+        # never too small, so the first one that is exact is the largest.
         self._largest: list[tuple[int, int, _Share]] = []
         self._numbers = count()
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight(
@@ -84,11 +81,7 @@ class ResultCache:
     async def read(
         self, key: CacheKey, epoch: str, ttl_s: int, send: Callable[[], Awaitable[Answer]], *, shares: bool = True
     ) -> tuple[Answer, CacheStatus]:
-        """The kept result, or what `send` brings: once for all that ask while it is under way, unless not `shares`.
-
-        Whoever asks first may leave without taking the answer away from the others. Errors are not kept. Callers that
-        saw a newer epoch never join a call that began before it.   Spec: D103
-        """
+        """The kept result, or that of `send`, which equal calls share if `shares`. Errors are not kept. Spec: D103"""
         kept = self._kept(key, epoch)
         if kept is not None:
             return kept, CacheStatus.HIT
@@ -102,26 +95,24 @@ class ResultCache:
                 self._keep_if_sound(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
+        # A flight outlives its first caller. A newer epoch has a flight of its own.
         answered, answer = await (self._flights.run((key, epoch), ask) if shares else ask())
         if answered != key:
             raise RuntimeError("an answer to another call was about to be delivered")
         return answer, CacheStatus.HIT if _is_success(answer) and not is_first else CacheStatus.MISS
 
     async def settled(self) -> None:
-        """Every result so far is kept, or is not going to be."""
         while self._checking:
             await asyncio.wait(set(self._checking))
 
     def _keep_if_sound(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
-        """Keep a result that is small enough and that the CLI can render too: a broken result must not last.
-
-        Looking into a long one takes a while, and its caller need not wait for that.
-        """
         size = len(result.raw_result)
         if size <= turns.IN_LOOP_BYTES:
+            # A broken result, which the CLI cannot render, must not be kept.
             if _is_sound(result.raw_result):
                 self._keep(key, epoch, result, expires_s)
         elif size <= RESULT_BYTES and len(self._checking) < MOST_CHECKED:
+            # In the background: the caller does not wait for the check of a long result.
             task = asyncio.ensure_future(self._keep_later(key, epoch, result, expires_s))
             self._checking.add(task)
             task.add_done_callback(self._checking.discard)
@@ -134,7 +125,7 @@ class ResultCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.key != key:  # never seen, and never to be seen by a customer
+        if entry.key != key:  # defence in depth: a result of another call must never be delivered
             log.error("result cache holds a result under another key")
             self._drop(key)
             return None
@@ -169,7 +160,7 @@ class ResultCache:
 
     def _note_growth(self, share: _Share) -> None:
         heappush(self._largest, (-share.size_bytes, next(self._numbers), share))
-        if len(self._largest) > 2 * len(self._shares) + 64:  # mostly numbers of the past
+        if len(self._largest) > 2 * len(self._shares) + 64:  # mostly outdated numbers
             self._largest = [(-each.size_bytes, next(self._numbers), each) for each in self._shares.values()]
             heapify(self._largest)
 

@@ -1,4 +1,4 @@
-"""The epoch of each scope and vendor: the value under which results are kept, in all processes, until a write."""
+"""The epoch of each scope and vendor, under which results are kept in all processes until a write."""
 
 from __future__ import annotations
 
@@ -13,36 +13,26 @@ log = structlog.get_logger(__name__)
 
 
 class ScopeEpochs:
-    """Over the coordination store. One event loop."""
-
     def __init__(self, store: CoordinationStore) -> None:
         self._store = store
         self._beginning: SingleFlight[str, str | None] = SingleFlight()
         self._renewing: set[asyncio.Task[None]] = set()
-        self._not_renewed: set[str] = set()
+        self._not_renewed: set[str] = set()  # unused in this process until the store takes the renewal
 
     async def current(self, name: str, seen: str | None = None) -> str | None:
-        """The value under which a result may be kept or used, None while nobody can say: then nothing is kept.
-
-        `seen` is the value if it was just read with something else. A name without a value gets one, because "no
-        value" is also what a store says that lost its memory.
-        """
+        """The current epoch; `seen` if just read. None while the store is away: then nothing is kept or used."""
         if name in self._not_renewed:
             await self.renew(name)
             if name in self._not_renewed:
                 return None
             seen = None
+        # An empty value gets an epoch: a store that lost its data is empty as well.
         value = seen if seen is not None else await self._read(name)
         return await self._beginning.run(name, lambda: self._begin(name)) if value == "" else value
 
     async def renew(self, name: str) -> None:
-        """Nothing that was kept under `name` is used any more, in any process; also if the caller leaves meanwhile.
-
-        Call it after the write's outcome. Where no value stands then, nothing is kept anywhere: whoever begins now
-        reads what the write has left. While the store is away no process uses kept results, and the renewal is made up
-        for before they are used again (gateway.coordination.degrading). If the file of one host is locked, this process
-        uses nothing under `name` until the file has taken the renewal.
-        """
+        """Invalidate the results under `name`, in all processes; call it after the write's outcome."""
+        # Shielded: the renewal must happen even if the caller leaves.
         task = asyncio.ensure_future(self._renew(name))
         self._renewing.add(task)
         task.add_done_callback(self._renewing.discard)
@@ -50,6 +40,7 @@ class ScopeEpochs:
 
     async def _renew(self, name: str) -> None:
         try:
+            # While the store is away no process uses kept results; coordination.degrading makes up for renewals.
             await self._store.renew_epoch(name)
         except CoordinationUnavailable as fault:
             self._not_renewed.add(name)

@@ -1,1 +1,1 @@
-"""One pipeline for every route: admit, decide, send, record. `call_tool` is the walk."""
+"""The pipeline of a tool call, for every route: admit, decide, send, record. It is read from `call_tool`."""

@@ -1,4 +1,4 @@
-"""Admission: count the request and confirm the caller, in one round trip to the coordination store."""
+"""Admission: counts a request and checks the caller, in one round trip to the coordination store."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from proxy.exchange import Exchange
 
 
 async def admit(exchange: Exchange, rule: Rule, vendor: Vendor | None = None) -> Admission:
-    """Whether the caller's window has room; afterwards `exchange.caller` is what the rows say now.
+    """Count the request; then `exchange.caller` is current. Raises: InvalidBearer; SnapshotUnavailable.
 
-    With a `vendor`, the epoch of results kept for this caller is read on the same way into `exchange.cache_epoch`.
-    Raises: InvalidBearer when the caller lost its right meanwhile; SnapshotUnavailable.   Spec: §8 · D20, D21
+    Spec: §8 · D20, D21
     """
     caller = exchange.caller
+    # One round trip for both: the epoch of kept results is read with those of the caller.
     results = None if vendor is None else _results_epoch(caller, vendor)
     names = caller.epoch_names if results is None else (*caller.epoch_names, results)
     admission = await exchange.runtime.store.admit(rule, caller.principal.subject, names)
@@ -25,12 +25,13 @@ async def admit(exchange: Exchange, rule: Rule, vendor: Vendor | None = None) ->
     current = admission.epochs
     if results is not None and current is not None:
         exchange.cache_epoch, current = (results, current[-1]), current[:-1]
+    # Reloads the caller if an epoch has changed, and raises InvalidBearer if the right is gone.
     exchange.caller = await exchange.runtime.snapshots.confirmed(exchange.bearer, caller, current)
     return admission
 
 
 def _results_epoch(caller: Caller, vendor: Vendor) -> str | None:
-    """What is read may turn out to be of no use, when the caller changed meanwhile: the name says what it is for."""
+    # Decided for a caller that is not confirmed yet. If it changes, the name differs and the value is not used.
     verdict = may_use_vendor(caller, vendor)
     if not isinstance(verdict, Allowed):
         return None

@@ -1,7 +1,7 @@
-"""The one pipeline of a tool call, for MCP, per-vendor MCP and CLI alike.
+"""The pipeline of a tool call, for MCP, per-vendor MCP and CLI.
 
 admit (limit, epochs) > find the tool > decide > record the intent of a writing call > send > record the outcome.
-While rows cannot be committed, nothing is sent: an answer without its row may not be given.
+While audit rows cannot be committed nothing is sent: no answer may leave without its row.
 """
 
 from __future__ import annotations
@@ -44,35 +44,28 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import request_once_more
 
 log = structlog.get_logger(__name__)
-FIND_DEADLINE_S = 15.0
+FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
+# These fail the whole request, with 401 or 503, instead of becoming an outcome.
 FAIL_CLOSED = (InvalidBearer, SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
 class AskedCall:
-    """What the caller asked for: a name, arguments, and at most one vendor to look at.
-
-    `vendor` is None at the unified endpoint, where the name's prefix says it. `cli` accepts command spellings.
-    With a `relay` the vendor is asked for progress, and the caller may leave while the call runs. A `fault` says what
-    is wrong with the request: it is a call all the same, counted and recorded, and goes nowhere.
-    """
+    """A tool call as requested."""
 
     name: str
     arguments: Mapping[str, Any]
-    vendor: Vendor | None = None
-    cli: bool = False
+    vendor: Vendor | None = None  # None at the unified endpoint: the name's prefix decides
+    cli: bool = False  # accepts command spellings
     meta: Mapping[str, Any] | None = None
-    relay: ProgressRelay | None = None
-    fault: str = ""
+    relay: ProgressRelay | None = None  # asks the vendor for progress; the caller may leave during the call
+    fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
 
 
 async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
-    """Run one call from admission to its committed audit row. A fault of ours is an outcome too.
-
-    Raises: what is in FAIL_CLOSED: whole requests that fail closed.
-    """
+    """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
     vendor_slug = asked.vendor.slug if asked.vendor else ""
-    exchange.cache = CacheStatus.BYPASS  # a batch is one exchange with several calls
+    exchange.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
     row: record.OpenCall | None = None
     outcome: Outcome
     try:
@@ -104,9 +97,9 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
 
 
 async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Outcome:
-    """A call to a vendor that the catalog does not have: counted and recorded like any other refusal."""
     exchange.runtime.audit.refuse_while_away()
     with exchange.timing.auth:
+        # Counted and recorded like every refusal.
         admission = await admit(exchange, settings.TOOL_CALLS)
     if not admission.allowed:
         await record.record_rate_limited(exchange, vendor=slug, tool=tool)
@@ -131,9 +124,10 @@ async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundToo
         return _send(exchange, arguments, asked, found)
 
     if found.policy.read_only:
-        # Only the vendor knows the effect of other members of `_meta`: such a call is like no other one.
+        # Unknown members of `_meta` may change the result, so such a call is not cached.
         keeps = found.policy.keeps_results and (asked.cli or found.policy.named) and not asked.meta
         return await reuse.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
+    # A write is recorded before it is sent: if the process dies, the row remains.
     await record.record_intent(exchange, row)
     return await reuse.write_through(exchange, found, send)
 
@@ -142,7 +136,7 @@ async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:
     deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
     if asked.vendor is None:
         return await find_by_exposed_name(exchange, asked.name, deadline=deadline)
-    vendor = exchange.caller.catalog.get(asked.vendor.slug)  # as it is now, after admission
+    vendor = exchange.caller.catalog.get(asked.vendor.slug)  # current, after admission
     if vendor is None:
         return Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", asked.vendor.slug)
     return await find_at_vendor(exchange, vendor, asked.name, cli=asked.cli, deadline=deadline)

@@ -1,4 +1,4 @@
-"""Pure: may this caller call this tool of this vendor, and with which credential. Lists and calls ask the same ladder.
+"""Pure: whether a caller may use a vendor and a tool, and with which credential; the one rule for lists and calls.
 
 Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105
 """
@@ -24,7 +24,7 @@ class Allowed:
 
 
 def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
-    """Scope, grant, credential, in this order: the first that fails is the answer."""
+    """Checks scope, grant and credential, in this order; the first that fails is returned."""
     principal, organization = caller.principal, caller.organization
     if not scopes.covers(principal.scopes, vendor.slug):
         needed = " ".join(sorted({*principal.scopes, f"mcp:{vendor.slug}"}))
@@ -45,7 +45,7 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
             f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
             vendor.slug,
         )
-    if credential is None:  # also a vendor that needs no key is used only by organizations that connected it
+    if credential is None:  # vendors without a key, too, must be connected by the organization
         return Denied(
             Denial.NO_CREDENTIALS,
             f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
@@ -55,7 +55,7 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
 
 
 def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:
-    """None when the tool may be called; the name is the vendor's own spelling. Spec: D77"""
+    """None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77"""
     if grants.may_call_tool(caller.principal, vendor.slug, vendor_tool_name, caller.organization.allowlists):
         return None
     return Denied(

@@ -1,4 +1,4 @@
-"""From the name a caller used to one tool of one vendor."""
+"""Finds the tool of a vendor by the name that the caller used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proxy.vendors.tool_index import ToolIndex
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
-    """A tool that exists at a vendor the caller may use. Whether the role may call it is asked next."""
+    """A tool at a vendor that the caller may use. The allowlist is checked later."""
 
     vendor: Vendor
     credential: CredentialRef
@@ -33,10 +33,7 @@ NotFound = Denied | UnknownTool | Failed
 
 
 async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float) -> FoundTool | NotFound:
-    """The tool an MCP caller means, at the vendor that owns the name and at no other one.
-
-    A call never falls through to a vendor with a shorter prefix: its arguments are not meant for that. Spec: D111, D164
-    """
+    # Never another vendor with a shorter prefix: the arguments are not meant for it. Spec: D111, D164
     vendor = exchange.caller.catalog.owner_of(name)
     if vendor is None:
         return UnknownTool(name)
@@ -46,10 +43,8 @@ async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float
 async def find_at_vendor(
     exchange: Exchange, vendor: Vendor, name: str, *, cli: bool, deadline: float
 ) -> FoundTool | NotFound:
-    """The tool called `name` at one vendor. A name the index lacks is looked for once more in a new list.
-
-    Deciding, and opening the credential, counts as authentication, and asking for a list as the session. Spec: D144
-    """
+    """An unknown name is looked up once more in a new list. Spec: D144"""
+    # Deciding and opening the credential count as authentication, listing tools as session.
     with exchange.timing.auth:
         verdict = may_use_vendor(exchange.caller, vendor)
         if isinstance(verdict, Denied):

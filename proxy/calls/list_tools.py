@@ -1,6 +1,6 @@
-"""tools/list: every tool the caller may call, over all vendors at once, without waiting for the slow ones.
+"""tools/list: the tools a caller may call, of all vendors at once, without waiting for slow ones.
 
-The same two questions as for a call (`decide.may_use_vendor`, `decide.may_call_tool`) decide what is shown.
+The rules are those of a call: `decide.may_use_vendor` and `decide.may_call_tool`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,22 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_index import ToolIndex
 
 log = structlog.get_logger(__name__)
-INTERNAL_ERROR = "internal_error"  # as in the answer to a call and in its row
+INTERNAL_ERROR = "internal_error"  # the same code as in answers and rows of calls
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTools:
-    """Encoded definitions in the order of their names, and why a vendor is missing or may be out of date, by slug."""
+    """`encoded` is sorted by name; `unavailable` has a reason for each vendor that is missing or outdated, by slug."""
 
     encoded: Sequence[bytes]
     unavailable: dict[str, str]
 
 
 async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None) -> ListedTools:
-    """The caller's tools at `vendors`, or at every vendor of the catalog that it may use. Spec: §4.15 · D77, D111, D164
-
-    Where all vendors are listed, a name belongs to one of them as in a call: another vendor's tool of that name is
-    left out, whether or not the owner can be asked.
-    """
+    """The caller's tools at `vendors`, or at all vendors it may use. Spec: §4.15 · D77, D111, D164"""
     catalog = exchange.caller.catalog
     usable = [vendor for vendor in (vendors or catalog.all()) if may_list(exchange, vendor)]
+    # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
     others = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
     answers = await asyncio.gather(*map(_guarded, repeat(exchange), usable, others))
     by_name: dict[str, bytes] = {}
@@ -53,7 +50,6 @@ async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None
 
 
 def may_list(exchange: Exchange, vendor: Vendor) -> bool:
-    """Whether the caller may use the vendor, and the organization chose it: credentials, or none needed and granted."""
     return not isinstance(may_use_vendor(exchange.caller, vendor), Denied)
 
 
@@ -72,10 +68,10 @@ async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -
 
 
 async def _guarded(exchange: Exchange, vendor: Vendor, others: tuple[str, ...]) -> tuple[dict[str, bytes], str | None]:
-    """What `_vendor_tools` says. A fault of ours with one vendor takes the tools of no other one with it."""
     try:
         return await _vendor_tools(exchange, vendor, others)
     except Exception:
+        # An internal error with one vendor must not hide the tools of the others.
         log.exception("tools not listed", request_id=exchange.request_id, vendor=vendor.slug)
         return {}, INTERNAL_ERROR
 
@@ -83,10 +79,7 @@ async def _guarded(exchange: Exchange, vendor: Vendor, others: tuple[str, ...]) 
 async def _vendor_tools(
     exchange: Exchange, vendor: Vendor, others: tuple[str, ...]
 ) -> tuple[dict[str, bytes], str | None]:
-    """The definitions that the role may call, by exposed name, and what failed: they are missing then, or older.
-
-    Names that begin as one of `others` belong to other vendors.
-    """
+    """Definitions by exposed name, without names that start as `others`; and why they are missing or old."""
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
     index = await vendor_index(exchange, vendor, deadline=deadline)
     if isinstance(index, str):

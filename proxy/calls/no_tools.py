@@ -1,4 +1,4 @@
-"""The reasons why a caller has no tools at all, and the people who can help. The rules are those of a call."""
+"""Explains to a caller why it has no tools, and who can help."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ _NONE_CONNECTED = "No vendor is connected here: an admin of {organization} can c
 
 
 def why_no_vendor(caller: Caller, vendors: Sequence[Vendor]) -> str:
-    """Sentences for a caller who may use none of `vendors`. They name only vendors that the organization connected.
-
-    Spec: D109, D142
-    """
+    """Sentences for a caller who may use none of `vendors`. Spec: D109, D142"""
     organization = caller.organization
     facts = {"organization": organization.name, "place": f"{settings.BASE_URL}/orgs/{organization.org_id}"}
     names: dict[Denial, list[str]] = {}
     for vendor in vendors:
         verdict = may_use_vendor(caller, vendor)
+        # Only vendors that the organization has connected are named.
         if organization.credentials.get(vendor.slug) and isinstance(verdict, Denied):
             names.setdefault(verdict.denial, []).append(vendor.name)
     found = [

@@ -1,4 +1,4 @@
-"""From an allowed vendor to where its calls go. The credential is opened to say that, and again to open a session."""
+"""The destination of calls with one credential: its address and headers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ log = structlog.get_logger(__name__)
 
 
 def destination(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> Destination | Denied:
-    """Where calls with this credential go, or why it cannot be used. Fails closed, and loudly.
-
-    Worked out once for each loading of the organization and the catalog; what was opened for it is not kept.
-    """
+    """The destination, or the reason why the credential cannot be used."""
+    # Computed once per load of the organization and the catalog; the opened credential is not kept.
     known = organization.destinations.get(credential.id)
     if known is not None and known[0] is vendor:
         return known[1]
@@ -43,16 +41,13 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
 
 
 def opened(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID) -> Destination:
-    """Where the vendor is. The credential opens with one of the organization's `wrapped` keys; nothing opened is kept.
-
-    Raises: UnusableCredential; FieldError.
-    """
+    """Opens the credential with one of the `wrapped` keys. Raises: UnusableCredential; FieldError."""
     url, headers = _open(credential, vendor, wrapped, org_id)
     key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
     asked = (credential, vendor, wrapped, org_id)
     return Destination(
         key,
-        partial(_open_again, *asked),
+        partial(_open_again, *asked),  # opened again for each session: the destination holds no plain credential
         fixed_address=not vendor.customer_supplied_url,
         timeout_s=vendor.timeout_seconds,
         secrets=partial(_secrets, *asked),
@@ -71,13 +66,13 @@ def _open_again(
 ) -> tuple[str, Mapping[str, str]]:
     try:
         return _open(credential, vendor, wrapped, org_id)
-    except (UnusableCredential, FieldError) as fault:  # it could be opened a moment ago
+    except (UnusableCredential, FieldError) as fault:  # it was readable when the destination was computed
         log.error("credential unusable", vendor=vendor.slug, org_id=str(org_id), reason=str(fault))
         raise errors.rejected_credentials() from fault
 
 
 def _secrets(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID) -> Iterable[str]:
-    """The values that the vendor must not show to callers: those of secret fields, unless the catalog has them too."""
+    """Values of secret fields, except those that the catalog publishes as default or option."""
     try:
         values = open_fields(credential, organization_id=org_id, wrapped=wrapped)
     except UnusableCredential as fault:

@@ -1,7 +1,4 @@
-"""Every call leaves a row before its answer leaves: who, what, how it ended. Never arguments or results.
-
-Spec: §6 · D80
-"""
+"""The audit row of each call, committed before its answer leaves. Never arguments or results. Spec: §6 · D80"""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from proxy.outcomes import (
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call that has not ended: what its row will say of it. The tool and the credential become known on the way."""
+    """A call in progress. The tool and the credential are filled in when they are known."""
 
     id: uuid.UUID
     timestamp: datetime
@@ -43,33 +40,25 @@ class OpenCall:
 
 
 def open_record(*, vendor: str, tool: str) -> OpenCall:
-    """A call that begins now."""
     return OpenCall(ids.new_log_id(), clock.now(), vendor, tool)
 
 
 def about_tool(row: OpenCall, found: FoundTool) -> None:
-    """The tool and the credential are known now."""
     row.vendor, row.tool = found.vendor.slug, found.tool.vendor_name
     row.credential_scope, row.credential_name = found.credential.scope, found.credential.name
 
 
 async def record_intent(exchange: Exchange, row: OpenCall) -> None:
-    """Commit that a writing call is about to be sent. If the process dies, the row stays with status unknown.
-
-    Raises: AuditUnavailable, and then nothing is sent.
-    """
+    """For a writing call: if the process dies, its row stays `unknown`. Raises: AuditUnavailable; then send nothing."""
     await exchange.runtime.audit.write(_record(exchange, row, status=CallStatus.UNKNOWN))
 
 
 async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
-    """Commit how the call ended.
-
-    Raises: AuditUnavailable, and then the answer is 503: no answer without its row.
-    """
+    """Raises: AuditUnavailable, and then the answer is 503."""
     status, code, size = _ending(outcome)
     cached = exchange.cache is CacheStatus.HIT
     row.vendor = row.vendor or getattr(outcome, "vendor", "")
-    if isinstance(outcome, Failed) and outcome.credential is not None:  # its tools could not even be listed
+    if isinstance(outcome, Failed) and outcome.credential is not None:  # failed before the tool was found
         row.credential_scope, row.credential_name = outcome.credential.scope, outcome.credential.name
     await exchange.runtime.audit.write(
         _record(
@@ -85,8 +74,7 @@ async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | C
     )
 
 
-def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) -> CallRecord:
-    """The row as it is now; `ending` are the columns of an outcome."""
+def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) -> CallRecord:  # columns of the outcome
     principal = exchange.caller.principal
     return CallRecord(
         id=row.id,
@@ -110,10 +98,7 @@ def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) ->
 
 
 async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> None:
-    """The call is counted in the one row of its subject, organization and minute. Spec: D80, D146
-
-    Raises: SnapshotUnavailable when that row cannot be committed.
-    """
+    """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: SnapshotUnavailable."""
     principal = exchange.caller.principal
     status, code, _ = _ending(RateLimited(0))
 
