@@ -8,14 +8,14 @@ from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
 
 
 class CliRequest(msgspec.Struct, frozen=True):
-    """One tool call as a script writes it; `tool` is whatever spelling the caller chose."""
+    """`tool` in any spelling that callers may use."""
 
     tool: str
     args: dict[str, Any]
 
 
 class CliRequestError(ValueError):
-    """The body is no CLI call; `message` tells the caller what to change (HTTP 400)."""
+    """`message` tells the caller what to change (HTTP 400)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -23,10 +23,7 @@ class CliRequestError(ValueError):
 
 
 def parse_cli_request(obj: object) -> CliRequest:
-    """Return the call that a decoded body asks for. Left out arguments are none; unknown members are ignored.
-
-    Raises: CliRequestError.   Spec: §4.14, §7 · D16, D101
-    """
+    """Raises: CliRequestError. Spec: §4.14, §7 · D16, D101"""
     if not isinstance(obj, dict):
         raise CliRequestError("The body must be a JSON object.")
     if "tool" not in obj:
@@ -36,7 +33,7 @@ def parse_cli_request(obj: object) -> CliRequest:
         raise CliRequestError("The field 'tool' must be the name of a tool.")
     if len(tool) > TOOL_NAME_MAX_CHARACTERS:
         raise CliRequestError(f"The field 'tool' must not be longer than {TOOL_NAME_MAX_CHARACTERS} characters.")
-    args = obj.get("args", {})
+    args = obj.get("args", {})  # unknown members are ignored
     if not isinstance(args, dict):
         raise CliRequestError("The field 'args' must be an object.")
     return CliRequest(tool, args)

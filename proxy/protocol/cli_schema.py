@@ -1,4 +1,4 @@
-"""Pure: tool definitions as flat commands and flags, and dotted arguments folded back into objects."""
+"""Pure: tools as commands with flat flags; dotted arguments back to objects. Spec: §4.14 · D113 · protocol.md F"""
 
 from collections.abc import Container, Iterable
 from typing import Any, Final
@@ -17,24 +17,18 @@ from proxy.protocol.json_schema import (
 from proxy.protocol.tool_definitions import MAX_DEPTH, Definition, description_of
 from proxy.protocol.tool_names import ExposedTools
 
-_MAX_EXPANDED: Final = 10
+_MAX_EXPANDED: Final = 10  # members of an object; a larger one keeps one JSON flag
 
 
 def commands(
     vendor_prefix: str, tools: Iterable[object], *, allowed: Container[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return one command per tool, sorted: `{command, description, flags: [{name, type, required, description}]}`.
-
-    `tools` are the vendor's definitions, all of them, because a command depends on the names beside it; those whose
-    vendor name is not in `allowed` are then left out. Any JSON is taken for a schema, and equal lists, in whatever
-    order, give equal answers.
-
-    Spec: §4.14 · D113 · protocol.md F
-    """
+    """Sorted: `{command, description, flags: [{name, type, required, description}]}`."""
     definitions: dict[str, Definition] = {}
     for tool in tools:
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
             definitions.setdefault(tool["name"], tool)
+    # A command's name depends on all names of the vendor, so `allowed` (vendor names) filters afterwards.
     exposed = ExposedTools(vendor_prefix, definitions).tools
     shown = [tool for tool in exposed if allowed is None or tool.vendor_name in allowed]
     return [
@@ -51,14 +45,9 @@ def _command(command: str, definition: Definition) -> dict[str, Any]:
 
 
 def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
-    """Return `args` with the dotted flags of the tool whose input schema is `schema` put where the vendor wants them.
+    """`{"site.id": 7}` becomes `{"site": {"id": 7}}` where `commands` shows the flag `site.id`. Spec: protocol.md F (4)
 
-    `{"site.id": 7}` becomes `{"site": {"id": 7}}` where `commands` shows the flag `site.id`; every other key stays as
-    it is. Neither `args` nor anything in it is changed. `schema` is that of an accepted definition: no deeper than
-    MAX_DEPTH, so that looking through all of it, at every call, is saved.
-
-    Raises: ValueError: one value is given twice, or both a dotted flag and something that is no object.
-    Spec: §4.14 · protocol.md F (4)
+    Raises: ValueError if a value is given twice, or a flag and its parent, which is no object.
     """
     if not any("." in name for name in args) or not isinstance(schema, dict):
         return args
@@ -79,7 +68,6 @@ def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def _flags(schema: Schema) -> list[dict[str, Any]]:
-    """Return the flags of one tool, required ones first, otherwise in schema order."""
     document = SchemaDocument(schema)
     shape = document.shape(schema)
     known = _resolved(document, shape.properties)
@@ -96,14 +84,13 @@ def _flags(schema: Schema) -> list[dict[str, Any]]:
         always = strings(listed) if document.affords(listed) else []
         for member, (member_schema, kind) in expansions[name].items():
             flags.append(_flag(f"{name}.{member}", member_schema, kind, required and member in always))
-    return sorted(flags, key=lambda flag: not flag["required"])
+    return sorted(flags, key=lambda flag: not flag["required"])  # stable: otherwise in the schema's order
 
 
 def _resolved(document: SchemaDocument, properties: dict[str, Any]) -> dict[str, Schema | None]:
-    """Return what is known of each property, of as many of them as can be told."""
     resolved: dict[str, Schema | None] = {}
     for name, schema in properties.items():
-        if document.is_spent:
+        if document.is_spent:  # the rest stays unknown
             break
         resolved[name] = without_null(document, schema)
     return resolved
@@ -112,16 +99,13 @@ def _resolved(document: SchemaDocument, properties: dict[str, Any]) -> dict[str,
 def _expansions(
     document: SchemaDocument, names: Container[str], resolved: dict[str, Schema | None]
 ) -> dict[str, dict[str, tuple[Schema, Kind]]]:
-    """Return, by property, the members that get a dotted flag of their own: those of small flat objects.
-
-    A property whose dotted flags would be called like something else, one of `names` or an earlier dotted flag, keeps
-    its one flag.
-    """
+    """By property, the members with a dotted flag of their own: those of small flat objects."""
     taken: set[str] = set()
     expansions = {}
     for name, schema in resolved.items():
         members = _scalar_members(document, schema)
         dotted = {f"{name}.{member}" for member in members}
+        # A dotted flag must not have the name of another flag.
         if members and not any(each in names or each in taken for each in dotted):
             expansions[name] = members
             taken |= dotted
@@ -129,7 +113,7 @@ def _expansions(
 
 
 def _scalar_members(document: SchemaDocument, resolved: Schema | None) -> dict[str, tuple[Schema, Kind]]:
-    """Return the members of a nested object if they are few, all of them scalars, and no others are allowed."""
+    """Members of a nested object if they are few, all scalars, and no others are allowed."""
     if resolved is None or not _is_plain_object(resolved):
         return {}
     members = {}

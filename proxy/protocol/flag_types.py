@@ -1,4 +1,4 @@
-"""Pure: what one command line flag takes, and how it is described, told from the schema of its value."""
+"""Pure: type and description of a command line flag, from its JSON schema."""
 
 import json
 from typing import Any, Final, NamedTuple
@@ -8,7 +8,7 @@ from proxy.protocol.json_schema import ALTERNATIVES, Schema, SchemaDocument, as_
 SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 _TYPE_KEYWORDS: Final = ("type", "items", "prefixItems", "properties", "additionalProperties")
-_MAX_UNIONS: Final = 5
+_MAX_UNIONS: Final = 5  # levels of anyOf and oneOf
 _MAX_TYPES: Final = 20  # JSON Schema has seven
 _MAX_LISTED_VALUES: Final = 50
 _MAX_DESCRIPTION_LENGTH: Final = 1_000
@@ -16,7 +16,7 @@ _MAX_DEFAULT_LENGTH: Final = 200
 
 
 class Kind(NamedTuple):
-    """What one flag takes: its type, a remark for behind its description, and the values it is limited to."""
+    """What one flag takes: its JSON type, a remark for its description, its only values."""
 
     type: str
     remark: str = ""
@@ -28,7 +28,7 @@ _STRING: Final = Kind("string")
 
 
 def without_null(document: SchemaDocument, schema: object) -> Schema | None:
-    """Return `schema` resolved, and taken out of a choice between itself and null. Spec: protocol.md F (3)"""
+    """`schema` resolved; a choice between one schema and null becomes that schema. Spec: protocol.md F (3)"""
     resolved = document.resolve(schema)
     for _ in range(_MAX_UNIONS):
         keyword = next((each for each in ALTERNATIVES if resolved and as_list(resolved.get(each))), None)
@@ -42,7 +42,7 @@ def without_null(document: SchemaDocument, schema: object) -> Schema | None:
 
 
 def _merged(document: SchemaDocument, first: Schema | None, second: Schema | None) -> Schema | None:
-    """Return both in one, `second` winning; None if either is unknown, or no steps are left for it."""
+    """Both in one, `second` wins; None if either is unknown or no steps are left."""
     return None if first is None or second is None or not document.affords(first, second) else {**first, **second}
 
 
@@ -56,7 +56,7 @@ def _is_null(schema: Schema) -> bool:
 
 
 def kind_of(document: SchemaDocument, schema: Schema | None, unions: int = _MAX_UNIONS) -> Kind:
-    """Return what a flag for a resolved schema takes. Spec: protocol.md F (3) · D113"""
+    """Spec: protocol.md F (3) · D113"""
     if schema is None or not unions:
         return _JSON
     values = _values(schema)
@@ -132,7 +132,7 @@ def _type_of(value: object) -> str:
 
 
 def type_names(schema: Schema) -> list[str]:
-    """Return the types a schema names, but for null."""
+    """Without null."""
     named = schema.get("type")
     names = [named] if isinstance(named, str) else strings(as_list(named)[:_MAX_TYPES])
     return [name for name in names if name != "null"]
@@ -143,7 +143,7 @@ def _values(schema: Schema) -> list[Any]:
 
 
 def describe(schema: Schema, kind: Kind) -> str:
-    """Return the description, and behind it what else the schema says of the value. Spec: protocol.md F (7)"""
+    """The schema's description with values, default, format and bounds. Spec: protocol.md F (7)"""
     text = schema.get("description")
     text = text[: _MAX_DESCRIPTION_LENGTH + 1] if isinstance(text, str) else ""
     if kind.remark:
@@ -165,10 +165,10 @@ def _facts(schema: Schema, kind: Kind) -> list[str]:
 
 
 def _beginning(value: object) -> str:
-    """Return the first characters of a value as it is shown: what many flags refer to is not written out for each."""
     if isinstance(value, str):
         return cut(value, _MAX_DEFAULT_LENGTH)
     text = ""
+    # Written only as far as it is shown: a large default may be referred to by many flags.
     for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
         text += piece
         if len(text) > _MAX_DEFAULT_LENGTH:

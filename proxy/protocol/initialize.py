@@ -1,4 +1,4 @@
-"""Pure: the answer to `initialize`. No vendor is asked for it."""
+"""Pure: the answer to `initialize`. No vendor is asked."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,23 +19,17 @@ def initialize_result(
     gateway_version: str,
     why_none: str,
 ) -> dict[str, Any]:
-    """Return the result of `initialize` for a caller who may use the vendors in `vendor_names`.
-
-    `why_none`: sentences with the reason why a caller has no vendor, and the people who can help.
-
-    `base_url` has no trailing slash. The icon lies below it, because clients load icons from the server's own origin
-    only. Newer members of `serverInfo` go to every version: older clients ignore what they do not know.
-
-    Spec: §4.15 · D109, D142
-    """
+    """`base_url` has no trailing slash; `why_none`: sentences for a caller without vendors. Spec: §4.15 · D109, D142"""
     return {
         "protocolVersion": versions.negotiate(requested_version),
         "capabilities": {"tools": {"listChanged": False}},
+        # Newer members are sent to every version: older clients ignore them.
         "serverInfo": {
             "name": SERVER_NAME,
             "title": TITLE,
             "version": gateway_version,
             "description": DESCRIPTION,
+            # Clients load icons only from the server's own origin.
             "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
             "websiteUrl": base_url,
         },

@@ -1,8 +1,7 @@
-"""Pure: the little of JSON Schema that tool definitions need: local references, merging, and a plain root.
+"""Pure: the parts of JSON Schema that tool definitions need: local references, merging, a plain root.
 
-The schemas come from vendors, so everything here is total: any JSON value is taken, nothing is fetched, references
-that run in circles end, and a schema that multiplies itself through references runs out of steps. Steps are taken for
-what is read, not only for each reference: what is large may be referred to often.
+Vendors write the schemas, so every function accepts any JSON, fetches nothing, and ends: references have a maximum
+depth, and all that is read costs steps from a budget, so repeated references cannot multiply the work.
 """
 
 from collections.abc import Iterable, Mapping, Sized
@@ -16,28 +15,26 @@ Schema: TypeAlias = dict[str, Any]
 ALTERNATIVES: Final = ("anyOf", "oneOf")
 COMBINATORS: Final = (*ALTERNATIVES, "allOf")
 
-_MAX_INDIRECTIONS: Final = 5
-_MAX_STEPS: Final = 5_000
-_READ_IN_A_STEP: Final = 10  # members of an object or array, of which most have few
+_MAX_INDIRECTIONS: Final = 5  # references in a row
+_MAX_STEPS: Final = 5_000  # per document
+_READ_IN_A_STEP: Final = 10  # members of an object or array
 _CHARACTERS_IN_A_STEP: Final = 10_000
-_MAX_CHOICES: Final = 50
+_MAX_CHOICES: Final = 50  # different schemas of one property
 _MAX_REFERENCE_LENGTH: Final = 512
 _MAX_NOTE_LENGTH: Final = 500
 _CHOICE_WORDS: Final = {"anyOf": "at least one", "oneOf": "exactly one"}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The arguments that an object schema names, in schema order, and those it always requires."""
-
     properties: dict[str, Any]
-    required: frozenset[str]
+    required: frozenset[str]  # in every case
 
 
 _SHAPELESS: Final = Shape({}, frozenset())
 
 
 class SchemaDocument:
-    """One schema as a whole, in which references are looked up. Made for one use: it counts its steps."""
+    """One schema with its references. For one use: it counts steps."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -45,22 +42,19 @@ class SchemaDocument:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no steps are left: whatever is asked from now on cannot be told."""
+        """No steps are left: every further answer is "unknown"."""
         return self._steps_left < 0
 
     def affords(self, *containers: Sized) -> bool:
-        """Take the steps for reading all members of `containers`; False if there were not enough of them."""
+        """Take the steps for reading all members; False if too few are left."""
         return self._take_steps(sum(map(len, containers)) // _READ_IN_A_STEP)
 
     def resolve(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Schema | None:
-        """Return `schema` with the keywords of its own `$ref` and `allOf` merged in; its own keywords win.
-
-        None stands for a schema that cannot be told: not an object, a reference that leads out of the document or
-        nowhere, more than `indirections` of them in a row, or no steps left. Spec: protocol.md F (5)
-        """
+        """`schema` with `$ref` and `allOf` merged in; its own keywords win. None if unknown. Spec: protocol.md F (5)"""
         has_steps = self._take_steps(1)
         if schema is True:
             return {}
+        # Unknown: no object, a reference to nowhere or outside, too many references in a row, or no steps left.
         if not has_steps or not isinstance(schema, dict):
             return None
         parts = self._parts(schema)
@@ -77,11 +71,7 @@ class SchemaDocument:
         return merged
 
     def shape(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Shape:
-        """Return the arguments of an object schema, with those of its references, parts and alternatives.
-
-        An argument is required if the schema itself, one of its parts or every alternative requires it. What cannot
-        be resolved adds nothing. Spec: protocol.md F (5, 6)
-        """
+        """Arguments of the schema, its references, parts and alternatives. Spec: protocol.md F (5, 6)"""
         if not self._take_steps(1) or not isinstance(schema, dict):
             return _SHAPELESS
         required = as_list(schema.get("required"))
@@ -92,6 +82,7 @@ class SchemaDocument:
             return own
         parts = [self.shape(part, indirections - 1) for part in self._parts(schema)]
         parts += [self._shape_of_either(schema.get(keyword), indirections - 1) for keyword in ALTERNATIVES]
+        # Required by the schema, by a part, or by every alternative.
         always = own.required.union(*(part.required for part in parts))
         return Shape(self._join("allOf", [own, *self._affordable(parts)]), always)
 
@@ -106,12 +97,12 @@ class SchemaDocument:
         return [shape for shape in shapes if shape.properties and self._take_steps(len(shape.properties))]
 
     def _join(self, keyword: str, shapes: list[Shape]) -> dict[str, Any]:
-        """Return the properties of all `shapes`, as `{keyword: [...]}` where they say different things of one."""
+        """Properties of all `shapes`; `{keyword: [...]}` where they differ."""
         properties = shapes[0].properties if shapes else {}
         if len(shapes) < 2:
             return properties
         sayings: dict[str, list[Any]] = {}
-        for shape in shapes[1:]:  # the first one's may be very many, and are only copied
+        for shape in shapes[1:]:  # the first shape may have very many properties, which are only copied
             for name, schema in shape.properties.items():
                 known = sayings.setdefault(name, [properties[name]] if name in properties else [])
                 if len(known) <= _MAX_CHOICES and not any(self._are_equal(schema, each) for each in known):
@@ -119,7 +110,7 @@ class SchemaDocument:
         return {**properties, **{name: _joined(keyword, known) for name, known in sayings.items()}}
 
     def _are_equal(self, one: object, other: object) -> bool:
-        """True if both are equal, and that could be told with the steps there are."""
+        """False also if the steps do not suffice to compare."""
         pairs = [(one, other)]
         while pairs:
             left, right = pairs.pop()
@@ -142,7 +133,7 @@ class SchemaDocument:
         return [self._look_up(schema["$ref"]), *parts] if "$ref" in schema else parts
 
     def _look_up(self, reference: object) -> object:
-        """Return what a local reference such as `#/$defs/Site` points at; None if it is none."""
+        """The target of a local reference such as `#/$defs/Site`; None if there is none."""
         if not isinstance(reference, str) or len(reference) > _MAX_REFERENCE_LENGTH or reference[:2] not in ("#", "#/"):
             return None
         found: object = self._root
@@ -162,11 +153,8 @@ class SchemaDocument:
 
 
 def flatten_root(schema: Schema) -> tuple[Schema, str]:
-    """Return `schema` as a plain object at its root, and a sentence on the choice that got lost ("" if none did).
-
-    Model APIs refuse a whole request for one tool whose root holds `anyOf`, `oneOf` or `allOf`. Only the root is
-    touched: everything inside properties and `$defs` stays as the vendor wrote it. Spec: protocol.md A.7
-    """
+    """`schema` as a plain object, and a sentence on the lost choice, or "". Spec: protocol.md A.7"""
+    # Model APIs refuse `anyOf`, `oneOf` or `allOf` at the root, for the whole request. Deeper levels stay unchanged.
     if not any(keyword in schema for keyword in COMBINATORS):
         return (schema if schema.get("type") == "object" else {**schema, "type": "object"}), ""
     document = SchemaDocument(schema)
@@ -190,7 +178,7 @@ def _choice_note(document: SchemaDocument, keyword: str, alternatives: object) -
 
 def _joined(keyword: str, schemas: list[Any]) -> Any:
     if len(schemas) > _MAX_CHOICES:
-        return {}  # comparing ever more of them costs more than what they say is worth
+        return {}  # too many to compare: any value
     return schemas[0] if len(schemas) == 1 else {keyword: schemas}
 
 
@@ -199,12 +187,11 @@ def _characters(value: object) -> int:
 
 
 def cut(text: str, length: int) -> str:
-    """Return `text` in at most `length` characters, the last of them an ellipsis where some are missing."""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    return text if len(text) <= length else f"{text[: length - 1]}…"  # the ellipsis counts
 
 
 def is_deeper_than(value: object, limit: int) -> bool:
-    """True if more than `limit` objects and arrays lie inside each other; found without recursion."""
+    # Iterative: a deep value cannot reach the recursion limit.
     level = [value]
     for _ in range(limit):
         level = [inner for each in level for inner in _inside(each)]
@@ -220,21 +207,17 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """Return `value` if it is an array, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def strings(value: object) -> list[str]:
-    """Return the strings of an array, in their order; none if it is no array."""
     return [each for each in as_list(value) if isinstance(each, str)]
 
 
 def without(schema: Mapping[str, Any], keywords: Iterable[str]) -> Schema:
-    """Return `schema` without `keywords`."""
     dropped = frozenset(keywords)
     return {keyword: value for keyword, value in schema.items() if keyword not in dropped}

@@ -1,7 +1,4 @@
-"""Pure: whether a vendor's 400 or 404 says that it does not know the session, and so has run nothing.
-
-Spec: protocol.md A.6 · D104
-"""
+"""Pure: whether a vendor's 400 or 404 says that the session is unknown. Spec: protocol.md A.6 · D104"""
 
 from enum import Enum
 from typing import Final
@@ -9,7 +6,7 @@ from typing import Final
 from proxy.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from proxy.protocol.replies import VendorError
 
-# Of the SDKs for TypeScript, Python, C# and Swift, and of servers that are made after their examples.
+# Messages of the SDKs for TypeScript, Python, C# and Swift, and of servers based on their examples.
 _UNKNOWN_SESSION: Final = frozenset(
     {
         "session not found",
@@ -21,30 +18,28 @@ _UNKNOWN_SESSION: Final = frozenset(
 )
 _STATUS_WORDS: Final = ("bad request: ", "not found: ")
 _CODES: Final = frozenset({-32000, -32001, -32600})
-_SEARCHED_BYTES: Final = 1_000
+_SEARCHED_BYTES: Final = 1_000  # of a body that is no JSON-RPC error
 
 
 class SessionWord(Enum):
-    """The state of a session, by the answer to a request that was sent on it."""
+    """The state of a session, from an answer."""
 
-    KNOWN = "known"  # or nothing: something else is wrong
-    DOUBTFUL = "doubtful"  # it may be unknown: only what changes nothing may be sent again
+    KNOWN = "known"  # or no statement: another error
+    DOUBTFUL = "doubtful"  # perhaps unknown: only read-only requests may be retried
     UNKNOWN = "unknown"  # nothing was run
 
 
 def session_word(status: int, body: bytes, error: VendorError | None) -> SessionWord:
-    """The state of our session by an answer to a request with its id. `error` is the JSON-RPC error in `body`.
-
-    The transport has 404 for a session that ended, and servers use 400 with words of their own. Those of a tool may
-    speak of sessions too (a training session is full), after the tool ran: only the exact words are an answer.
-    """
+    """`error` is the JSON-RPC error in `body`."""
     if status not in (400, 404):
         return SessionWord.KNOWN
     if error is None:
         if status == 404:
             return SessionWord.UNKNOWN
+        # MCP answers 404 for a session that ended; some servers use 400 and a text.
         text = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
         return SessionWord.DOUBTFUL if _may_mean_session(text) else SessionWord.KNOWN
+    # A tool may mention sessions too ("the training session is full"), after it ran. Only exact texts count.
     if _is_exact(error):
         return SessionWord.UNKNOWN
     is_of_session = _may_mean_session(error.message)
@@ -54,7 +49,7 @@ def session_word(status: int, body: bytes, error: VendorError | None) -> Session
 
 
 def _is_exact(error: VendorError) -> bool:
-    """Whether the transport of a server speaks, which has not looked at the message: it names no request."""
+    # An error with the request's id comes from the method, not from the transport.
     if isinstance(error.id, int) or error.code not in _CODES:
         return False
     words = error.message.strip().rstrip(".").lower()

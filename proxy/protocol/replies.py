@@ -1,4 +1,4 @@
-"""Pure: one message of a vendor, taken apart. Results stay the bytes they came as."""
+"""Pure: parses a vendor's message. Results stay the bytes received."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias, TypeVar
@@ -9,11 +9,11 @@ from msgspec import UNSET, Raw, UnsetType
 from proxy.protocol import reserved_meta
 
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
-MAX_REFUSAL_BYTES: Final = 64 * 1024  # of the body of an HTTP error that is looked into
-# Of a result that is looked into: some megabytes of rows have fewer objects, and no tool answers in so many blocks.
+MAX_REFUSAL_BYTES: Final = 64 * 1024  # of an HTTP error's body; larger ones are not parsed
+# Limits of a parsed result: megabytes of table rows have fewer objects, and no tool answers in so many blocks.
 MOST_OBJECTS: Final = 500_000
 MOST_BLOCKS: Final = 10_000
-MOST_ODD_PARTS: Final = 1_000
+MOST_ODD_PARTS: Final = 1_000  # blocks parsed one by one
 MOST_ODD_BYTES: Final = 512 * 1024
 NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class BadVendorReply(ValueError):
-    """The vendor answered what the protocol does not allow; `reason` says what, and quotes nothing of it."""
+    """The vendor broke the protocol. `reason` quotes nothing of its message."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -29,7 +29,7 @@ class BadVendorReply(ValueError):
 
 
 class VendorResult(msgspec.Struct, frozen=True):
-    """The answer to a request; `raw_result` is a JSON object. `is_error`: the tool itself says that it failed."""
+    """`raw_result` is a JSON object; `is_error`: the tool itself failed."""
 
     id: str | int
     raw_result: bytes
@@ -37,7 +37,7 @@ class VendorResult(msgspec.Struct, frozen=True):
 
 
 class VendorError(msgspec.Struct, frozen=True):
-    """The refusal of a request. `id` is None if the vendor could not tell which; `raw_error` is its error object."""
+    """A refused request; `id` is None if unknown, `raw_error` the error object."""
 
     id: str | int | None
     code: int
@@ -46,29 +46,23 @@ class VendorError(msgspec.Struct, frozen=True):
 
 
 class VendorNotification(msgspec.Struct, frozen=True):
-    """News from the vendor, such as progress; `raw` is the whole message."""
-
     method: str
     raw: bytes
 
 
 class VendorRequest(msgspec.Struct, frozen=True):
-    """Something the vendor asks. Without an answer its tool may hang."""
+    """Must be answered: the vendor's tool may wait."""
 
     id: str | int
     method: str
 
 
 class ToolsPage(msgspec.Struct, frozen=True):
-    """One page of a vendor's tools, not looked into yet, and the cursor of the next one."""
-
     tools: list[Any]
     next_cursor: str | None
 
 
 class RawToolsPage(msgspec.Struct, frozen=True):
-    """The same, each tool still the JSON that it came as."""
-
     tools: list[Raw]
     next_cursor: str | None
 
@@ -145,15 +139,9 @@ _anything = msgspec.json.Decoder()
 
 
 def parse_message(data: bytes) -> VendorMessage:
-    """Return what one message of a vendor is; a `result` or `error` of null counts as absent.
-
-    Results and errors go on to callers as they came, so that they are checked to be UTF-8 and JSON throughout. Only
-    reserved members of a result's `_meta` are left out.
-
-    Raises: BadVendorReply.   Spec: §4.14 (5) · protocol.md A.4, A.6 · D105
-    """
+    """A `result` or `error` of null is absent. Raises: BadVendorReply. Spec: §4.14 (5), protocol.md A.4, A.6, D105"""
     if not data.isascii():
-        _refuse_other_encodings(data)  # the decoder does not look into what it only carries along
+        _refuse_other_encodings(data)  # the decoder does not check raw members, which go on to callers
     message = _decoded(_envelopes, data, "it is no JSON-RPC message")
     if message.jsonrpc != "2.0":
         raise BadVendorReply("it is not JSON-RPC 2.0")
@@ -182,7 +170,7 @@ def _answered(message_id: str | int | UnsetType | None, raw_result: bytes) -> Ve
         raise BadVendorReply("its result has no id")
     head = _decoded(_result_heads, raw_result, "its result is malformed")
     if head.meta or reserved_meta.mentions_meta(raw_result):
-        raw_result = reserved_meta.cleaned_result(raw_result)
+        raw_result = reserved_meta.cleaned_result(raw_result)  # all else keeps its bytes
     return VendorResult(message_id, raw_result, bool(head.is_error))
 
 
@@ -192,7 +180,7 @@ def _refused(message_id: str | int | UnsetType | None, raw_error: bytes) -> Vend
 
 
 def protocol_version(raw_result: bytes) -> str | None:
-    """Return the version that a vendor's result of `initialize` names, or None if it names none."""
+    """The version in a result of `initialize`; None without one."""
     try:
         return _handshakes.decode(raw_result).protocol_version
     except msgspec.ValidationError:
@@ -200,7 +188,7 @@ def protocol_version(raw_result: bytes) -> str | None:
 
 
 def server_version(raw_result: bytes) -> str:
-    """Return the version that a server gives itself in its result of `initialize`, at most 50 characters, or ""."""
+    """The server's own version in a result of `initialize`: at most 50 characters, or ""."""
     try:
         return _introductions.decode(raw_result).server_info.version[:50]
     except msgspec.ValidationError:
@@ -208,34 +196,25 @@ def server_version(raw_result: bytes) -> str:
 
 
 def tools_page(raw_result: bytes) -> ToolsPage:
-    """Return what a vendor's result of `tools/list` holds; an empty cursor ends the list as a missing one does.
-
-    Raises: BadVendorReply.   Spec: protocol.md A.5
-    """
+    """Raises: BadVendorReply. Spec: protocol.md A.5"""
     page = _decoded(_tool_lists, raw_result, "its list of tools is malformed")
-    return ToolsPage(page.tools, page.next_cursor or None)
+    return ToolsPage(page.tools, page.next_cursor or None)  # an empty cursor ends the list too
 
 
 def raw_tools_page(raw_result: bytes) -> RawToolsPage:
-    """Return the same with each tool as its JSON: a large page is taken apart in slices, by whoever has the time.
-
-    Raises: BadVendorReply.
-    """
+    """As `tools_page`, to be parsed in slices with `tools_of`. Raises: BadVendorReply."""
     page = _decoded(_raw_tool_lists, raw_result, "its list of tools is malformed")
     return RawToolsPage(page.tools, page.next_cursor or None)
 
 
 def tools_of(raw_tools: Iterable[Raw]) -> Iterator[object]:
-    """Yield each tool of raw pages, read when it is its turn.
-
-    Raises: BadVendorReply.
-    """
+    """Parses lazily. Raises: BadVendorReply."""
     for raw in raw_tools:
         yield _decoded(_anything, raw, "its list of tools is malformed")
 
 
 def error_text(raw_result: bytes) -> str:
-    """Return the text with which a tool says that it failed, at most 4 KiB of it and never "". Spec: D100"""
+    """The text of a failed tool: at most 4 KiB, never "". Spec: D100"""
     try:
         texts, _ = _looked_into(raw_result)
     except BadVendorReply:
@@ -244,39 +223,29 @@ def error_text(raw_result: bytes) -> str:
 
 
 def cut_text(text: str) -> str:
-    """Return at most 4 KiB of a vendor's words. Spec: D100"""
     return text.encode("utf-8", "replace")[:MAX_ERROR_TEXT_BYTES].decode("utf-8", "ignore")
 
 
 def cli_content(raw_result: bytes) -> list[dict[str, str]]:
-    """Return a tool's result as text blocks `{type: "text", text}`; what is no text is written down as JSON.
-
-    A result that has structured content only yields one block with that.
-
-    Raises: BadVendorReply.   Spec: §4.14 · D101
-    """
+    """Blocks `{type: "text", text}`; other blocks as JSON. Raises: BadVendorReply. Spec: §4.14 · D101"""
     texts, structured = _looked_into(raw_result)
     if None in texts:
         came = _decoded(_odd_tool_results, raw_result, "its content is not a list").content or ()
         texts = [bytes(raw).decode() if text is None else text for text, raw in zip(texts, came, strict=True)]
     if not texts and structured:
-        texts = [structured.decode()]
+        texts = [structured.decode()]  # a result with nothing else
     return [{"type": "text", "text": text or ""} for text in texts]
 
 
 def refusal(body: bytes, message_id: int) -> VendorError | None:
-    """Return the JSON-RPC error in the body of an HTTP error that answers our request `message_id`, if it is one.
-
-    The transport layer of a server may not have looked at the message, and says null or a word of its own as id.
-
-    Spec: protocol.md A.4 · D105
-    """
+    """The JSON-RPC error in an HTTP error's body, if it answers request `message_id`. Spec: protocol.md A.4 · D105"""
     if not body or len(body) > MAX_REFUSAL_BYTES:
         return None
     try:
         message = parse_message(body)
     except BadVendorReply:
         return None
+    # A server's transport may not have parsed the request: then the id is null or a text.
     if not isinstance(message, VendorError) or (isinstance(message.id, int) and message.id != message_id):
         return None
     return message
@@ -301,22 +270,19 @@ def _decoded(decoder: msgspec.json.Decoder[_T], data: bytes | Raw, reason: str) 
 
 
 def _present(raw: Raw) -> bytes:
-    """Return the JSON a message holds in one place; b"" if there is none, or null."""
+    """b"" for null too."""
     value = bytes(raw)
     return b"" if value == b"null" else value
 
 
 def _looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
-    """The text of each block, None where it has another form, and the structured content or b"".
-
-    A result may be made to take all our time and memory: what it has more of than any tool needs is refused.
-    Raises: BadVendorReply.
-    """
+    """The text of each block, None for other forms, and the structured content or b"". Raises: BadVendorReply."""
+    # Checked before parsing: a hostile result could take all time and memory.
     if raw_result.count(b"{") > MOST_OBJECTS:
         raise BadVendorReply("it has too many parts")
     try:
         result = _tool_results.decode(raw_result)
-    except msgspec.ValidationError:  # something in it is no block
+    except msgspec.ValidationError:  # a block of unknown form
         return _odd_looked_into(raw_result)
     except msgspec.DecodeError:
         raise BadVendorReply("it is not JSON") from None
@@ -328,9 +294,9 @@ def _looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
 
 
 def _odd_looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
-    """The same block by block, which takes longer."""
     if len(raw_result) > MOST_ODD_BYTES and raw_result.count(b",") > MOST_ODD_PARTS:
         raise BadVendorReply("its content is not a list of blocks")
+    # Block by block, which takes longer.
     result = _decoded(_odd_tool_results, raw_result, "its content is not a list")
     if len(result.content or ()) > MOST_ODD_PARTS:
         raise BadVendorReply("its content is not a list of blocks")

@@ -1,7 +1,4 @@
-"""Pure: members of `_meta` that the MCP specification keeps for itself. None of them passes the gateway.
-
-They describe one hop: the revision that a client speaks, or the software of a server. A caller's would be taken by a
-vendor for the gateway's own, and a vendor's by a caller. The gateway writes those that it means itself.
+"""Pure: removes the members of `_meta` that MCP reserves: they describe one hop only, so none may pass the gateway.
 
 Spec: MCP 2025-06-18 and 2025-11-25, basic/index, `_meta`
 """
@@ -15,7 +12,7 @@ from msgspec import Raw
 _RESERVED_LABELS: Final = frozenset({"modelcontextprotocol", "mcp"})
 _MEMBER: Final = "_meta"
 _MENTIONED: Final = b'"_meta"'
-_ESCAPED: Final = rb"\u00"  # begins the escape of every letter of the name: "\u005fmeta" is the same name
+_ESCAPED: Final = rb"\u00"  # start of an escaped ASCII letter: "\u005fmeta" is the same name
 _V = TypeVar("_V")
 
 _objects = msgspec.json.Decoder(dict[str, Raw])
@@ -24,30 +21,23 @@ _encode = msgspec.json.Encoder().encode
 
 
 def is_reserved(key: str) -> bool:
-    """True if a key has a prefix that is reserved: one of its first two labels, of two or more, is MCP's name.
-
-    `io.modelcontextprotocol/x` and `mcp.dev/x` are reserved; `com.example.mcp/x` is a vendor's own.
-    """
+    """`io.modelcontextprotocol/x` and `mcp.dev/x` are reserved, `com.example.mcp/x` is not."""
     prefix, slash, _ = key.partition("/")
     labels = prefix.split(".")
     return bool(slash) and len(labels) > 1 and not _RESERVED_LABELS.isdisjoint(labels[:2])
 
 
 def without_reserved(meta: Mapping[str, _V]) -> dict[str, _V]:
-    """Return the members that may pass."""
     return {key: value for key, value in meta.items() if not is_reserved(key)}
 
 
 def mentions_meta(raw: bytes) -> bool:
-    """False if a message cannot hold a `_meta`, in whichever way its letters are written."""
+    """False if `_meta` cannot occur, escaped or not."""
     return _MENTIONED in raw or _ESCAPED in raw
 
 
 def cleaned_result(raw_result: bytes) -> bytes:
-    """Return a result without reserved members in its `_meta` and in those of its content blocks.
-
-    The bytes that came are returned where there is nothing to remove; else every other value keeps its bytes.
-    """
+    """Without reserved members, in content blocks too; the same object if there are none."""
     members = _members(raw_result)
     if members is None:
         return raw_result
@@ -55,11 +45,11 @@ def cleaned_result(raw_result: bytes) -> bytes:
     blocks = _cleaned_blocks(content) if content is not None and mentions_meta(bytes(content)) else None
     if blocks is not None:
         members["content"] = Raw(blocks)
+    # All other values keep their bytes.
     return _encode(members) if _clean(members) or blocks is not None else raw_result
 
 
 def cleaned_notification(raw: bytes) -> bytes:
-    """Return a notification without reserved members in the `_meta` of its params."""
     members = _members(raw)
     params = None if members is None else _members(members.get("params"))
     if members is None or params is None or not _clean(params):
@@ -69,7 +59,7 @@ def cleaned_notification(raw: bytes) -> bytes:
 
 
 def _cleaned_blocks(content: bytes | Raw) -> bytes | None:
-    """The content blocks without reserved members; None if they have none."""
+    """None if nothing was removed."""
     try:
         blocks: list[Any] = _lists.decode(content)
     except (msgspec.DecodeError, RecursionError):
@@ -91,7 +81,7 @@ def _cleaned_blocks(content: bytes | Raw) -> bytes | None:
 
 
 def _clean(members: dict[str, Raw]) -> bool:
-    """Take reserved members out of the `_meta` among these; True if there were any. An empty `_meta` goes too."""
+    """Removes reserved members from the `_meta` in `members`; True if there were any."""
     meta = _members(members.get(_MEMBER))
     if meta is None:
         return False
@@ -101,12 +91,12 @@ def _clean(members: dict[str, Raw]) -> bool:
     if kept:
         members[_MEMBER] = Raw(_encode(kept))
     else:
-        del members[_MEMBER]
+        del members[_MEMBER]  # no empty `_meta`
     return True
 
 
 def _members(raw: bytes | Raw | None) -> dict[str, Raw] | None:
-    """The members of a JSON object; None for anything else."""
+    """None for anything but a JSON object."""
     if raw is None:
         return None
     try:

@@ -1,9 +1,7 @@
-"""Pure: stored credentials in a vendor's messages, found and masked.
+"""Pure: masks stored credentials in a vendor's messages, which may echo the headers of a request.
 
-A tool that echoes its request's headers, or an error text with them, would show an organization's key to members who
-may only use it. Looked for are the plain value and what it becomes in JSON (once and twice encoded), in an address, and
-in Base64 at any place of a longer text, as the encoders of common languages write them. Other spellings, and a value
-that comes in pieces, are not found.
+Found: the value plain, in JSON (once or twice encoded), in URLs, and in Base64 at any offset, as common languages
+encode them. Not found: other encodings, and values split into pieces.
 """
 
 import base64
@@ -16,10 +14,11 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK: Final = b"********"
-SHORTEST: Final = 8
-# Shorter numbers are ids and times: to mask them would spoil answers, and they could be guessed anyway.
+SHORTEST: Final = 8  # characters
+# Shorter numbers are mostly ids and times: masking them would damage answers, and they are easy to guess.
 SHORTEST_NUMBER: Final = 16
-FEWEST_CHARACTERS: Final = 5  # different ones: "aaaaaaaa" stands in ordinary answers
+FEWEST_CHARACTERS: Final = 5  # different ones: ordinary answers contain "aaaaaaaa"
+# Defaults and placeholders, which ordinary answers contain.
 COMMON: Final = frozenset(
     {
         *("password", "passw0rd", "password1", "password123", "changeme", "change-me", "change_me", "changeit"),
@@ -30,23 +29,23 @@ COMMON: Final = frozenset(
 )
 
 _json = msgspec.json.Encoder().encode
-# What encoders escape in JSON though they need not: Go's, and .NET's, which writes hexadecimal digits in upper case.
+# Optional JSON escapes of Go's encoder, and of .NET's, which writes hexadecimal digits in upper case.
 _GO_ESCAPES: Final = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&"})
 _NET_ESCAPES: Final = str.maketrans({each: f"\\u{ord(each):04X}" for each in "<>&'+`"})
 _ESCAPED: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
-# What encoders leave as it is in a part of an address: nothing, Python's, JavaScript's for a part and for the whole.
+# Characters that URL encoders keep: none, Python's, JavaScript's encodeURIComponent and encodeURI.
 _SAFE_IN_ADDRESSES: Final = ("", "/", "!'()*", "!'()*;,/?:@&=+$#")
 
 
 def is_secret(value: str) -> bool:
-    """Return False for a value that is too short or too common to be told apart from an answer's own words."""
+    """False for values too short or too common to be distinguished from ordinary text."""
     if len(value) < SHORTEST or len(set(value)) < FEWEST_CHARACTERS or value.lower() in COMMON:
         return False
     return not value.isdigit() or len(value) >= SHORTEST_NUMBER
 
 
 class SecretMask:
-    """Finds some values in JSON messages. Holds them: never printed."""
+    """Contains the secrets: must not be printed."""
 
     __slots__ = ("_spellings",)
 
@@ -58,10 +57,7 @@ class SecretMask:
         return "SecretMask()"
 
     def masked(self, message: bytes) -> bytes:
-        """Return the message itself if no value is in it; else one with MASK in place of each.
-
-        A value outside a string, such as a number, leaves something that is no JSON any more.
-        """
+        """The same object if nothing was found. A masked number makes the message invalid JSON."""
         for spelling in self._spellings:
             if spelling in message:
                 return self._replaced(message)
@@ -74,9 +70,9 @@ class SecretMask:
 
 
 def _spellings(value: str) -> set[bytes]:
-    """The value as it may stand in the text of a JSON message."""
     quoted = {*(quote(value, safe=safe) for safe in _SAFE_IN_ADDRESSES), quote_plus(value), quote_plus(value, "*")}
     texts = {value} | quoted | {_lower_hex(each) for each in quoted} | _in_base64(value.encode())
+    # JSON inside a JSON text is encoded twice.
     once = {written for each in texts for written in _in_json(each)}
     return {written.encode() for each in once for written in (each, *_in_json(each))}
 
@@ -98,7 +94,7 @@ def _lower_hex(quoted: str) -> str:
 
 
 def _in_base64(value: bytes) -> set[str]:
-    """The characters that stand for this value and nothing else, wherever in an encoded text it begins."""
+    """Base64 of the value at each of three offsets, without the characters that depend on its neighbours."""
     found: set[str] = set()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + value).decode()

@@ -1,4 +1,4 @@
-"""Pure: Server-Sent Events, read from chunks cut anywhere, and written."""
+"""Pure: parser and writer of Server-Sent Events."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 MAX_EVENT_BYTES: Final = 10 * 1024 * 1024
-COMMENT_PING: Final = b": ping\n\n"
+COMMENT_PING: Final = b": ping\n\n"  # keeps an idle connection open
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _LINE_ENDS: Final = (b"\n", b"\r")
@@ -17,14 +17,11 @@ _empty_lines = re.compile(rb"\n{3,}")
 
 
 class SSETooLarge(ValueError):
-    """An event, or the stream, is larger than the parser may read. The rest of the stream cannot be read."""
+    """An event or the stream exceeds its maximum; the rest of the stream is unreadable."""
 
 
 class SSEEvent(msgspec.Struct, frozen=True):
-    """One event, with the `id` and `retry_ms` it carried itself.
-
-    `data` is b"" in the events that servers send only to hand out an id.
-    """
+    """`data` is b"" in events that only carry an id."""
 
     data: bytes
     event: str = "message"
@@ -33,25 +30,20 @@ class SSEEvent(msgspec.Struct, frozen=True):
 
 
 class SSEParser:
-    """Reads one stream, in time proportional to its length however it is cut.
-
-    `last_event_id` and `retry_ms` are the stream's newest, for who has to resume it; `fed_bytes` counts all of it, over
-    all the connections that it took; `comments` counts the lines that say nothing but that the server lives.
-    Spec: protocol.md A.6
-    """
+    """Linear time, however the stream is cut into chunks. Spec: protocol.md A.6"""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES, max_stream_bytes: int = sys.maxsize) -> None:
-        self.last_event_id: str | None = None
+        self.last_event_id: str | None = None  # for resuming, as `retry_ms`
         self.retry_ms: int | None = None
-        self.fed_bytes = 0
-        self.comments = 0
+        self.fed_bytes = 0  # over all connections of the stream
+        self.comments = 0  # lines that only show that the server is alive
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
         self._at_start = True
         self._after_cr = False
-        self._line_parts: list[bytes] = []  # of the line that no chunk has ended yet; joined once, when one does
+        self._line_parts: list[bytes] = []  # of the incomplete line; joined once it ends
         self._line_bytes = 0
-        self._data: list[bytes] = []  # of the event that no empty line has ended yet, as the four below
+        self._data: list[bytes] = []  # of the incomplete event, as the four below
         self._data_bytes = 0
         self._event = ""
         self._id: str | None = None
@@ -59,25 +51,20 @@ class SSEParser:
 
     @property
     def kept_bytes(self) -> int:
-        """Of the event that has not ended yet."""
-        return self._data_bytes + self._line_bytes
+        return self._data_bytes + self._line_bytes  # of the incomplete event
 
     def feed(self, chunk: bytes) -> list[SSEEvent]:
-        """Return the events that end in `chunk`.
-
-        Raises: SSETooLarge: the data of an event, finished or not, exceeds `max_event_bytes`, or all that was fed
-        `max_stream_bytes`.
-        """
+        """The events that end in `chunk`. Raises: SSETooLarge past `max_event_bytes` or `max_stream_bytes`."""
         self.fed_bytes += len(chunk)
         if self.fed_bytes > self._max_stream_bytes:
             raise SSETooLarge(f"the stream is larger than {self._max_stream_bytes} bytes")
         if self._after_cr and chunk:
-            chunk = chunk.removeprefix(b"\n")  # the other half of the line end before it
+            chunk = chunk.removeprefix(b"\n")  # the second half of CRLF
             self._after_cr = False
         if not chunk:
             return []
         self._after_cr = chunk.endswith(b"\r")
-        if b"\n\n\n" in chunk:  # the first empty line ends an event, and a flood of more is made to keep us busy
+        if b"\n\n\n" in chunk:  # further empty lines mean nothing; a flood of them would cost time
             chunk = _empty_lines.sub(b"\n\n", chunk)
         lines = chunk.splitlines()
         unended = b"" if chunk.endswith(_LINE_ENDS) else lines.pop()
@@ -93,10 +80,7 @@ class SSEParser:
         return events
 
     def close(self) -> bool:
-        """The connection has ended; what is fed from now on came over another one.
-
-        An event that has not ended is forgotten, as the standard asks; True if there was one.
-        """
+        """The connection ended; further chunks come from another one. True if an incomplete event was dropped."""
         cut_off = bool(self._line_parts or self._data or self._event or self._id is not None)
         self._line_parts = []
         self._line_bytes = 0
@@ -112,7 +96,7 @@ class SSEParser:
         return line
 
     def _take_line(self, line: bytes) -> SSEEvent | None:
-        """Take in one line without its end; return the event if this was the empty line behind it."""
+        """`line` is without its end. Returns the event that an empty line ends."""
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(_BYTE_ORDER_MARK)
@@ -122,7 +106,7 @@ class SSEParser:
         if value.startswith(b" "):
             value = value[1:]
         if field == b"data":
-            self._data_bytes += len(value) + bool(self._data)  # one for the line end that joins two
+            self._data_bytes += len(value) + bool(self._data)  # the newline between two lines
             self._data.append(value)
             self._check_size(self._data_bytes)
         elif field == b"":
@@ -156,7 +140,7 @@ class SSEParser:
 
 
 def encode_event(data: bytes) -> bytes:
-    """Return `data` as one event, whatever line ends it holds: nothing in it can begin a field of its own."""
+    """Line ends in `data` cannot start another field."""
     if b"\n" in data or b"\r" in data:
         data = b"\ndata: ".join(_line_end.split(data))
     return b"event: message\ndata: %b\n\n" % data

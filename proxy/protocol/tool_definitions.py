@@ -1,4 +1,4 @@
-"""Pure: a vendor's tool definitions, made fit for callers by touching no more than callers choke on."""
+"""Pure: makes a vendor's tool definitions safe for callers with the fewest possible changes."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,37 +13,25 @@ from proxy.protocol.reserved_meta import without_reserved
 
 Definition: TypeAlias = dict[str, Any]
 
-MAX_TOOLS: Final = 2_000
-MAX_DEPTH: Final = 64
+MAX_TOOLS: Final = 2_000  # of one vendor
+MAX_DEPTH: Final = 64  # of nested objects and arrays
 _ECHOED_CHARACTERS: Final = 80
-_QUOTED_CHARACTERS: Final = 120  # of those, once what cannot be printed is spelled out
-_KEPT_ICON_CHARACTERS: Final = 512  # of an address; a picture inside of one is kept as its checksum
-_ESCAPED: Final = (b"\\u00", b"\\b", b"\\f", b"\x7f")  # how ASCII characters that are hidden stand in encoded JSON
+_QUOTED_CHARACTERS: Final = 120  # of those, with unprintable ones escaped
+_KEPT_ICON_CHARACTERS: Final = 512  # of an address; a longer one, an embedded picture, is kept as its checksum
+_ESCAPED: Final = (b"\\u00", b"\\b", b"\\f", b"\x7f")  # JSON escapes of hidden ASCII characters
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class AcceptedDefinitions(msgspec.Struct, frozen=True):
-    """What a vendor's list is left with, in its own order, and one sentence for each thing wrong with it.
-
-    `definitions` are as the vendor sent them, `for_callers` the same without characters that no screen shows.
-    Each definition has a `name` no other has. The sentences quote the vendor: they are text, never markup.
-    """
+    """Definitions in the vendor's order, names unique. `problems` quote the vendor: text, never markup."""
 
     definitions: list[Definition]
     problems: list[str]
-    for_callers: list[Definition]
+    for_callers: list[Definition]  # without hidden characters
 
 
 def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
-    """Return those of a vendor's tools that callers can call and strict clients can read.
-
-    Left out and reported: what is no definition, a name that no allowlist can hold, a second tool of the same name,
-    tools past MAX_TOOLS. Left out in silence: tools that run only as a task, which we do not offer. Optional members of
-    a wrong type are taken out and, unless they are null, reported: one such member makes strict clients lose the tools
-    of every vendor.
-
-    Spec: protocol.md A.5, A.7 · D111
-    """
+    """The tools that callers can call and strict clients can parse. Spec: protocol.md A.5, A.7 · D111"""
     definitions: dict[str, Definition] = {}
     problems: list[str] = []
     for number, item in enumerate(listed, start=1):
@@ -53,7 +41,9 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
         fault = _fault_in(item, definitions)
         if fault or not isinstance(item, dict):
             problems.append(f"{_called(number, item)} is left out: {fault}.")
+        # Task-only tools are dropped silently: tasks are not offered.
         elif not runs_only_as_task(item):
+            # One optional member of a wrong type makes strict clients drop the tools of every vendor.
             wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
             problems += [f"{_called(number, item)} has a wrong {name}." for name in wrong if item[name] is not None]
             definitions[item["name"]] = without(item, wrong) if wrong else item
@@ -62,7 +52,7 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
 
 
 def _without_hidden(definition: Definition, problems: list[str]) -> Definition:
-    """The definition itself if there is nothing hidden in it. The name stays: calls go by it."""
+    """The same object if nothing is hidden. The name stays: calls use it."""
     encoded = msgspec.json.encode(definition)
     if encoded.isascii() and not any(escaped in encoded for escaped in _ESCAPED):
         return definition
@@ -77,7 +67,7 @@ def _without_hidden(definition: Definition, problems: list[str]) -> Definition:
 
 
 def _cleaned(value: Any, found: list[int]) -> Any:
-    """The value with all its texts, names of members too; `found` counts. No deeper than MAX_DEPTH."""
+    """Removes hidden characters from all texts and member names, and counts them in `found`. At most MAX_DEPTH deep."""
     if isinstance(value, str):
         lines = [replace_hidden(line, lambda _: "") for line in value.split("\r")]
         found[0] += sum(hidden for _, hidden in lines)
@@ -90,30 +80,24 @@ def _cleaned(value: Any, found: list[int]) -> Any:
 
 
 def runs_only_as_task(definition: Mapping[str, Any]) -> bool:
-    """True for a tool that cannot be called and waited for. Tasks are not offered. Spec: protocol.md A.5"""
+    """Spec: protocol.md A.5"""
     return as_dict(definition.get("execution")).get("taskSupport") == "required"
 
 
 def exposed_definition(definition: Definition, name: str) -> Definition:
-    """Return an accepted definition as callers see it: called `name`, never without a description.
-
-    `execution` is gone, and so are reserved members of `_meta`; the root of `inputSchema` is a plain object; where that
-    hides a choice between sets of arguments, the description tells it. All other members are the vendor's own.
-    Spec: D111 · protocol.md A.5, A.7
-    """
+    """The definition under `name`, with a description and a plain `inputSchema`. Spec: D111 · protocol.md A.5, A.7"""
     schema, choice = flatten_root(as_dict(definition.get("inputSchema")))
     text = description_of(definition)
     return {
         **_passed_on(definition),
         "name": name,
-        "description": f"{text}\n\n{choice}" if choice else text,
+        "description": f"{text}\n\n{choice}" if choice else text,  # a choice lost at the root is described
         "inputSchema": schema,
     }
 
 
 def _passed_on(definition: Definition) -> Definition:
-    """The members that are not the gateway's own affair."""
-    passed = without(definition, ("execution",))
+    passed = without(definition, ("execution",))  # between vendor and gateway only
     meta = as_dict(passed.get("_meta"))
     kept = without_reserved(meta)
     if len(kept) == len(meta):
@@ -122,10 +106,7 @@ def _passed_on(definition: Definition) -> Definition:
 
 
 def agreed_json(definition: Definition) -> bytes:
-    """Return what an agent reads and an allowlist's owner has agreed to, as JSON: all that is passed on.
-
-    The order of members does not count. A picture inside of an icon's address is there as its checksum. Spec: D78
-    """
+    """All that callers see, as canonical JSON: what an allowlist's owner agrees to. Spec: D78"""
     agreed = _passed_on(definition)
     if isinstance(agreed.get("icons"), list):
         agreed = {**agreed, "icons": [_agreed_icon(icon) for icon in agreed["icons"]]}
@@ -141,12 +122,12 @@ def _agreed_icon(icon: Any) -> Any:
 
 
 def description_of(definition: Mapping[str, Any]) -> str:
-    """Return the description of a tool; where it has none, its title, or else its name."""
+    """Else the title, else the name."""
     return _first_text(definition.get("description")) or title_of(definition) or str(definition["name"])
 
 
 def title_of(definition: Mapping[str, Any]) -> str | None:
-    """Return the title of a tool, wherever it has one; a blank one is none."""
+    """None if blank."""
     return _first_text(definition.get("title"), as_dict(definition.get("annotations")).get("title"))
 
 
@@ -155,7 +136,6 @@ def _first_text(*candidates: object) -> str | None:
 
 
 def quoted(text: str) -> str:
-    """Return a vendor's text in quotes, short, with what cannot be printed spelled out."""
     return cut(repr(text[:_ECHOED_CHARACTERS]), _QUOTED_CHARACTERS)
 
 
@@ -176,7 +156,7 @@ def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
         return "an earlier one has the same name"
     if is_deeper_than(item, MAX_DEPTH):
         return "it is nested too deeply"
-    schema = item.get("inputSchema", {})  # a tool that takes nothing sometimes comes without
+    schema = item.get("inputSchema", {})  # tools without arguments sometimes omit it
     if not isinstance(schema, dict) or not isinstance(schema.get("properties", {}), dict):
         return "its inputSchema is not an object"
     return None

@@ -1,4 +1,4 @@
-"""Pure: a vendor's tool name, the name callers see, and the way back."""
+"""Pure: a vendor's tool names, the names that callers use, and the mapping between them."""
 
 import hashlib
 import re
@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-MAX_LENGTH: Final = 64  # model APIs refuse longer ones
+MAX_LENGTH: Final = 64  # characters; model APIs refuse longer names
 _HASH_DIGITS: Final = 6
 
 _other_characters = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ExposedTool(msgspec.Struct, frozen=True):
-    """One tool under its three names: the vendor's own, the one MCP callers see, and its command for the CLI."""
+    """The vendor's name, the name for MCP callers, and the CLI command."""
 
     vendor_name: str
     exposed_name: str
@@ -22,33 +22,24 @@ class ExposedTool(msgspec.Struct, frozen=True):
 
 
 def exposed_name(prefix: str, vendor_tool_name: str) -> str:
-    """Return the name callers see: it starts with `<prefix>_` and matches `^[A-Za-z0-9_-]{1,64}$`.
-
-    The vendor's own name is kept if it starts that way already. Spec: D111 · protocol.md A.7
-    """
+    """Starts with `<prefix>_` and matches `^[A-Za-z0-9_-]{1,64}$`. Spec: D111 · protocol.md A.7"""
     name = _prefixed(prefix, vendor_tool_name)
     return name if len(name) <= MAX_LENGTH else _with_hash(name, vendor_tool_name)
 
 
 def cli_command(prefix: str, vendor_tool_name: str) -> str:
-    """Return the command for a tool: `acme_list_devices` becomes `list-devices`. Spec: §4.14 · protocol.md F (1)"""
+    """`acme_list_devices` becomes `list-devices`. Spec: §4.14 · protocol.md F (1)"""
     command = _only_safe(vendor_tool_name).replace("_", "-")
     return command.removeprefix(prefix.replace("_", "-") + "-") or command
 
 
 class ExposedTools:
-    """The tools of one vendor by each of their names. The names do not depend on the order of the vendor's list.
-
-    A name that callers can see as it is stays with its tool, with or without the prefix before it. Where two tools
-    would get the same name, the one whose name needs no other change has it, else the first by vendor name, and the
-    later one is told apart by a hash; commands fall back to the exposed name. So no spelling, whoever uses it, means
-    two tools: an allowlist could otherwise be passed under another tool's name.
-
-    Spec: D111 · protocol.md F (1)
-    """
+    """The tools of one vendor by name. No spelling means two tools. Spec: D111 · protocol.md F (1)"""
 
     def __init__(self, prefix: str, vendor_tool_names: Iterable[str]) -> None:
         self.prefix = prefix
+        # No two tools share a name: the allowlist could be bypassed under another tool's name. The tool whose name
+        # needs no change keeps it, else the first by vendor name. The order of the vendor's list does not matter.
         vendor_names = sorted(set(vendor_tool_names), key=lambda name: (_only_safe(name) != name, name))
         exposed = _exposed_names(prefix, vendor_names)
         commands = _commands(prefix, vendor_names, exposed)
@@ -59,10 +50,7 @@ class ExposedTools:
         self._by_command = {tool.command: tool for tool in tools}
 
     def by_exposed(self, name: str) -> ExposedTool | None:
-        """Return the tool that an MCP caller means by `name`: its exposed name, or `<prefix>__<vendor's name>`.
-
-        A vendor's own name goes before what is only exposed like it, as on the command line.
-        """
+        """By exposed name or `<prefix>__<vendor's name>`."""
         tool = self._by_exposed.get(name)
         if tool is not None or not name.startswith(f"{self.prefix}__"):
             return tool
@@ -71,33 +59,32 @@ class ExposedTools:
         return exact or self._by_exposed.get(f"{self.prefix}_{bare}")
 
     def by_cli_name(self, name: str) -> ExposedTool | None:
-        """Return the tool that a CLI caller means by `name`: the vendor's own name, one for MCP, or its command."""
+        """By the vendor's name, a name for MCP, or the command."""
         return self._by_vendor_name.get(name) or self.by_exposed(name) or self._by_command.get(name)
 
 
 def _exposed_names(prefix: str, vendor_names: list[str]) -> dict[str, str]:
-    """Return the exposed name of each of `vendor_names`, no two of them the same; the first has the choice."""
     exposed = {name: name for name in vendor_names if exposed_name(prefix, name) == name}
     taken = set(exposed)
     for vendor_name in vendor_names:
         if vendor_name in exposed:
             continue
+        # The first tool keeps the name; later ones get a hash.
         candidate, salt = exposed_name(prefix, vendor_name), 0
         while candidate in taken:
             candidate = _with_hash(_prefixed(prefix, vendor_name), vendor_name, salt)
-            salt += 1  # only a vendor that sets out to collide makes us try twice
+            salt += 1  # a second attempt needs a deliberate collision of hashes
         exposed[vendor_name] = candidate
         taken.add(candidate)
     return exposed
 
 
 def _commands(prefix: str, vendor_names: list[str], exposed: dict[str, str]) -> dict[str, str]:
-    """Return the command of each of `vendor_names`: its own, or its exposed name if an earlier one has it."""
     owners = {name: name for name in vendor_names}
     commands = {}
     for vendor_name in vendor_names:
         command = cli_command(prefix, vendor_name)
-        owner = owners.setdefault(command, vendor_name)
+        owner = owners.setdefault(command, vendor_name)  # the first tool keeps the command
         commands[vendor_name] = command if owner == vendor_name else exposed[vendor_name]
     return commands
 
