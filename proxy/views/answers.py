@@ -1,4 +1,4 @@
-"""Answers of the hot path: plain JSON and JSON-RPC bodies with their headers, OAuth-style refusals with challenges."""
+"""Answers of the hot path: JSON, JSON-RPC, and refusals in OAuth's form with their challenges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERNAL_ERROR = "Something went wrong on our side. The request's id leads to it
 
 
 class Refusal(Exception):
-    """Ends a request before the pipeline: an OAuth-style body, never JSON-RPC. Spec: D106"""
+    """Ends a request before the pipeline, in OAuth's form and never as JSON-RPC. Spec: D106"""
 
     def __init__(self, status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(error)
@@ -35,19 +35,19 @@ class Refusal(Exception):
 
 
 def json_answer(body: bytes, status: int = 200) -> HttpResponse:
-    """A JSON body that nobody may keep."""
+    # Answers are for one caller: no cache may keep them.
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-    # What a refusal says in its headers is put into their character set by Django.
+    # Django encodes the headers of refusals, which may contain text.
     return WholeAnswer(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
 
 
 def accepted() -> HttpResponse:
-    """202 without a body, to messages that want no answer."""
+    """202, to messages without an answer."""
     return _without_body(202)
 
 
 def preflight() -> HttpResponse:
-    """204; whoever asks for it adds what is allowed."""
+    """204; the caller adds the CORS headers."""
     return _without_body(204)
 
 
@@ -59,7 +59,7 @@ def _without_body(status: int) -> HttpResponse:
 
 
 def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
-    """The refusal in the shape of its route: `{error, error_description}`, on CLI routes `{error}` alone. Spec: D99"""
+    """`{error, error_description}`, or `{error}` with the description on CLI routes. Spec: D99"""
     if cli:
         body: dict[str, str] = {"error": refusal.description}
     else:
@@ -71,8 +71,8 @@ def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
 
 
 def unauthorized(resource_path: str, scope: str, description: str | None) -> Refusal:
-    """401 with the challenge that starts a client's sign-in. Without credentials there is no error to name."""
-    error = "invalid_token" if description else None
+    """401 with the challenge that starts a client's login."""
+    error = "invalid_token" if description else None  # RFC 6750 3.1: no error code without credentials
     value = challenges.challenge(settings.BASE_URL, resource_path, scope, error, description)
     return Refusal(
         401, error or "unauthorized", description or "A bearer token is needed.", {"WWW-Authenticate": value}
@@ -80,7 +80,7 @@ def unauthorized(resource_path: str, scope: str, description: str | None) -> Ref
 
 
 def insufficient_scope(resource_path: str, scope_needed: str, description: str) -> Refusal:
-    """403 that tells the client which scopes to ask for."""
+    """403 with the scopes to ask for."""
     value = challenges.challenge(settings.BASE_URL, resource_path, scope_needed, "insufficient_scope", description)
     return Refusal(403, "insufficient_scope", description, {"WWW-Authenticate": value})
 
@@ -93,11 +93,11 @@ def rate_limited(retry_after_s: int) -> Refusal:
 
 
 def too_many_large_bodies(admission: Admission) -> Refusal:
-    """429 for a body that its organization's window has no room for. The window is told in bytes. Spec: D19"""
+    """429 for a body past the organization's window, which is given in bytes. Spec: D19"""
     wait_s = admission.retry_after_s
     text = f"Your organization has sent too much in large bodies. Try again in {wait_s} s."
     headers = {"Retry-After": str(wait_s)}
-    if admission.epochs is not None:  # else it is this process's share
+    if admission.epochs is not None:  # else this is only the process's share
         rule, unit = admission.rule, settings.BODY_UNIT_BYTES
         headers["RateLimit-Policy"] = f'"{rule.name}";q={rule.limit * unit};qu="content-bytes";w={rule.window_s}'
         headers["RateLimit"] = f'"{rule.name}";r={admission.remaining * unit};t={wait_s}'
@@ -105,29 +105,28 @@ def too_many_large_bodies(admission: Admission) -> Refusal:
 
 
 def refused_too_often(admission: Admission) -> Refusal:
-    """429 for an address whose bearers are not looked up for a while. Spec: D19, D22"""
+    """429 for an address with too many refused bearers. Spec: D19, D22"""
     refusal = rate_limited(admission.retry_after_s)
     refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}
     return refusal
 
 
 def unavailable() -> Refusal:
-    """503: what must be asked or written cannot be, so nothing is answered."""
+    """503: a store cannot be read or written."""
     return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
 
 
 def overloaded() -> Refusal:
-    """503: there is no room for another large body now, and there will be in a moment."""
+    """503: no memory for another large body at the moment."""
     return Refusal(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
 
 
 def batch_full() -> Refusal:
-    """503 for one request of a batch whose other answers are large: it was not run."""
     return Refusal(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
 
 
 def body_refused(refused: BodyRefused) -> Refusal:
-    """The body was not read to its end, so the connection cannot carry another request."""
+    """Closes the connection: the unread rest of the body would be taken for the next request."""
     headers = {"Connection": "close"}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
@@ -135,12 +134,12 @@ def body_refused(refused: BodyRefused) -> Refusal:
 
 
 def internal_error() -> Refusal:
-    """500: a fault of ours, told without its words. Spec: §7"""
+    """500 without details of the error. Spec: §7"""
     return Refusal(500, "internal_error", INTERNAL_ERROR)
 
 
 def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:
-    """How much is left, in the draft's words and in GitHub's, as it goes over the wire. Spec: D19"""
+    """The rest of the limit, in the headers of the IETF draft and of GitHub. Spec: D19"""
     rule = admission.rule
     reset_s = admission.retry_after_s or rule.window_s
     name = rule.name.encode()

@@ -1,4 +1,4 @@
-"""Batches, which two protocol versions have: each message is answered as if it came alone, in one array. Spec: D107"""
+"""JSON-RPC batches: the answers to all messages in one array. Spec: D107"""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ async def answer_batch(
     answer: Callable[[jsonrpc.Request, int], Awaitable[bytes]],
     keep: Callable[[int], None],
 ) -> HttpResponse:
-    """The answers to the messages of `entries` in their order, or 202 if none of them wants one.
-
-    `answer` is told how many bytes its message has, `keep` how many the answers have so far: all are held until the
-    last one is there. Once they have as many as one vendor's answer may, requests are refused and not run.
-
-    What refuses the first request refuses the whole batch. Once one was answered, a refusal is the later one's own:
-    what was done must be told.   Raises: as `answer`.
-    """
+    """The answers in order, or 202 without any. `keep` gets the bytes of all answers so far. Raises: as `answer`."""
     parts: list[bytes] = []
     has_answered = False
     kept = 0
@@ -40,9 +33,10 @@ async def answer_batch(
         elif isinstance(message, jsonrpc.Request):
             try:
                 if kept > settings.VENDOR_REPLY_BYTES:
-                    raise answers.batch_full()
+                    raise answers.batch_full()  # all answers stay in memory, so later requests are not run
                 parts.append(await answer(message, size))
             except (Refusal, InvalidBearer, *_UNAVAILABLE) as fault:
+                # A refusal of the first request refuses the batch. Later ones stay entries: earlier requests have run.
                 if not has_answered:
                     raise
                 parts.append(_refused(message.id, fault))
@@ -53,7 +47,7 @@ async def answer_batch(
 
 
 def _refused(message_id: jsonrpc.MessageId, fault: Exception) -> bytes:
-    """What would have been a status of its own, as an entry."""
+    """The entry for a refusal that alone would be an HTTP status."""
     if isinstance(fault, InvalidBearer):
         error, text, headers = "invalid_token", fault.reason, {}
     else:

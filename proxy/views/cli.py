@@ -1,4 +1,4 @@
-"""POST /v1/:vendor/cli and GET /v1/:vendor/cli/schema: one tool call, or the flat command list, in plain JSON.
+"""POST /v1/:vendor/cli and GET /v1/:vendor/cli/schema: one tool call, or the list of commands, in plain JSON.
 
 Spec: §4.14, §7 · D99-D102, D113
 """
@@ -40,7 +40,6 @@ from proxy.views.route import Route, body_of, count, require_json, serve
 
 
 async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
-    """Call one tool."""
     route = _route("POST", vendor, says_cache=True)
 
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
@@ -48,6 +47,7 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
         try:
             parsed = cli_request.parse_cli_request(await body_of(exchange, asked))
         except (strict_json.StrictJSONError, cli_request.CliRequestError) as fault:
+            # An unreadable request counts too.
             if exchange.admission is None:
                 await count(exchange)
             raise Refusal(400, "invalid_request", str(fault)) from fault
@@ -56,19 +56,19 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
             return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
         outcome = await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True))
         size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
+        # A large result takes long to convert: beside the event loop.
         return await turns.by_size(exchange.caller.principal.org_id, partial(_worded, route, outcome), size_bytes)
 
     return await serve(request, route, handler)
 
 
 async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
-    """List the vendor's tools as commands with flat flags; only those the caller may call."""
     route = _route("GET", vendor)
 
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
         await count(exchange)
         known = exchange.caller.catalog.get(vendor)
-        if known is None:  # it looks like a vendor without credentials: the CLI's table has no 404 (D99)
+        if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)
             raise Refusal(403, "no_credentials", "There are no credentials for this vendor.")
         return answers.json_answer(msgspec.json.encode(await _schema(exchange, route, known)))
 
@@ -84,6 +84,7 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
         index = await vendor_index(exchange, vendor, deadline=deadline)
     if isinstance(index, str):
         raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")
+    # Only commands that the caller may run.
     allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
     work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
     commands = await turns.by_size(exchange.caller.principal.org_id, work, index.size_bytes)
@@ -97,7 +98,7 @@ def _route(method: str, vendor: str, *, says_cache: bool = False) -> Route:
 
 
 def _worded(route: Route, outcome: Outcome) -> HttpResponse:
-    """The outcome as the CLI's status table has it. Spec: §7 · D99, D100"""
+    """Spec: §7 · D99, D100"""
     if isinstance(outcome, Delivered) and not outcome.is_error:
         try:
             content = replies.cli_content(outcome.raw_result)

@@ -1,4 +1,4 @@
-"""What the deprecated endpoint of one vendor says of itself, and when it is gone. Spec: §4.15, §9 · D112"""
+"""Headers and sunset of the deprecated endpoint of one vendor. Spec: §4.15, §9 · D112"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.views.answers import Refusal
 
 
 def headers() -> dict[str, str]:
-    """For every answer of the endpoint: RFC 9745, RFC 8594 once there is a day, and where to go instead."""
+    """RFC 9745; RFC 8594 once the day of the sunset is set."""
     base = settings.BASE_URL
     found = {
         "Deprecation": settings.VENDOR_MCP_DEPRECATED,
@@ -22,6 +22,6 @@ def headers() -> dict[str, str]:
 
 
 def refuse_when_gone() -> None:
-    """Raises: Refusal with 410 from the day of the sunset on."""
+    """Raises: Refusal with 410 from the sunset on."""
     if settings.VENDOR_MCP_SUNSET is not None and clock.now() >= settings.VENDOR_MCP_SUNSET:
         raise Refusal(410, "gone", f"This endpoint is gone. Use {settings.BASE_URL}/v1/mcp.")

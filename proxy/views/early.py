@@ -1,7 +1,4 @@
-"""Requests that are refused before their view runs: in the shape and with the headers of the route they were for.
-
-Spec: §4.14 · D99, D102
-"""
+"""Refusals before the view runs, in the form and with the headers of the route. Spec: §4.14 · D99, D102"""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from proxy.views.route import cors_headers
 
 
 def early_refusal(scope: Scope, status: int, error: str, description: str) -> HttpResponse:
-    """Nobody was authenticated and nothing counted; the phases that were not reached took 0 ms."""
     is_cli = scope["path"].rstrip("/").endswith(("/cli", "/cli/schema"))
     response = answers.refusal_answer(Refusal(status, error, description), cli=is_cli)
     origin = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"), None)
     for name, value in cors_headers(origin).items():
         response.headers[name] = value
+    # Nothing was authenticated or counted: all phases took 0 ms.
     response.more_headers = Timing().headers()  # type: ignore[attr-defined]  # see gateway.lean
     return response

@@ -1,4 +1,4 @@
-"""POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC in, JSON-RPC out. Stateless: no session id is ever issued.
+"""POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC, stateless; no session id is issued.
 
 Spec: §4.15 · D105-D111
 """
@@ -49,8 +49,6 @@ UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
 async def mcp(request: HttpRequest) -> HttpResponseBase:
-    """The unified endpoint."""
-
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
         return await _answer(exchange, asked, UNIFIED, None)
 
@@ -58,7 +56,7 @@ async def mcp(request: HttpRequest) -> HttpResponseBase:
 
 
 async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
-    """The deprecated endpoint of one vendor: the same pipeline, looking at one vendor only. Spec: D112"""
+    """Deprecated: the same pipeline for one vendor. Spec: D112"""
     route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
 
     async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
@@ -73,7 +71,7 @@ async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
 
 async def _answer(exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None) -> HttpResponseBase:
     response = await _answer_body(exchange, request, route, vendor)
-    if exchange.admission is None:  # a notification, or nothing that could be understood: it counts as well
+    if exchange.admission is None:  # a notification or an unreadable message: it counts too
         await count(exchange)
     return response
 
@@ -102,6 +100,7 @@ async def _answer_body(
         return answers.json_answer(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
         return answers.accepted()
+    # An event stream is used only if the caller asks for progress and accepts streams.
     token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
     if token is None or not accepts_events(accept):
         return answers.json_answer(await _answer_request(exchange, route, vendor, message))
@@ -123,6 +122,7 @@ async def _answer_batch(
         return answers.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
     async def answer(message: jsonrpc.Request, size: int) -> bytes:
+        # Each entry has its own times and bytes in its audit row.
         whole, exchange.timing, exchange.request_bytes = exchange.timing, Timing(), size
         try:
             return await _answer_request(exchange, route, vendor, message)
@@ -135,6 +135,7 @@ async def _answer_batch(
             cast(LeanRequest, request).count_answer(size)
 
     sent = request.body
+    # Finding the entries of a large batch takes long: beside the event loop.
     work = partial(strict_json.entry_sizes, sent)
     sizes = await turns.by_size(exchange.caller.principal.org_id, work, len(sent))
     return await answer_batch(zip(messages, sizes, strict=True), answer, keep)
@@ -156,7 +157,7 @@ async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | Non
 
 
 def _check_scope(exchange: Exchange, route: Route, vendor: Vendor) -> None:
-    """A token that the vendor's own endpoint is not for learns so from its first request. Raises: Refusal with 403."""
+    """Refuses a token of another vendor from the first request on. Raises: Refusal with 403."""
     verdict = may_use_vendor(exchange.caller, vendor)
     if isinstance(verdict, Denied) and verdict.denial is Denial.SCOPE:
         raise answers.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
@@ -181,6 +182,7 @@ async def _list(exchange: Exchange, vendor: Vendor | None, message: jsonrpc.Requ
     tools = b",".join(listed.encoded)
     if not listed.unavailable:
         return jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % tools)
+    # A list has no other member for the reasons.
     meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
     return jsonrpc.result_bytes(message.id, b'{"tools":[%b],"_meta":%b}' % (tools, meta))
 
@@ -197,14 +199,14 @@ async def _call(
         name, fault = "", "params.name must be a tool name"
     elif not isinstance(arguments, dict | None):
         fault = "params.arguments must be an object"
-    # Without its progress token: those of two callers may be equal, and sessions are shared.
+    # Without the progress token: callers share sessions, and their tokens may be equal.
     _, meta = progress.split_meta(message.params.get("_meta"))
     asked = AskedCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
     return _worded(route, message.id, await call_tool(exchange, asked))
 
 
 def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:
-    """The outcome as JSON-RPC. Spec: D105"""
+    """Spec: D105"""
     if isinstance(outcome, Delivered):
         return jsonrpc.result_bytes(message_id, outcome.raw_result)
     if isinstance(outcome, VendorError):
@@ -227,9 +229,9 @@ def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> by
 
 
 def _denied(route: Route, message_id: jsonrpc.MessageId, denied: Denied) -> bytes:
-    """A missing scope is the token's fault (403 with the scopes to ask for); other rules a model can explain."""
     if denied.denial is Denial.SCOPE:
         raise answers.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+    # A model can explain other rules to its user.
     return jsonrpc.result(message_id, {"content": [{"type": "text", "text": denied.text}], "isError": True})
 
 

@@ -1,6 +1,8 @@
-"""The answer to a call whose caller wants progress: JSON, or an event stream once the vendor has reported any.
+"""Answers a call with progress: JSON, or an event stream if the vendor reports any. Spec: D110 · protocol.md A.2, A.5
 
-Spec: D110 · protocol.md A.2, A.5
+waiting --answer first--> JSON
+   +--notification first--> stream --answer--> ended
+                               +--caller leaves--> call cancelled
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from proxy.protocol import jsonrpc, sse
 from proxy.views import answers
 
 log = structlog.get_logger(__name__)
-PING_EVERY_S = 15.0
+PING_EVERY_S = 15.0  # of silence, before a comment keeps the connection alive
 
 
 def accepts_events(accept: str | None) -> bool:
-    """Whether the caller names event streams as something it reads; a wildcard is what anything sends."""
+    """Whether `Accept` names event streams; wildcards do not count, because most clients send them."""
     for part in (accept or "").lower().split(","):
         kind, _, parameters = part.partition(";")
         if kind.strip() == "text/event-stream":
@@ -33,10 +35,7 @@ def accepts_events(accept: str | None) -> bool:
 async def answer_with_progress(
     message_id: jsonrpc.MessageId, relay: ProgressRelay, call: Coroutine[Any, Any, bytes]
 ) -> HttpResponseBase:
-    """`call`'s answer as JSON if it ends without a notification in `relay`; a stream of both otherwise.
-
-    Whoever leaves the stream ends the call.   Raises: as `call`, and then no stream has begun.
-    """
+    """Raises: as `call`, while no stream has begun. A caller who leaves cancels the call."""
     running = asyncio.ensure_future(call)
     running.add_done_callback(lambda _: relay.wake())
     try:
@@ -53,7 +52,7 @@ async def answer_with_progress(
         running.cancel()
         await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # retrieved: nobody is left to hear of it
+            running.exception()  # retrieved, so that asyncio does not log it
 
     return EventStream(_events(message_id, relay, running), on_end=end)
 
@@ -61,7 +60,7 @@ async def answer_with_progress(
 async def _events(
     message_id: jsonrpc.MessageId, relay: ProgressRelay, running: asyncio.Future[bytes]
 ) -> AsyncIterator[bytes]:
-    """Every notification as it comes, then the response; a comment whenever there is nothing to say for long."""
+    """Notifications as they come, then the response; comments during pauses."""
     while True:
         while (message := relay.take()) is not None:
             yield sse.encode_event(message)
@@ -73,7 +72,7 @@ async def _events(
 
 
 def _last_message(message_id: jsonrpc.MessageId, running: asyncio.Future[bytes]) -> bytes:
-    """The response, or what would be a 503 had the stream not begun: never a result without its row."""
+    """The response, or an error in place of the 503: no result without its row."""
     try:
         return running.result()
     except Exception as fault:

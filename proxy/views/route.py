@@ -1,7 +1,6 @@
-"""What all hot routes do around the pipeline: CORS, origin, authentication, timing headers, failing closed.
+"""Shared by all hot routes: CORS, origin, authentication, timing headers, and errors that fail closed.
 
-Order: origin, preflight, authentication, method, media type. Authentication comes before the method because clients
-probe with GET and expect the challenge.
+Order: origin, preflight, authentication, method, media type. Clients probe with GET and expect the challenge.
 """
 
 from __future__ import annotations
@@ -39,39 +38,35 @@ from proxy.views import answers
 from proxy.views.answers import Refusal
 
 log = structlog.get_logger(__name__)
-LARGE_BODY_BYTES = 64 * 1024  # from here on reading takes long enough for other calls to notice
+LARGE_BODY_BYTES = 64 * 1024  # parsing from here on would delay other calls
 MAX_ORIGIN_CHARACTERS = 300  # a host name has 253 at most
-BODY_TURN_WAIT_S = 10.0  # for a large body's turn to be parsed, while other organizations' large bodies are
+BODY_TURN_WAIT_S = 10.0  # until a large body is parsed, in line with other organizations'
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What differs between routes. `vendor` is the slug in the path, if any.
-
-    `says_cache`: whether every answer says what the result cache did.
-    """
+    """The differences between routes."""
 
     source: CallSource
     method: str
     resource_path: str
     scope: str = "mcp:all"
-    agent_keys: bool = False
-    vendor: str | None = None
-    says_cache: bool = False
+    agent_keys: bool = False  # keys of agents are accepted
+    vendor: str | None = None  # slug in the path
+    says_cache: bool = False  # answers have X-Cache
 
     @property
     def is_cli(self) -> bool:
-        """Whether errors have the CLI's shape."""
         return self.source is CallSource.CLI
 
     @property
     def audiences(self) -> frozenset[str]:
-        """Tokens for these resources open the route: the unified endpoint's, and the vendor's own."""
+        """Resources whose tokens are accepted: the unified endpoint and the vendor's own."""
         return _audiences(settings.BASE_URL, self.vendor)
 
 
-@lru_cache(maxsize=256)  # vendors are few; slugs that strangers invent displace each other
+@lru_cache(maxsize=256)  # bounded: strangers may invent slugs
 def _audiences(base_url: str, vendor: str | None) -> frozenset[str]:
     own = {f"{base_url}/v1/{vendor}/mcp"} if vendor else set()
     return frozenset({f"{base_url}/v1/mcp", *own})
@@ -83,7 +78,7 @@ Handler = Callable[[Exchange, HttpRequest], Awaitable[HttpResponseBase]]
 async def serve(
     request: HttpRequest, route: Route, handler: Handler, extra: Mapping[str, str] | None = None
 ) -> HttpResponseBase:
-    """Answer one request of `route`; every answer carries the timing headers. Spec: §4.14 · D102"""
+    """Every answer has the timing headers. Spec: §4.14 · D102"""
     timing = Timing()
     exchange: Exchange | None = None
     response: HttpResponseBase
@@ -117,7 +112,6 @@ async def serve(
 
 
 async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
-    """The exchange of an authenticated request. It knows the request, which must not know it: see whole_exchange."""
     live = runtime.current()
     with timing.auth:
         try:
@@ -130,6 +124,7 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         caller = await authenticate(
             live.snapshots, bearer, address=address, audiences=route.audiences, agent_keys=route.agent_keys
         )
+    # It refers to the request; a reference back would be a cycle (see whole_exchange).
     return Exchange(
         runtime=live,
         source=route.source,
@@ -138,13 +133,13 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         timing=timing,
         request_id=request.request_id,  # type: ignore[attr-defined]
         ip_address=address,
-        request_bytes=0,  # until its body is read
+        request_bytes=0,  # set when the body is read
         client=request,  # type: ignore[arg-type]
     )
 
 
 async def _handle(exchange: Exchange, request: HttpRequest, route: Route, handler: Handler) -> HttpResponseBase:
-    """The handler's answer. What is refused before anything counted it counts as a request as well. Spec: §8 · D22"""
+    """Refusals count as requests, once. Spec: §8 · D22"""
     try:
         if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
             raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
@@ -156,17 +151,17 @@ async def _handle(exchange: Exchange, request: HttpRequest, route: Route, handle
 
 
 def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
-    """How much of its limit the caller has left, where the shared count could be asked. Spec: D19"""
+    """The rest of the caller's limit, if the shared count was available. Spec: D19"""
     admission = exchange.admission if exchange else None
     return answers.limit_headers(admission) if admission is not None and admission.epochs is not None else []
 
 
 def _authorization(request: HttpRequest) -> str | None:
-    """The header, refused when it was sent twice: which one counts must never be a guess."""
     value: str | None = request.META.get("HTTP_AUTHORIZATION")
     if value is not None and "," in value:  # headers of one name are joined by commas
         scope_headers = getattr(request, "scope", {}).get("headers", ())
         if sum(1 for name, _ in scope_headers if name == b"authorization") > 1:
+            # Choosing one of two would be a guess.
             raise InvalidBearer("The Authorization header was sent twice.")
     return value
 
@@ -176,7 +171,7 @@ def _invalid_token(route: Route, fault: InvalidBearer) -> Refusal:
 
 
 async def count(exchange: Exchange) -> None:
-    """Count a request that is no tool call. Raises: Refusal with 429; as `admit`.   Spec: D22"""
+    """For requests that are no tool call. Raises: Refusal with 429; as `admit`. Spec: D22"""
     with exchange.timing.auth:
         admission = await admit(exchange, settings.BACKSTOP)
     if not admission.allowed:
@@ -184,10 +179,7 @@ async def count(exchange: Exchange) -> None:
 
 
 async def _count_large(exchange: Exchange, size_bytes: int) -> None:
-    """Count a large body: as a request of its caller, then by its size for the organization.
-
-    Raises: Refusal with 429; as `admit`.
-    """
+    """As a request of the caller, and by size for the organization. Raises: Refusal with 429; as `admit`."""
     await count(exchange)
     key, units = f"org:{exchange.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
     with exchange.timing.auth:
@@ -197,16 +189,14 @@ async def _count_large(exchange: Exchange, size_bytes: int) -> None:
 
 
 async def body_of(exchange: Exchange, request: HttpRequest) -> object:
-    """The body's JSON. A large one is counted first, then parsed in a thread that serves organizations in rotation.
-
-    Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientGone; as `admit`.
-    """
+    """The body as JSON. Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientGone; as `admit`."""
     lean: LeanRequest = request  # type: ignore[assignment]
     is_here_and_small = lean.incoming is None and len(lean.body) < LARGE_BODY_BYTES
     body = lean.body if is_here_and_small else await _loaded_body(exchange, lean)
     exchange.request_bytes = len(body)
     if len(body) < LARGE_BODY_BYTES:
         return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
+    # In a thread that serves organizations round robin.
     work = partial(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
     deadline = asyncio.get_running_loop().time() + BODY_TURN_WAIT_S
     try:
@@ -216,8 +206,8 @@ async def body_of(exchange: Exchange, request: HttpRequest) -> object:
 
 
 async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
-    """The body, read now if it did not come with the head. A large one is counted: before it is read, if it says so."""
     declared = 0 if request.incoming is None else request.incoming.declared_bytes or 0
+    # Counted before it is read, if its length is declared.
     if declared >= LARGE_BODY_BYTES:
         await _count_large(exchange, declared)
     try:
@@ -230,13 +220,12 @@ async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
 
 
 def require_json(request: HttpRequest) -> None:
-    """415 unless the body says it is JSON."""
     if request.content_type != "application/json":
         raise Refusal(415, "unsupported_media_type", "Send Content-Type: application/json.")
 
 
 def _check_origin(request: HttpRequest) -> None:
-    """Only pages of ours, of this computer, or configured ones may call with a browser (DNS rebinding). Spec: A.2"""
+    """Only our pages, this computer's and configured ones may call from a browser (DNS rebinding). Spec: A.2"""
     origin = request.META.get("HTTP_ORIGIN")
     if origin is not None and not _acceptable(origin):
         raise Refusal(403, "forbidden_origin", "This origin may not call the gateway.")
@@ -253,7 +242,7 @@ def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
 
 
 def cors_headers(origin: str | None) -> dict[str, str]:
-    """What lets a page of this origin read the answer; nothing for one that may not call."""
+    """{} for an origin that may not call."""
     if origin is None or not _acceptable(origin):
         return {}
     return {
@@ -264,7 +253,7 @@ def cors_headers(origin: str | None) -> dict[str, str]:
 
 
 def _acceptable(origin: str) -> bool:
-    if len(origin) > MAX_ORIGIN_CHARACTERS:  # the library keeps parsed addresses in memory
+    if len(origin) > MAX_ORIGIN_CHARACTERS:  # urllib caches parsed addresses
         return False
     if origin == settings.BASE_URL or origin in settings.ALLOWED_ORIGINS:
         return True

@@ -1,4 +1,4 @@
-"""The hot paths. Both spellings of the MCP addresses are served: a redirect would drop the body. Spec: D26"""
+"""The hot paths. Both spellings of MCP's are served: a redirect would drop the body. Spec: D26"""
 
 from __future__ import annotations
 
