@@ -32,6 +32,6 @@ async def hostile() -> AsyncIterator[HostileVendor]:
 @pytest.fixture
 def tenant(hostile: HostileVendor, committed_cast: Cast) -> Tenant:
     """An organization that is connected to the hostile vendor."""
-    load_vendor(hostile.url, timeout_s=30)
+    load_vendor(hostile.url, timeout_s=120)
     connect(committed_cast.org, committed_cast.user("owner"))
     return make_tenant(committed_cast.org, committed_cast.user("owner"))

@@ -208,7 +208,7 @@ async def test_no_connection(
             health = after_probe(health, await probe(transport, vendor, deadline_s=0.3), latency_threshold_ms=2_000)
             assert health.status is expected
         await transport.aclose()
-    await in_thread(lambda: load_vendor(hostile.url, timeout_s=30))
+    await in_thread(lambda: load_vendor(hostile.url, timeout_s=120))
     for answer in await both(agent, tenant, jwt):
         assert answer.status_code == 200
 
