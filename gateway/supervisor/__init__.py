@@ -1,1 +1,1 @@
-"""The process supervisor behind `make run`: one terminal, one folder, every process of the service and its demo."""
+"""The process supervisor behind `make run`: runs all processes of the service and its demo in one terminal."""

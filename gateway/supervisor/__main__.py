@@ -1,4 +1,4 @@
-"""`python -m gateway.supervisor`: what `make run` starts inside the virtual environment."""
+"""`python -m gateway.supervisor`: the program that `make run` starts inside the virtual environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.supervisor.terminal import Terminal
 
 
 def main() -> int:
-    """Run until stopped; a start that is refused is told in one line, with exit code 2."""
+    """Run until stopped. Exit code 2 for a refused start, with a one-line reason."""
     try:
         return run(read_options(os.environ, Path.cwd()), os.environ, Terminal(sys.stdout))
     except StartRefused as refusal:

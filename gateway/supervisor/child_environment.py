@@ -1,4 +1,4 @@
-"""Pure: the environment of every process that the supervisor starts. Contract: 1, 5"""
+"""Pure: environments of the processes that the supervisor starts. Contract: 1, 5"""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from gateway.supervisor.options import Options, is_given
 
 DEMO_CLIENT_ID = "gateway"
 READY_FILE_VARIABLE = "WORKER_READY_FILE"
-# What make tells its own children is not for ours.
+# Make's variables for its own child processes.
 LEFT_OUT = frozenset({"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "MAKEOVERRIDES"})
-# All that a demo server needs of the caller's environment: none of the service's secrets.
+# Variables that a demo server inherits: none of the service's secrets.
 SHARED_WITH_DEMO = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "SSL_CERT_FILE", "LD_LIBRARY_PATH")
 
 
 def service_environment(options: Options, environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the web server, the worker and the preparation.
-
-    Whatever the caller has set reaches the service; what is absent gets the embedded default. Contract: 5
-    """
+    """Environment of web server, worker and preparation; the caller's variables win over the defaults. Contract: 5"""
     environment = {name: value for name, value in environ.items() if name not in LEFT_OUT and value}
     defaults = {"GATEWAY_MODE": "embedded", **secrets}
     if not options.runs_demo_provider:
-        # The made secret is the demo provider's; another provider would only refuse it, with a worse message.
+        # The generated secret belongs to the demo provider. Another provider would refuse it with a less clear error.
         defaults.pop("OIDC_RP_CLIENT_SECRET", None)
     else:
         defaults |= {
@@ -43,16 +40,15 @@ def service_environment(options: Options, environ: Mapping[str, str], secrets: M
 
 
 def demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the demo vendor server."""
+    """Environment of the demo vendor server, without the service's secrets."""
     shared = {name: environ[name] for name in SHARED_WITH_DEMO if environ.get(name)}
     return shared | {"PYTHONUNBUFFERED": "1"}
 
 
 def provider_environment(environ: Mapping[str, str], secret: str) -> dict[str, str]:
-    """The environment of the demo identity provider, which shares one secret with the service."""
+    """Environment of the demo identity provider, which shares one secret with the service."""
     return demo_environment(environ) | {"DEMO_IDP_CLIENT_SECRET": secret}
 
 
 def worker_environment(service: Mapping[str, str], ready_file: Path) -> dict[str, str]:
-    """The worker's environment: the service's, and the file in which it says that it is ready."""
     return {**service, READY_FILE_VARIABLE: str(ready_file)}

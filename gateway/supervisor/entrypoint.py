@@ -1,4 +1,4 @@
-"""`web | worker | beat | manage | health [worker]`: the program of a container, which only the engine supervises."""
+"""`web | worker | beat | manage | health [worker]`: the container's entry point. The container engine supervises it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from gateway.supervisor.options import Options, StartRefused, read_options
 from gateway.supervisor.readiness import answers_ok
 from gateway.supervisor.services import web_command
 
-# What it remembers is only when each entry ran last; a new container may start from nothing.
+# It holds only each entry's last run, so a new container may start without it.
 BEAT_SCHEDULE = "/tmp/beat-schedule"  # noqa: S108
 ROLES = ("web", "worker", "beat", "manage", "health")
-# The variables that are read here and not by the settings. Each may come from a file, as those of the settings may.
+# Variables read here and not by the settings. NAME_FILE works for them as for settings.
 VARIABLES = ("BASE_URL", "HOST", "PORT", "REDIS_URL", "WEB_PROCESSES", "WORKER_PROCESSES")
+# Seconds that the worker has to answer the health check.
 PING_S = 5
 
 
 def with_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the content of the file that NAME_FILE names, where NAME of VARIABLES is not given.
-
-    Raises: StartRefused naming the variable.
-    """
+    """The environment, with VARIABLES that are unset read from NAME_FILE. Raises: StartRefused naming the variable."""
     found = dict(environ)
     for name in VARIABLES:
         path = environ.get(f"{name}_FILE")
@@ -38,16 +36,13 @@ def with_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def container_options(environ: Mapping[str, str]) -> Options:
-    """Pure: the options of a container, which listens on every address of its own network."""
+    """Pure: options of a container, which listens on all interfaces."""
     host = environ.get("HOST") or "0.0.0.0"  # noqa: S104 - what is published is the engine's choice
     return read_options({**environ, "HOST": host, "DEMO": "0"}, Path("/"))
 
 
 def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Pure: the program that a role becomes.
-
-    Raises: StartRefused for an unknown role or a wrong variable.
-    """
+    """Pure: the command line of a role. Raises: StartRefused for an unknown role or a wrong variable."""
     if role in {"web", "worker"} and environ.get("GATEWAY_ROLE") == "helper":
         raise StartRefused(f"{role} needs its keys: GATEWAY_ROLE=helper is for beat, migrations and load_vendors.")
     celery = (sys.executable, "-m", "celery", "--app", "gateway.celery")
@@ -64,20 +59,21 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
 
 
 def ping_command(host: str) -> tuple[str, ...]:
-    """Pure: asks the worker of this container. Without the destination any worker of the deployment answers."""
+    """Pure: the command that pings this container's worker."""
     celery = (sys.executable, "-m", "celery", "--app", "gateway.celery", "inspect", "ping")
+    # Without the destination any worker of the deployment would answer.
     return (*celery, "--destination", f"celery@{host}", "--timeout", str(PING_S))
 
 
 def is_alive(environ: Mapping[str, str]) -> bool:
-    """Whether the web server in this container answers."""
+    """Whether this container's web server answers /health."""
     options = container_options(environ)
     host = urlsplit(options.base_url).netloc
     return answers_ok(f"http://{options.connect_host}:{options.port}/health", host_header=host)
 
 
 def main() -> int:
-    """Become the role's program, under the same process id, so that the engine's signals reach it."""
+    """Replace this process with the role's program, which so receives the engine's signals."""
     role, *arguments = sys.argv[1:] or ["web"]
     try:
         environ = with_files(os.environ)

@@ -1,4 +1,4 @@
-"""The VAR folder: private, held by one supervisor at a time, with the logs of the last two starts."""
+"""The VAR folder: private, locked by one supervisor, with the logs of the last two starts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from pathlib import Path
 from gateway.supervisor.options import StartRefused
 
 LOCK_NAME = "run.lock"
+# Bytes read from a log's end.
 LOG_TAIL_BYTES = 16_384
 
 
 def make_private_folder(folder: Path) -> None:
-    """The folder exists; a new one, or one of ours that others could write to, is its owner's alone.
-
-    A shared folder such as /tmp is left as it is: what is written inside is private by itself.
-    Raises: StartRefused when it cannot be made.
-    """
+    """Create the folder, or restrict one of ours that others can write to. Raises: StartRefused."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
+        # A sticky folder such as /tmp is shared on purpose and stays as it is; the files inside are private themselves.
         is_ours = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
         if is_ours and status.st_mode & 0o022:
             folder.chmod(0o700)
@@ -35,13 +33,11 @@ def make_private_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def held_folder(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock until the block ends, or the process does: two databases' owners would fight.
-
-    Raises: StartRefused when another supervisor holds it.
-    """
+    """Hold the folder's lock until the block or the process ends. Raises: StartRefused when it is held already."""
     descriptor = _open_private(folder / LOCK_NAME)
     with os.fdopen(descriptor, "r+") as file:
         try:
+            # Two supervisors would write to one database. The kernel releases the lock when the process dies.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = file.read().strip()
@@ -57,7 +53,7 @@ def held_folder(folder: Path) -> Iterator[None]:
 
 
 def write_private(path: Path, content: str) -> None:
-    """`path` holds `content`, readable by its owner only; a reader sees the old file or the new one, never a part."""
+    """Write `path` atomically, readable by its owner only."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -68,7 +64,7 @@ def write_private(path: Path, content: str) -> None:
 
 
 def rotated_log(folder: Path, name: str) -> Path:
-    """The path for a new log; the one of the last start becomes `<name>.log.1`."""
+    """The path of a new log; the last start's log becomes `<name>.log.1`."""
     logs = folder / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
     path = logs / f"{name}.log"
@@ -79,7 +75,7 @@ def rotated_log(folder: Path, name: str) -> Path:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last `count` lines of a log that are not blank."""
+    """The last `count` non-blank lines of a log."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")

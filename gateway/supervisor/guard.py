@@ -1,7 +1,7 @@
-"""Ends the process groups of a supervisor that was killed: a program of its own, told over standard input.
+"""Guard process that ends the process groups of a supervisor that was killed.
 
-Lines are `+<group>` and `-<group>`. Standard input ends when the supervisor does, however it does; the groups that are
-left then are asked to stop, and killed when they do not. Run with `python -I -S`, so it starts at once.
+It reads `+<group>` and `-<group>` lines from standard input, which closes when the supervisor dies in any way. The
+groups left then get SIGTERM, and SIGKILL after GRACE_S. Run with `python -I -S` for a fast start.
 """
 
 import os
@@ -15,7 +15,7 @@ POLL_S = 0.05
 
 
 def remaining_groups(lines: Iterable[str]) -> list[int]:
-    """Pure: the groups that were added and not removed, in the order of adding."""
+    """Pure: groups added and not removed, in the order of adding."""
     groups: dict[int, None] = {}
     for line in lines:
         number = int(line[1:])
@@ -27,7 +27,7 @@ def remaining_groups(lines: Iterable[str]) -> list[int]:
 
 
 def is_alive(group: int) -> bool:
-    """Whether any process of the group exists."""
+    # Signal 0 only checks whether any process of the group exists.
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -38,7 +38,6 @@ def is_alive(group: int) -> bool:
 
 
 def send(group: int, number: signal.Signals) -> None:
-    """Send a signal to a group that may be gone."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -46,7 +45,6 @@ def send(group: int, number: signal.Signals) -> None:
 
 
 def end_groups(groups: list[int]) -> None:
-    """No process of the groups is left."""
     for group in reversed(groups):
         send(group, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
@@ -57,10 +55,10 @@ def end_groups(groups: list[int]) -> None:
 
 
 def main() -> None:
-    """Wait for the supervisor's end and clear up what it could not."""
+    # The terminal sends Ctrl-C to the guard too; it must outlive the supervisor.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Line by line: read-ahead would not matter, but a line cut by a kill must not lose those before it.
+    # A line cut off by a kill is dropped; the lines before it count.
     end_groups(remaining_groups(line for line in sys.stdin if line.endswith("\n")))
 
 

@@ -1,4 +1,4 @@
-"""The variables of a start, without secrets, which it leaves in VAR for later commands. Contract: 6"""
+"""Variables of a start, without secrets, stored in VAR for later commands. Contract: 6"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SECRET = re.compile(r"(?:^|_)(?:KEYS?|SECRET|PASSWORD|TOKEN|CODES)$|^(?:DATABAS
 
 @dataclass(frozen=True, slots=True)
 class StartVariables:
-    """The variables of the last start: `kept` with their values, `withheld` by name only."""
+    """Variables of the last start: `kept` with values, `withheld` (secrets) by name only."""
 
     kept: Mapping[str, str]
     withheld: tuple[str, ...]
 
 
 def note_start(folder: Path, environ: Mapping[str, str], names: Iterable[str]) -> None:
-    """Write down which of `names` this start was given. Secrets that are not the folder's own stay by name only."""
+    """Store which of `names` this start was given. Secrets are stored by name only, unless the folder made them."""
     own = read_secrets(folder / SECRETS_NAME)
     kept: dict[str, str] = {}
     withheld: list[str] = []
@@ -46,7 +46,7 @@ def note_start(folder: Path, environ: Mapping[str, str], names: Iterable[str]) -
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Pure: whether a variable may hold something that opens something."""
+    """Pure: whether a variable may hold a key, a password or an address with a password."""
     if _SECRET.search(name):
         return True
     try:
@@ -56,11 +56,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def command_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a command on the installation in `folder`: its keys and variables, and `environ` over them.
-
-    Raises: StartRefused where there is no installation, and for a withheld variable that `environ` does not give: the
-    command would work on another database, or its revocations would not reach the running service.
-    """
+    """Environment of a command on the installation in `folder`; `environ` wins. Raises: StartRefused."""
     given = {name: value for name, value in environ.items() if name not in LEFT_OUT and name != "ARGS" and value}
     secrets = read_secrets(folder / SECRETS_NAME)
     if not secrets and not all(is_given(environ, name) for name in ("SECRET_KEY", "CREDENTIAL_KEYS")):
@@ -69,6 +65,8 @@ def command_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, s
             'make manage VAR=/path/to/folder ARGS="..."'
         )
     start = read_start(folder)
+    # Without a withheld variable the command would use another database, or its revocations would not reach the running
+    # service.
     if missing := [name for name in start.withheld if not is_given(environ, name)]:
         raise StartRefused(
             f"The installation in {folder} was started with {' and '.join(missing)}, which {folder} does not keep. "
@@ -80,10 +78,7 @@ def command_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, s
 
 
 def read_start(folder: Path) -> StartVariables:
-    """The variables of the last start; none where a version without this file started last.
-
-    Raises: StartRefused for a file that is broken.
-    """
+    """Variables of the last start; empty if an older version started last. Raises: StartRefused for a broken file."""
     path = folder / FILE_NAME
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

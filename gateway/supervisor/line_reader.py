@@ -1,4 +1,4 @@
-"""Lines from a pipe, read without ever waiting for one."""
+"""Non-blocking line reader for a pipe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import IO
 
 
 class LineReader:
-    """Hands out the whole lines that have come; `file` can be waited for."""
+    """Returns the complete lines received so far; `file` can be passed to `select`."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -15,7 +15,7 @@ class LineReader:
         os.set_blocking(file.fileno(), False)
 
     def read(self) -> list[str] | None:
-        """The lines since the last call, or None once the writer has closed its end."""
+        """Lines since the last call; None once the writer has closed the pipe."""
         try:
             chunk = os.read(self.file.fileno(), 65_536)
         except BlockingIOError:

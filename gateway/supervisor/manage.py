@@ -1,7 +1,4 @@
-"""`python -m gateway.supervisor.manage COMMAND …`: a management command on the installation in VAR. Contract: 6
-
-`make manage` gives the words in ARGS, quoted as in a shell.
-"""
+"""`python -m gateway.supervisor.manage COMMAND …`: a management command on the installation in VAR. Contract: 6"""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ USAGE = "Name a command: make manage ARGS=\"create_org 'Acme' alice@example.com\
 
 
 def command_words(arguments: list[str], environ: Mapping[str, str]) -> list[str]:
-    """Pure: the words of the command, from the command line or from ARGS.
-
-    Raises: StartRefused when there are none, or a quote is left open.
-    """
+    """Pure: the command's words, from the command line or from ARGS with shell quoting. Raises: StartRefused."""
     try:
         words = arguments or shlex.split(environ.get("ARGS", ""))
     except ValueError as error:
@@ -33,7 +27,7 @@ def command_words(arguments: list[str], environ: Mapping[str, str]) -> list[str]
 
 
 def main() -> int:
-    """Become manage.py, under the same process id: its exit code and signals are those of this program."""
+    """Replace this process with manage.py, whose exit code and signals become its own."""
     try:
         words = command_words(sys.argv[1:], os.environ)
         folder = (Path.cwd() / Path(os.environ.get("VAR") or "var").expanduser()).resolve()

@@ -1,4 +1,4 @@
-"""Pure: what a person should know about the variables of this start before it goes on."""
+"""Pure: warnings about this start's variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.supervisor.options import WILDCARD_HOSTS, Options
 
 
 def start_notes(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """One sentence for each variable whose effect may surprise."""
+    """One sentence for each variable with a surprising effect."""
     notes = []
     if options.web_processes > 1 and not options.has_redis:
         notes.append(f"WEB_PROCESSES={options.web_processes} needs REDIS_URL; one web process is started.")

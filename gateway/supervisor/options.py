@@ -1,4 +1,4 @@
-"""Pure: the variables of `make run` read into one value. Contract: 1"""
+"""Pure: the variables of `make run`, parsed into `Options`. Contract: 1"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ WILDCARD_HOSTS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not
 
 
 class StartRefused(Exception):
-    """The start cannot go on; the message is one sentence that says what to do."""
+    """The start cannot continue. The message is one sentence with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. Paths are absolute; `idp_port` and `vendor_port` count only with `demo`."""
+    """Parsed options. Paths are absolute; `idp_port` and `vendor_port` matter only with `demo`."""
 
     port: int
     idp_port: int
@@ -33,27 +33,25 @@ class Options:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the servers."""
         return self.host in LOOPBACK_HOSTS
 
     @property
     def runs_demo_provider(self) -> bool:
-        """Whether people sign in through the demo identity provider."""
         return self.demo and not self.has_own_provider
 
     @property
     def connect_host(self) -> str:
-        """Where this machine itself reaches the servers."""
+        """Host under which this machine reaches its own servers."""
         return "127.0.0.1" if self.host in WILDCARD_HOSTS else self.host
 
     @property
     def demo_host(self) -> str:
-        """The host in the demo servers' addresses: a browser elsewhere must reach the same one as the service."""
+        """Host of the demo servers' addresses: a remote browser must reach the same host as the service."""
         return "127.0.0.1" if self.is_loopback else urlsplit(self.base_url).hostname or self.connect_host
 
     @property
     def idp_url(self) -> str:
-        """The demo identity provider's address, its issuer."""
+        """The demo identity provider's address, which is its issuer."""
         return f"http://{bracketed(self.demo_host)}:{self.idp_port}"
 
     @property
@@ -62,7 +60,6 @@ class Options:
         return f"http://{bracketed(self.connect_host)}:{self.vendor_port}"
 
     def wanted_ports(self) -> dict[str, int]:
-        """The variable and number of every port that will be bound."""
         ports = {"PORT": self.port}
         if self.runs_demo_provider:
             ports["IDP_PORT"] = self.idp_port
@@ -72,10 +69,8 @@ class Options:
 
 
 def read_options(environ: Mapping[str, str], folder: Path) -> Options:
-    """The options that `environ` asks for; relative paths start at `folder`. An empty variable counts as absent.
-
-    Raises: StartRefused naming the variable.   Contract: 1
-    """
+    """Parse `environ`; relative paths start at `folder`. Raises: StartRefused naming the variable. Contract: 1"""
+    # An empty variable counts as absent.
     port = _port(environ, "PORT", 8000)
     catalog = environ.get("CATALOG", "")
     options = Options(
@@ -98,12 +93,11 @@ def read_options(environ: Mapping[str, str], folder: Path) -> Options:
 
 
 def is_given(environ: Mapping[str, str], name: str) -> bool:
-    """Whether a setting has a value, or a file that holds one."""
+    """Whether a setting has a value or a file with one."""
     return bool(environ.get(name) or environ.get(f"{name}_FILE"))
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands in an address."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -1,4 +1,4 @@
-"""Whether the ports are free, asked before anything is started."""
+"""Checks that the ports are free before anything starts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Mapping
 
 from gateway.supervisor.options import StartRefused
 
+# Offsets that are tried for an alternative port.
 SUGGESTIONS = range(10, 200, 10)
 
 
 def require_free_ports(host: str, ports: Mapping[str, int]) -> None:
-    """Nothing happens when every port can be bound on `host`.
-
-    Raises: StartRefused naming the first that cannot, and a start that would work.
-    """
+    """Raises: StartRefused naming the first port that cannot be bound, with a free alternative."""
     for name, port in ports.items():
         fault = bind_fault(host, port)
         if fault is not None:
@@ -23,11 +21,11 @@ def require_free_ports(host: str, ports: Mapping[str, int]) -> None:
 
 
 def bind_fault(host: str, port: int) -> int | None:
-    """The errno with which `host`:`port` refuses to be bound; None when it is free. The port is not kept."""
+    """The errno of binding `host`:`port`; None when it is free. The port is released again."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            # Connections that the last run has closed may linger; they do not make the port taken.
+            # Connections of the last run may remain in TIME_WAIT, which does not make the port taken.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen(1)

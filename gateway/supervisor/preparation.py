@@ -1,7 +1,7 @@
-"""Runs as a process of its own before the service: migrations, the vendor catalog, the demo organization.
+"""Runs before the service, in one process so that Django starts once: migrations, vendor catalog, demo organization.
 
-One process for all of it: Django's start-up is paid once. Every finished step is a JSON line on standard output,
-`{"step", "detail", "seconds"}`; a failure is `{"error", "see_log"}` and exit code 1. All else goes to the log.
+Each finished step is a JSON line `{"step", "detail", "seconds"}` on standard output; a failure is
+`{"error", "see_log"}` with exit code 1. All other output goes to the log.
 """
 
 from __future__ import annotations
@@ -20,23 +20,20 @@ from typing import IO
 
 
 class PreparationFailed(Exception):
-    """A step cannot be done; the message is one sentence."""
+    """A step failed; the message is one sentence."""
 
 
 class Progress:
-    """Writes the JSON lines that the supervisor reads."""
-
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def run(self, step: str, work: Callable[[], str]) -> None:
-        """Do one step and report what it says of itself."""
         started = time.monotonic()
         detail = work()
         self._write({"step": step, "detail": detail, "seconds": round(time.monotonic() - started, 2)})
 
     def fail(self, sentence: str, *, see_log: bool = False) -> None:
-        """Report why the preparation ends here, and whether the log says more."""
+        """Report a failure; `see_log`: the log has more."""
         self._write({"error": sentence, "see_log": see_log})
 
     def _write(self, line: dict[str, object]) -> None:
@@ -45,7 +42,7 @@ class Progress:
 
 
 def load_settings() -> None:
-    """Django is set up. Raises: PreparationFailed with the sentence of a setting that is missing or weak."""
+    """Set Django up. Raises: PreparationFailed with the message of a missing or weak setting."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -58,7 +55,7 @@ def load_settings() -> None:
 
 
 def note_variables() -> None:
-    """VAR says which variables this start was given, for `make manage`. Raises: PreparationFailed."""
+    """Store this start's variables for `make manage`. Raises: PreparationFailed."""
     from gateway.settings import env
     from gateway.supervisor.installation import note_start
     from gateway.supervisor.options import StartRefused
@@ -70,7 +67,7 @@ def note_variables() -> None:
 
 
 def migrate_database() -> str:
-    """The database has every table. Says how much there was to do."""
+    """Apply the migrations; returns how many."""
     from django.core.management import call_command
     from django.db import DatabaseError, connection
     from django.db.migrations.executor import MigrationExecutor
@@ -89,9 +86,9 @@ def migrate_database() -> str:
 
 
 def make_queue_folders() -> None:
-    """The folders of the embedded queue exist; with Redis there are none to make."""
     from gateway.settings import workers
 
+    # With Redis the options name no folders.
     options = workers.CELERY_BROKER_TRANSPORT_OPTIONS
     for key in ("data_folder_in", "data_folder_out", "control_folder"):
         if folder := options.get(key):
@@ -99,7 +96,7 @@ def make_queue_folders() -> None:
 
 
 def load_catalogs(files: list[Path]) -> str:
-    """The shipped catalog and then `files`, in order, are loaded."""
+    """Load the shipped catalog, then `files` in order."""
     from django.core.management import call_command
 
     call_command("load_vendors", stdout=sys.stderr, stderr=sys.stderr)
@@ -109,26 +106,25 @@ def load_catalogs(files: list[Path]) -> str:
 
 
 def seed_demo(seed_file: Path) -> str:
-    """The demo organization exists and `seed_file` holds its keys of this start."""
     from django.core.management import call_command
 
+    # `seed_file` gets the agent key and client secret of this start.
     call_command("seed_demo", ready_file=str(seed_file), stdout=sys.stderr, stderr=sys.stderr)
     return "ready, with a new agent key"
 
 
 def one_line(text: str) -> str:
-    """Pure: a message without its line breaks."""
     return " ".join(text.split())
 
 
 def first_of(text: str) -> str:
-    """Pure: the first line of a message, and how many more there are."""
+    """Pure: the first line of a message, and the number of further lines."""
     lines = [one_line(line) for line in text.splitlines() if line.strip()] or ["no reason was given"]
     return lines[0] if len(lines) == 1 else f"{lines[0]} (and {len(lines) - 1} more)"
 
 
 def prepare(arguments: argparse.Namespace, progress: Progress) -> None:
-    """Every step in order. Raises: PreparationFailed."""
+    """Run all steps in order. Raises: PreparationFailed."""
     from django.core.management.base import CommandError, SystemCheckError
 
     load_settings()
@@ -147,7 +143,7 @@ def prepare(arguments: argparse.Namespace, progress: Progress) -> None:
 
 
 def main() -> int:
-    """Prepare; the exit code says whether the service may start."""
+    """Exit code 0 if the service may start."""
     parser = argparse.ArgumentParser(prog="python -m gateway.supervisor.preparation")
     parser.add_argument("--catalog", type=Path, action="append", default=[], help="a catalog file; may be given again")
     parser.add_argument("--seed-file", type=Path, help="where the demo organization's keys are written")

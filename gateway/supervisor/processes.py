@@ -1,4 +1,4 @@
-"""Child processes: each leads a group of its own, writes to a log of its own, and does not outlive the supervisor."""
+"""Child processes: each leads its own process group, has its own log, and ends with the supervisor."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from gateway.supervisor import guard
 from gateway.supervisor.signals import Signals
 
 PR_SET_PDEATHSIG = 1
+# Wait for the kernel to reap a killed child.
 KILL_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A program to keep running.
-
-    Once it serves, `ready_url` answers 200 (asked for as `ready_host`) or `ready_file` exists.
-    """
+    """A program to keep running; ready once `ready_url` answers 200 (Host: `ready_host`) or `ready_file` exists."""
 
     name: str
     command: tuple[str, ...]
@@ -39,7 +37,7 @@ class Service:
 
 @dataclass(slots=True)
 class Child:
-    """A started program. `group` is its process group, which also holds what it starts itself."""
+    """A started program. `group` is its process group, which also holds its own children."""
 
     service: Service
     process: subprocess.Popen[bytes]
@@ -51,12 +49,12 @@ class Child:
         return self.process.pid
 
     def exit_code(self) -> int | None:
-        """The exit code of an ended child, None for a running one."""
+        """The exit code; None while it runs."""
         return self.process.poll()
 
 
 class Guarded:
-    """Starts children under the watch of a guard process, which ends them should the supervisor be killed."""
+    """Starts children and reports them to a guard process, which ends them if the supervisor is killed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,7 +77,7 @@ class Guarded:
             self._guard.wait()
 
     def start(self, service: Service, log_path: Path, *, reads_output: bool = False) -> Child:
-        """The service is running; its output goes to `log_path`, or standard output to us with `reads_output`."""
+        """Start a service. Output goes to `log_path`; with `reads_output` standard output is a pipe."""
         with log_path.open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - commands are written in services.py
                 service.command,
@@ -95,12 +93,13 @@ class Guarded:
         return Child(service, process, log_path, time.monotonic())
 
     def forget(self, child: Child) -> None:
-        """Whatever an ended child has left in its group is killed; the group's number may be used again."""
+        """Kill the remaining processes of an ended child's group, then remove the group from the guard."""
         guard.send(child.group, signal.SIGKILL)
+        # The kernel may reuse the group's number.
         self._tell(f"-{child.group}")
 
     def stop(self, child: Child, signals: Signals) -> None:
-        """The child and its group are gone: asked first, killed after its timeout or at a second stop signal."""
+        """SIGTERM to the child, then SIGKILL to its group after its timeout or at a second stop signal."""
         if child.exit_code() is None:
             child.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + child.service.stop_timeout_s
@@ -113,22 +112,23 @@ class Guarded:
     def _tell(self, line: str) -> None:
         if self._guard is None or self._guard.stdin is None:
             raise RuntimeError("children are started inside the with block")
-        # A guard that somebody killed is no reason to stop: the kernel still ends the children with us.
+        # The guard may have been killed. The service goes on: PR_SET_PDEATHSIG still ends the children on Linux.
         with contextlib.suppress(BrokenPipeError):
             self._guard.stdin.write(line + "\n")
             self._guard.stdin.flush()
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """On Linux: what makes the kernel end a child with its parent. Runs between fork and exec: as little as can be."""
+    """On Linux, a preexec function that makes the kernel send SIGTERM to the child when its parent dies."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
     def end_with_parent() -> None:
+        # Runs between fork and exec, where only minimal work is safe.
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # the parent died before the kernel was told
+        if os.getppid() != parent:  # the parent died before prctl
             os._exit(1)
 
     return end_with_parent

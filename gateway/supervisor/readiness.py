@@ -1,4 +1,4 @@
-"""Whether a started program serves: asked over HTTP without a proxy, or by the file it leaves."""
+"""Readiness of a started program: an HTTP request that bypasses proxies, or a file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ ANSWER_TIMEOUT_S = 5.0
 
 
 def is_ready(service: Service) -> bool:
-    """Whether the service says so now. A program that names neither an address nor a file is ready once started."""
+    """A program without ready address and ready file is ready once started."""
     if service.ready_url is not None:
         return answers_ok(service.ready_url, host_header=service.ready_host)
     return service.ready_file is None or service.ready_file.exists()
 
 
 def answers_ok(url: str, *, host_header: str | None = None) -> bool:
-    """Whether GET answers 200 within five seconds. A service that knows one public name is asked for by that."""
+    """Whether GET answers 200 within ANSWER_TIMEOUT_S, with `host_header` for a service that checks its host name."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
     try:

@@ -1,4 +1,4 @@
-"""Pure: what a start says when everything serves, on the terminal and in ready.json. Contract: 2"""
+"""Pure: the report of a successful start, on the terminal and in ready.json. Contract: 2"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ_TOKEN = "import json, sys; print(json.load(sys.stdin)['access_token'])"  # 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The content of ready.json; the last seven are None without the demo. Contract: 2"""
+    """The content of ready.json. Without the demo the last seven are None. Contract: 2"""
 
     base_url: str
     mcp_url: str
@@ -28,21 +28,17 @@ class Ready:
     client_secret: str | None = None
 
     def as_json(self) -> str:
-        """The file's text."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
 
 def ready_facts(*, base_url: str, idp_url: str | None, vendor_url: str | None, seed: Mapping[str, object]) -> Ready:
-    """The facts of a run. `seed` is what the demo's seeding wrote, empty without the demo.
-
-    Raises: KeyError naming what the seed lacks.
-    """
+    """`seed` is the demo seeding's output, empty without the demo. Raises: KeyError naming a missing key."""
     values = {key: str(seed[key]) for key in SEED_KEYS} if seed else {}
     return Ready(base_url=base_url, mcp_url=f"{base_url}/v1/mcp", idp_url=idp_url, vendor_url=vendor_url, **values)
 
 
 def list_tools_line(ready: Ready) -> str:
-    """A shell line that lists the tools with the agent key."""
+    """A shell command that lists the tools with the agent key."""
     return " ".join(
         [
             f"curl -sS {shlex.quote(ready.mcp_url)}",
@@ -54,7 +50,7 @@ def list_tools_line(ready: Ready) -> str:
 
 
 def call_tool_line(ready: Ready) -> str:
-    """A shell line that gets a token for the service account and calls one tool with it. Spec: §4.14, §5 (2)"""
+    """A shell command that gets a service-account token and calls one tool. Spec: §4.14, §5 (2)"""
     fields = {"grant_type": "client_credentials", "client_id": ready.client_id, "client_secret": ready.client_secret}
     form = " ".join(f"-d {shlex.quote(f'{name}={value}')}" for name, value in (fields | {"scope": "mcp:all"}).items())
     token = f'curl -sS {shlex.quote(f"{ready.base_url}/oauth/token")} {form} | python3 -c "{READ_TOKEN}"'
@@ -69,7 +65,7 @@ def call_tool_line(ready: Ready) -> str:
 
 
 def terminal_block(ready: Ready, *, folder: str, elapsed_s: float, has_sign_in: bool) -> list[str]:
-    """The lines to show, those to paste at the left edge."""
+    """The terminal lines; commands to paste are not indented."""
     last = ["", f"Data and logs are in {folder}. Ctrl-C stops everything."]
     lines = ["", f"Ready after {elapsed_s:.1f} s.", ""]
     if ready.agent_key is None:

@@ -1,4 +1,4 @@
-"""One run of the service: hold the folder, start everything, keep it so, stop everything."""
+"""One run of the service: lock the folder, start, watch, stop."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run(options: Options, environ: Mapping[str, str], terminal: Terminal) -> int:
-    """Serve until a stop signal (exit code 0) or until a part cannot be kept running (1).
-
-    Raises: StartRefused.   Contract: 1
+    """Serve until a stop signal (returns 0) or until a program cannot be kept running (1). Raises: StartRefused.
+    Contract: 1
     """
     started_at_s = time.monotonic()
     os.umask(0o077)
     make_private_folder(options.var)
     with held_folder(options.var), Signals() as signals, Guarded(ROOT) as guarded:
         require_free_ports(options.host, options.wanted_ports())
-        # A reader of the last run's file would take its dead key for a live one.
+        # The last run's ready.json holds keys that are no longer valid.
         (options.var / READY_NAME).unlink(missing_ok=True)
         session = Session(options, environ, terminal, signals, guarded)
         try:

@@ -1,4 +1,4 @@
-"""The secrets that the first start makes and every later start reads: VAR/secrets.env."""
+"""VAR/secrets.env: secrets generated at the first start and read at every later one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ MAKERS: Mapping[str, Callable[[], str]] = {
 
 
 def parse_secrets(text: str) -> dict[str, str]:
-    """Pure: the NAME=value lines of a secrets file.
-
-    Raises: ValueError with the number of a line that is none.
-    """
+    """Pure: the NAME=value lines of a secrets file. Raises: ValueError with the number of an invalid line."""
     values: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -38,14 +35,11 @@ def parse_secrets(text: str) -> dict[str, str]:
 
 
 def load_secrets(folder: Path, environ: Mapping[str, str], *, has_database: bool) -> dict[str, str]:
-    """Every stored secret that `environ` does not set itself; missing ones have been made and stored.
-
-    `has_database`: data was stored in this folder before. Then lost keys are not replaced behind the owner's back.
-    Raises: StartRefused.
-    """
+    """Stored secrets that `environ` does not set; missing ones are generated and stored. Raises: StartRefused."""
     path = folder / FILE_NAME
     stored = read_secrets(path)
     missing = [name for name in MAKERS if name not in stored and not is_given(environ, name)]
+    # Never replace lost keys of an existing database: its credentials would stay closed for good.
     if "CREDENTIAL_KEYS" in missing and has_database:
         raise StartRefused(
             f"{path} with CREDENTIAL_KEYS is missing, but {folder} holds a database whose credentials need it. "
@@ -58,12 +52,10 @@ def load_secrets(folder: Path, environ: Mapping[str, str], *, has_database: bool
 
 
 def read_secrets(path: Path) -> dict[str, str]:
-    """The content of a secrets file; empty where there is none.
-
-    Raises: StartRefused.
-    """
+    """The content of a secrets file; empty without a file. Raises: StartRefused."""
     try:
         if path.exists() and path.stat().st_mode & 0o077:
+            # A copied file may have become readable for others.
             path.chmod(0o600)
         return parse_secrets(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Pure: which programs a run consists of, in the order in which they start."""
+"""Pure: the programs of a run in start order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from gateway.supervisor.child_environment import (
 from gateway.supervisor.options import Options, bracketed
 from gateway.supervisor.processes import Service
 
+# Seconds for running requests at a stop.
 GRACEFUL_STOP_S = 10
 WORKER_STOP_S = 2
-# Proxies keep idle connections for 60 to 75 s. The proxy must close first: a request that meets a closed
-# connection is a 502 there. How many are open is bounded by CONNECTIONS_PER_PROCESS.
+# Proxies keep idle connections for 60 to 75 s and must close first: a request on a connection that the server has just
+# closed is a 502. CONNECTIONS_PER_PROCESS bounds the number of open connections.
 KEEP_ALIVE_S = 80
-# The web server's flags beside those that name application, host, port and number of processes.
+# uvicorn's flags besides application, host, port and number of processes.
 SERVER_FLAGS = (
     *("--loop", "uvloop", "--http", "gateway.http_protocol:BoundedHttpProtocol"),
     *("--ws", "none", "--lifespan", "on"),
@@ -32,7 +33,7 @@ SERVER_FLAGS = (
 
 
 def demo_services(options: Options, environ: Mapping[str, str], client_secret: str) -> list[Service]:
-    """The demo vendor server and identity provider, those of them that this run wants."""
+    """The demo vendor server and the demo identity provider, as far as this run uses them."""
     services = []
     remote = () if options.is_loopback else ("--allow-remote",)
     if options.demo:
@@ -67,11 +68,11 @@ def demo_services(options: Options, environ: Mapping[str, str], client_secret: s
 def preparation_service(
     options: Options, environ: Mapping[str, str], secrets: Mapping[str, str], *, catalogs: list[Path], seed_file: Path
 ) -> Service:
-    """The program that runs to its end before the service starts."""
     arguments = [part for file in catalogs for part in ("--catalog", str(file))]
     if options.demo:
         arguments += ["--seed-file", str(seed_file)]
     return Service(
+        # Runs to its end before the service starts.
         name="preparation",
         command=_module("gateway.supervisor.preparation", *arguments),
         environment=service_environment(options, environ, secrets),
@@ -81,7 +82,6 @@ def preparation_service(
 
 
 def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapping[str, str]) -> list[Service]:
-    """The web server and the background worker with its schedule."""
     environment = service_environment(options, environ, secrets)
     ready_file = options.var / "worker.ready"
     web = Service(
@@ -97,7 +97,7 @@ def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapp
         name="worker",
         command=worker_command(options.var),
         environment=worker_environment(environment, ready_file),
-        # Its own farewell takes seconds, and nothing is lost: every task starts again from what the database says.
+        # Celery's graceful stop takes seconds and gains nothing: every task starts again from the database.
         stop_timeout_s=WORKER_STOP_S,
         may_restart=True,
         ready_file=ready_file,
@@ -106,18 +106,19 @@ def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapp
 
 
 def web_command(options: Options) -> tuple[str, ...]:
-    """The web server. Peer addresses stay what they are: the service itself decides whose X-Forwarded-For counts."""
-    # Counters and sessions live in the process unless Redis holds them.
+    """The uvicorn command line."""
+    # Without Redis, counters and MCP sessions live in the process, so only one is started.
     processes = options.web_processes if options.has_redis else 1
     return (
         *_module("uvicorn", "gateway.asgi:application", "--host", options.host, "--port", str(options.port)),
+        # No proxy headers: the service itself decides which X-Forwarded-For counts.
         *SERVER_FLAGS,
         *(("--workers", str(processes)) if processes > 1 else ()),
     )
 
 
 def worker_command(folder: Path) -> tuple[str, ...]:
-    """The worker, with the schedule in the same program: one host needs no more."""
+    """The worker with the scheduler embedded, which suffices on one host."""
     return (
         *_module("celery", "--app", "gateway.celery", "worker", "--beat", "--schedule", str(folder / "beat-schedule")),
         *("--include", "gateway.supervisor.worker_ready", "--concurrency", "2", "--loglevel", "INFO"),

@@ -1,4 +1,4 @@
-"""The programs of one run: started in order, watched, started again, stopped in reverse."""
+"""The programs of one run: started in order, watched, restarted, stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ from gateway.supervisor.terminal import Terminal
 
 READY_NAME = "ready.json"
 SEED_NAME = ".demo-seed.json"
+# Seconds from the start of the last program until all are ready.
 READY_DEADLINE_S = 90.0
 POLL_S = 0.1
 IDLE_WAIT_S = 60.0
+# Log lines shown of a program that ended.
 TAIL_LINES = 12
 TITLES = {"vendor": "Demo vendor", "identity": "Demo sign-in", "web": "Web server", "worker": "Worker"}
 
 
 class Stopped(Exception):
-    """Somebody has asked for the end while something was being waited for."""
+    """A stop signal arrived during a wait."""
 
 
 class RunFailed(Exception):
-    """The run cannot go on. Carries the sentence and, when a program ended, the last lines of its log."""
+    """The run cannot continue. `lines` are the last log lines of the program that ended."""
 
     def __init__(self, sentence: str, lines: list[str] | None = None) -> None:
         super().__init__(sentence)
@@ -43,8 +45,6 @@ class RunFailed(Exception):
 
 
 class Session:
-    """The programs of one run and what is known of them."""
-
     def __init__(
         self, options: Options, environ: Mapping[str, str], terminal: Terminal, signals: Signals, guarded: Guarded
     ) -> None:
@@ -60,7 +60,7 @@ class Session:
         self._is_announced = False
 
     def start(self, started_at_s: float) -> None:
-        """Everything serves and ready.json says so. Raises: StartRefused, RunFailed, Stopped."""
+        # Raises: StartRefused, RunFailed, Stopped.
         options = self._options
         self._terminal.title(f"MCP gateway at {options.base_url}")
         for note in start_notes(options, self._environ):
@@ -79,7 +79,7 @@ class Session:
         self._announce(seed, time.monotonic() - started_at_s)
 
     def watch(self) -> None:
-        """Start again what may be started again. Ends only by raising: RunFailed, Stopped."""
+        """Restart programs as they end. Never returns; raises: RunFailed, Stopped."""
         while True:
             self._check_children()
             now = time.monotonic()
@@ -90,7 +90,7 @@ class Session:
             self._wait(min((due_at_s for due_at_s, _ in self._due), default=now + IDLE_WAIT_S) - now)
 
     def stop(self) -> None:
-        """No process of this run is left; the last to start is the first to stop."""
+        """Stop all programs, the last started first."""
         if self._preparation is not None:
             self._guarded.stop(self._preparation, self._signals)
         for child in reversed(self._children):
@@ -117,6 +117,7 @@ class Session:
     def _replace(self, child: Child) -> None:
         name = child.service.name
         ended = f"{TITLES[name]} stopped (exit code {child.exit_code()})"
+        # Until ready.json is written, the end of any program fails the run.
         delay_s = None
         if self._is_announced and child.service.may_restart:
             delay_s = self._restarts.next_delay_s(name, ran_s=time.monotonic() - child.started_at_s)
@@ -128,7 +129,7 @@ class Session:
         self._due.append((time.monotonic() + delay_s, child.service))
 
     def _prepare(self, secrets: Mapping[str, str]) -> dict[str, object]:
-        """Run the preparation to its end and show its steps; returns what the demo's seeding wrote."""
+        """Run the preparation and show its steps; returns the demo seeding's output."""
         seed_file = self._options.var / SEED_NAME
         seed_file.unlink(missing_ok=True)
         service = preparation_service(
@@ -168,7 +169,7 @@ class Session:
     def _catalog_files(self) -> list[Path]:
         files = []
         if self._options.demo:
-            # Only here: the demo's own packages are not part of a deployment.
+            # Imported here: a deployment does not contain the demo's packages.
             from demo.catalog import render_catalog
 
             demo_file = self._options.var / "demo-catalog.toml"

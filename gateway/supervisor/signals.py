@@ -1,4 +1,4 @@
-"""Signals as a thing to wait for: no handler does work, so none can interrupt a start half way through."""
+"""Signals as events to wait for: no handler does work, so none interrupts a start half way."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Signals:
-    """While entered, stop signals are counted and a child's end wakes `wait`."""
+    """While entered, counts stop signals, and a child's end wakes `wait`."""
 
     def __init__(self) -> None:
         self.stop_count = 0
         self._previous: dict[int, Any] = {}
+        # The self-pipe trick: the interpreter writes each signal's number to the socket, so select wakes up.
         self._receiver, self._sender = socket.socketpair()
         for end in (self._receiver, self._sender):
             end.setblocking(False)
@@ -36,11 +37,10 @@ class Signals:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether anyone has asked for the end."""
         return self.stop_count > 0
 
     def wait(self, timeout_s: float, *files: IO[bytes]) -> None:
-        """Return at the next signal, when one of `files` can be read, or after `timeout_s`."""
+        """Return at the next signal, when one of `files` is readable, or after `timeout_s`."""
         sources: list[socket.socket | IO[bytes]] = [self._receiver, *files]
         readable, _, _ = select.select(sources, [], [], max(0.0, timeout_s))
         if self._receiver in readable:

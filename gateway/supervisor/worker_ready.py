@@ -1,4 +1,4 @@
-"""Imported by the worker: leaves a file once it takes tasks, since a worker has no port to ask."""
+"""Loaded by the worker: creates a file once it takes tasks, since a worker has no port to ask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from gateway.supervisor.child_environment import READY_FILE_VARIABLE
 
 
 def note_ready(**_: object) -> None:
-    """The file that the supervisor waits for exists."""
     Path(os.environ[READY_FILE_VARIABLE]).touch(mode=0o600)
 
 
