@@ -1,1 +1,1 @@
-"""The real parts around the gateway in `make run`: a demonstration identity provider and a demonstration vendor."""
+"""The servers around the gateway in `make run`: a demonstration identity provider and a demonstration vendor."""

@@ -1,4 +1,4 @@
-"""The catalog entry of the demonstration vendor, for the address it is served at."""
+"""The catalog entry of the demonstration vendor."""
 
 from pathlib import Path
 
@@ -9,11 +9,7 @@ WRITTEN_URL = 'url = "http://127.0.0.1:9100/mcp"'
 
 
 def render_catalog(vendor_port: int, host: str = "127.0.0.1") -> str:
-    """The TOML of catalog.toml with the vendor's address at `host` and `vendor_port`.
-
-    Raises: ValueError when the port or the host could not stand in an address.
-    Contract: §4.
-    """
+    """catalog.toml with the vendor's actual address. Raises: ValueError for a bad port or host. Contract: §4"""
     if not 1 <= vendor_port <= 65535:
         raise ValueError(f"{vendor_port} is not a port")
     if not host or not all(letter.isascii() and (letter.isalnum() or letter in ".:-") for letter in host):

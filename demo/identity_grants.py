@@ -1,4 +1,4 @@
-"""Pure: the codes and access tokens of the demonstration identity provider, in memory, short-lived and bounded."""
+"""Pure: authorization codes and access tokens of the demonstration identity provider, in memory and bounded."""
 
 import base64
 import hashlib
@@ -10,23 +10,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+# RFC 6749 §4.1.2 recommends at most ten minutes.
 CODE_LIFETIME_S = 60
 TOKEN_LIFETIME_S = 3600
+# Entries in memory; a full table drops its oldest.
 MAX_CODES = 1000
 MAX_TOKENS = 10_000
 
-# 32 bytes of SHA-256 in base64url without padding; RFC 7636 §4.2.
+# RFC 7636 §4.2: a SHA-256 digest in base64url without padding.
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+# RFC 7636 §4.1.
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class InvalidGrantError(Exception):
-    """The code cannot be exchanged; the message says why and may be shown to the client."""
+    """The code or token cannot be exchanged. The message may be shown to the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who signed in: a lower-cased e-mail address and a display name."""
+    """The signed-in person: a lower-cased e-mail address and a display name."""
 
     email: str
     name: str
@@ -34,10 +37,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one authorization code stands for.
-
-    `used_for` is None until the code is spent, then the digest of its token, or empty when the exchange was refused.
-    """
+    """The state of one authorization code."""
 
     client_id: str
     redirect_uri: str
@@ -46,37 +46,34 @@ class Grant:
     scope: str
     person: Person
     signed_in_at: int
+    # None until the code is used, then the digest of its token; empty if the exchange was refused.
     used_for: str | None = None
 
 
 class GrantStore:
-    """Codes and tokens by digest, so that neither a dump nor the time of a look-up tells one.
-
-    `clock` returns seconds since the epoch. The oldest entry goes when a table is full.
-    """
+    """Codes and tokens by SHA-256 digest. A full table drops its oldest entry."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        # Seconds since the epoch.
         self._clock = clock
+        # Keyed by digest: a memory dump holds no usable token, and look-up time reveals none.
         self._codes: OrderedDict[str, tuple[float, Grant]] = OrderedDict()
         self._tokens: OrderedDict[str, tuple[float, Person]] = OrderedDict()
 
     def issue_code(self, grant: Grant) -> str:
-        """A new code for `grant`, good for one exchange within CODE_LIFETIME_S."""
+        """A new code, valid for one exchange within CODE_LIFETIME_S."""
         code = secrets.token_urlsafe(32)
         _bound(self._codes, MAX_CODES)
         self._codes[_digest(code)] = (self._clock() + CODE_LIFETIME_S, grant)
         return code
 
     def redeem_code(self, code: str, *, client_id: str, redirect_uri: str, verifier: str) -> tuple[Grant, str]:
-        """The grant behind `code` and a new access token; the code is spent, whatever the outcome.
-
-        A second use revokes the token of the first: one of the two parties stole the code (RFC 6749 §4.1.2).
-        Raises: InvalidGrantError when the code is unknown, spent or too old, or belongs to another exchange.
-        """
+        """The grant and a new access token; the code is used up in any case. Raises: InvalidGrantError."""
         digest = _digest(code)
         expires_at, grant = self._codes.get(digest, (0.0, None))
         if grant is None:
             raise InvalidGrantError("the code is unknown")
+        # RFC 6749 §4.1.2: a second use means that the code was stolen, so it revokes the first one's token.
         if grant.used_for is not None:
             self._tokens.pop(grant.used_for, None)
             raise InvalidGrantError("the code was used before")
@@ -94,12 +91,11 @@ class GrantStore:
         return grant, token
 
     def person_of(self, token: str) -> Person | None:
-        """Who an access token stands for, or None when it is unknown, revoked or too old."""
+        """The person of an access token; None if it is unknown, revoked or expired."""
         expires_at, person = self._tokens.get(_digest(token), (0.0, None))
         return person if self._clock() < expires_at else None
 
     def issue_token(self, person: Person) -> str:
-        """A new access token for the person."""
         token = secrets.token_urlsafe(32)
         _bound(self._tokens, MAX_TOKENS)
         self._tokens[_digest(token)] = (self._clock() + TOKEN_LIFETIME_S, person)

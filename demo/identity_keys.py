@@ -1,4 +1,4 @@
-"""The signing key of the demonstration identity provider: RS256, kept on disk so that restarts keep it."""
+"""The RS256 signing key of the demonstration identity provider, kept on disk across restarts."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ ALGORITHM = "RS256"
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """One RSA key and its name in tokens and in the key set."""
+    """An RSA key with its `kid`."""
 
     private: rsa.RSAPrivateKey
     kid: str
@@ -29,24 +29,19 @@ class SigningKey:
         return f"SigningKey(kid={self.kid!r})"
 
     def sign(self, claims: Mapping[str, object]) -> str:
-        """A compact JWT over `claims` whose header names this key."""
         return jwt.encode(dict(claims), self.private, algorithm=ALGORITHM, headers={"kid": self.kid})
 
     def public_jwk(self) -> dict[str, object]:
-        """The public half as a JSON Web Key: kty, n, e, kid, use, alg."""
+        """The public key as a JSON Web Key: kty, n, e, kid, use, alg."""
         return {**_public_numbers(self.private.public_key()), "kid": self.kid, "use": "sig", "alg": ALGORITHM}
 
 
 def new_signing_key() -> SigningKey:
-    """A fresh 2048-bit key named by its thumbprint."""
     return _named(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 
 def load_signing_key(directory: Path) -> SigningKey:
-    """The key of `directory`, which exists afterwards and is readable by its owner only.
-
-    Raises: StartError when the file there is not an RSA key.
-    """
+    """The key in `directory`, created at first use. Raises: StartError when the file is no RSA key."""
     path = directory / KEY_FILE
     try:
         pem = path.read_bytes() if path.exists() else write_once(path, _pem(new_signing_key().private))
@@ -60,7 +55,7 @@ def load_signing_key(directory: Path) -> SigningKey:
 
 def _named(private: rsa.RSAPrivateKey) -> SigningKey:
     numbers = _public_numbers(private.public_key())
-    # The thumbprint is over exactly these members, in this order, without spaces (RFC 7638 §3.2).
+    # RFC 7638 §3.2: the thumbprint covers exactly these members, in this order, without spaces.
     canonical = json.dumps({name: numbers[name] for name in ("e", "kty", "n")}, separators=(",", ":"))
     digest = hashlib.sha256(canonical.encode()).digest()
     return SigningKey(private=private, kid=base64.urlsafe_b64encode(digest).rstrip(b"=").decode())

@@ -1,4 +1,4 @@
-"""Pure: the pages of the demonstration identity provider, without script, under a policy that allows none."""
+"""Pure: the pages of the demonstration identity provider, without scripts."""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,10 +10,8 @@ STYLE_PATH = "/identity_provider.css"
 
 
 def page_headers(form_targets: Sequence[str] = ()) -> dict[str, str]:
-    """Headers of every page: no script, no frame, no cache.
-
-    `form_targets` are origins a form's answer may redirect to: browsers hold a redirect after a form to `form-action`.
-    """
+    """Headers of all pages: no script, no frame, no cache. `form_targets`: origins that a form may redirect to."""
+    # Browsers apply form-action to the redirects after a form, too.
     policy = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'; "
     policy += " ".join(("form-action", "'self'", *form_targets))
     return {
@@ -49,7 +47,7 @@ It checks no password and must not be used in production.</header>
 
 
 def sign_in_page(*, redirect_uri: str, email: str = "", name: str = "", error: str | None = None) -> str:
-    """The sign-in form, which posts to the address it was read from; `error` is a sentence about the fields."""
+    """The sign-in form, which posts to its own address; `error` is a sentence about the fields."""
     invalid = ' aria-invalid="true"' if error else ""
     described = "sub-error sub-hint" if error else "sub-hint"
     problem = f'<p class="error" id="sub-error" role="alert">{escape(error)}</p>' if error else ""
@@ -78,7 +76,7 @@ def sign_in_page(*, redirect_uri: str, email: str = "", name: str = "", error: s
 
 
 def people_page(said: str = "") -> str:
-    """The form that removes a person or lets them in again; `said` reports the last change."""
+    """The form that removes or restores a person; `said` reports the last change."""
     notice = f'<p class="lead" role="status">{escape(said)}</p>' if said else ""
     return _page(
         "People",
@@ -99,5 +97,5 @@ def people_page(said: str = "") -> str:
 
 
 def notice_page(title: str, sentence: str) -> str:
-    """A page that says one thing and offers nothing to press."""
+    """A page with one message and no controls."""
     return _page(title, f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(sentence)}</p>')

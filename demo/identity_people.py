@@ -1,7 +1,4 @@
-"""The people of the demonstration identity provider: sign-ins, refresh tokens and removals.
-
-Everybody with an e-mail address is a person here until removed. Refresh tokens are signed: they outlive a restart.
-"""
+"""People of the demonstration identity provider: sign-ins, refresh tokens and removals."""
 
 import json
 import os
@@ -16,13 +13,15 @@ from demo.identity_grants import InvalidGrantError, Person
 from demo.identity_keys import ALGORITHM, SigningKey
 from demo.listening import StartError
 
+# Every e-mail address is a person until removed.
 PEOPLE_FILE = "removed-people.json"
 SIGN_IN_COOKIE = "demo_identity_session"
+# Browsers in memory; the oldest sign-in is dropped first.
 MAX_SIGN_INS = 1000
 
 
 class People:
-    """Sign-ins of browsers in memory; removals in `folder`, or in memory without one. `clock` is in seconds."""
+    """Browser sign-ins in memory; removals in `folder`, or in memory without one. `clock` is in seconds."""
 
     def __init__(self, key: SigningKey, issuer: str, clock: Callable[[], float], folder: Path | None = None) -> None:
         self._key, self._issuer, self._clock = key, issuer, clock
@@ -33,22 +32,20 @@ class People:
         self._load()
 
     def is_removed(self, email: str) -> bool:
-        """Whether the person may not sign in."""
         return email in self._removed
 
     def remove(self, email: str) -> None:
-        """End every sign-in and token of the person."""
+        """Remove the person and revoke all their sign-ins and tokens."""
         self._removed.add(email)
         self._removed_at[email] = self._clock()
         self._store()
 
     def restore(self, email: str) -> None:
-        """The person may sign in again; earlier sign-ins and tokens stay ended."""
+        """Allow the person to sign in again. Earlier sign-ins and tokens stay revoked."""
         self._removed.discard(email)
         self._store()
 
     def begin_sign_in(self, person: Person) -> str:
-        """The cookie of a browser in which the person has just signed in."""
         cookie = secrets.token_urlsafe(32)
         while len(self._sign_ins) >= MAX_SIGN_INS:
             self._sign_ins.popitem(last=False)
@@ -56,21 +53,20 @@ class People:
         return cookie
 
     def signed_in(self, cookie: str | None) -> Person | None:
-        """The person who is signed in with this cookie."""
         person = self._sign_ins.get(cookie or "")
         return None if person is None or self.is_removed(person.email) else person
 
     def end_sign_in(self, cookie: str | None) -> None:
-        """The browser is signed out."""
         self._sign_ins.pop(cookie or "", None)
 
     def refresh_token(self, person: Person, client_id: str, scope: str) -> str:
-        """A token that vouches for the person as long as they are one."""
+        """A token valid until the person is removed."""
+        # Signed and stateless, so that it survives a restart.
         claims = {"sub": person.email, "name": person.name, "client_id": client_id, "scope": scope}
         return self._key.sign({**claims, "aud": f"{self._issuer}/refresh", "iat": self._clock()})
 
     def refreshed(self, token: str, client_id: str) -> tuple[Person, str]:
-        """The person and scope of a refresh token. Raises: InvalidGrantError when it is worth nothing."""
+        """The person and scope of a refresh token. Raises: InvalidGrantError when it is invalid or revoked."""
         try:
             claims = jwt.decode(
                 token,
@@ -84,6 +80,7 @@ class People:
         person = Person(email=str(claims["sub"]), name=str(claims["name"]))
         if claims["client_id"] != client_id:
             raise InvalidGrantError("the refresh token belongs to another client")
+        # A token from before a removal stays revoked after the person is restored.
         if self.is_removed(person.email) or claims["iat"] <= self._removed_at.get(person.email, float("-inf")):
             raise InvalidGrantError("the person was removed")
         return person, str(claims["scope"])

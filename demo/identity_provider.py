@@ -29,8 +29,11 @@ from demo.identity_requests import AuthorizationRequest, ClientAuthError, OAuthE
 from demo.listening import StartError, add_listen_arguments, fail, http_origin, require_loopback, serve
 
 NAME = "Demo identity provider"
+# The largest form body that is read.
 MAX_FORM_BYTES = 16 * 1024
+# For the whole body of a form.
 FORM_DEADLINE_S = 10
+# The client reads an ID token once, right after the exchange.
 ID_TOKEN_LIFETIME_S = 300
 STYLE_FILE = Path(__file__).with_suffix(".css")
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -38,8 +41,6 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """The endpoints of one issuer for one registered client."""
-
     issuer: str
     registration: Registration
     key: SigningKey
@@ -48,7 +49,6 @@ class IdentityProvider:
     clock: Callable[[], float]
 
     async def configuration(self, request: Request) -> Response:
-        """OpenID Connect Discovery: only what this provider does."""
         return JSONResponse(
             {
                 "issuer": self.issuer,
@@ -76,11 +76,10 @@ class IdentityProvider:
         )
 
     async def key_set(self, request: Request) -> Response:
-        """The public key that ID tokens are checked with."""
         return JSONResponse({"keys": [self.key.public_jwk()]})
 
     async def authorize(self, request: Request) -> Response:
-        """GET shows the form; POST with `sub` answers the client with a code, `action=deny` with access_denied."""
+        """GET shows the form. POST with `sub` redirects with a code, with `action=deny` with access_denied."""
         try:
             fields = _query_fields(request)
             redirect_uri = requests.find_redirect(fields, self.registration)
@@ -92,6 +91,7 @@ class IdentityProvider:
                 return self._answer_silently(request, asked)
             return await self._answer_form(request, asked) if request.method == "POST" else self._show_form(asked)
         except OAuthError as error:
+            # `redirect_uri` is validated by now, so the client may get the error.
             answer = {"error": error.code, "error_description": str(error)}
             return self._redirect(redirect_uri, fields.get("state"), **answer)
         except PageError as error:
@@ -99,10 +99,8 @@ class IdentityProvider:
 
     @property
     def _form_targets(self) -> tuple[str, ...]:
-        """Where the form may lead: back to our client, and on from there to the https client that it signs in for.
-
-        Browsers hold a form to its targets through every redirect that follows.
-        """
+        """Origins that the form may redirect to: the registered client, and any https client that it signs in for."""
+        # Browsers apply form-action to every redirect that follows.
         return (*self.registration.redirect_origins, "https:")
 
     def _show_form(self, asked: AuthorizationRequest) -> Response:
@@ -110,6 +108,7 @@ class IdentityProvider:
         return HTMLResponse(page, headers=pages.page_headers(self._form_targets))
 
     async def _answer_form(self, request: Request, asked: AuthorizationRequest) -> Response:
+        # CSRF: only this provider's own form may submit.
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             raise PageError("The sign-in form was sent from another site.")
         try:
@@ -135,7 +134,7 @@ class IdentityProvider:
         return answer
 
     def _answer_silently(self, request: Request, asked: AuthorizationRequest) -> Response:
-        """prompt=none: a code for the person who is signed in here, without a page (OpenID Connect Core 3.1.2.1)."""
+        """prompt=none: redirect with a code for the signed-in person, without a page (OpenID Connect Core 3.1.2.1)."""
         person = self.people.signed_in(request.cookies.get(SIGN_IN_COOKIE))
         if person is None:
             raise OAuthError("login_required", "nobody is signed in here")
@@ -154,7 +153,7 @@ class IdentityProvider:
         return self._redirect(asked.redirect_uri, asked.state, code=self.grants.issue_code(grant))
 
     async def token(self, request: Request) -> Response:
-        """One code for an ID token and an access token, for the client that proves itself."""
+        """Exchange a code or refresh token for ID and access token, after client authentication."""
         try:
             form = await _form_fields(request)
             client_id = requests.authenticate_client(self.registration, request.headers.get("authorization"), form)
@@ -228,7 +227,6 @@ class IdentityProvider:
         return self.key.sign(claims)
 
     async def userinfo(self, request: Request) -> Response:
-        """The claims of the person an access token stands for."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return Response(status_code=401, headers={**NO_STORE, "WWW-Authenticate": "Bearer"})
@@ -239,7 +237,7 @@ class IdentityProvider:
         return JSONResponse(_person_claims(person), headers=NO_STORE)
 
     async def end_session(self, request: Request) -> Response:
-        """Ends the browser's sign-in and sends the person back to the client, or says that they are signed out."""
+        """Sign the browser out, then redirect to the client or show a notice."""
         try:
             fields = await _form_fields(request) if request.method == "POST" else _query_fields(request)
         except (ValueError, PageError) as error:
@@ -258,7 +256,7 @@ class IdentityProvider:
         return RedirectResponse(target, status_code=302, headers=NO_STORE)
 
     async def change_people(self, request: Request) -> Response:
-        """GET shows a form; POST with `sub` and `action` (remove, restore) removes a person or lets them in again."""
+        """GET shows a form; POST with `sub` and `action` (remove, restore) changes a person."""
         if request.method == "GET":
             return HTMLResponse(pages.people_page(), headers=pages.page_headers())
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
@@ -274,11 +272,9 @@ class IdentityProvider:
         return HTMLResponse(pages.people_page(said), headers=pages.page_headers())
 
     async def style(self, request: Request) -> Response:
-        """The style sheet of the pages."""
         return FileResponse(STYLE_FILE, media_type="text/css", headers={"X-Content-Type-Options": "nosniff"})
 
     async def health(self, request: Request) -> Response:
-        """200 once requests are served."""
         return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
     def _redirect(self, redirect_uri: str, state: str | None, **answer: str) -> Response:
@@ -302,7 +298,7 @@ def _query_fields(request: Request) -> dict[str, str]:
 
 
 async def _form_fields(request: Request) -> dict[str, str]:
-    """The fields of a form body of at most MAX_FORM_BYTES. Raises: ValueError for anything else."""
+    """Fields of a form body of at most MAX_FORM_BYTES. Raises: ValueError for anything else."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         raise ValueError("the body must be application/x-www-form-urlencoded")
@@ -328,13 +324,11 @@ def create_app(
     issuer: str,
     registration: Registration,
     key: SigningKey,
+    # Seconds since the epoch.
     clock: Callable[[], float] = time.time,
     folder: Path | None = None,
 ) -> Starlette:
-    """The provider as an ASGI application; `clock` returns seconds since the epoch, `folder` keeps the removals.
-
-    Raises: ValueError when `issuer` is not an origin.
-    """
+    """The ASGI application. `folder` stores removals. Raises: ValueError if `issuer` is no origin."""
     if not requests.is_origin(issuer):
         raise ValueError(f"{issuer!r} is not an origin such as http://127.0.0.1:9400")
     provider = IdentityProvider(
@@ -385,7 +379,6 @@ def _parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serves until SIGTERM or Ctrl-C; returns the exit status."""
     options = _parse_arguments(arguments)
     try:
         require_loopback(options.host, allow_remote=options.allow_remote)

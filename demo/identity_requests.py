@@ -1,4 +1,4 @@
-"""Pure: what the demonstration identity provider accepts from its one client and from the people who sign in."""
+"""Pure: validation of requests from the one client and from people who sign in."""
 
 import base64
 import hmac
@@ -10,23 +10,25 @@ from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 from demo.identity_grants import CHALLENGE, Person
 
 CALLBACK_PATH = "/oidc/callback/"
+# Bounds of a query or form.
 MAX_FIELDS = 30
 MAX_VALUE_CHARS = 2048
 MAX_NAME_CHARS = 80
+# RFC 5321 §4.5.3.1.3, without the angle brackets.
 MAX_EMAIL_CHARS = 254
 
 _LOCAL_PART = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
 _DOMAIN_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-# What both the plain and the form-encoded Basic header carry unchanged, so that no client is refused for its encoding.
+# Characters that form-encoding leaves unchanged: clients differ in whether they encode the Basic header.
 _CLIENT_TEXT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class PageError(Exception):
-    """The request names no client or address that may be trusted: answered with a page, never with a redirect."""
+    """The client or redirect address is not trusted: answered with a page, never with a redirect."""
 
 
 class OAuthError(Exception):
-    """The request is refused and the client is told why; `code` is an OAuth error code."""
+    """The request is refused by a redirect or JSON error; `code` is an OAuth error code."""
 
     def __init__(self, code: str, description: str) -> None:
         super().__init__(description)
@@ -34,7 +36,7 @@ class OAuthError(Exception):
 
 
 class ClientAuthError(Exception):
-    """The client did not prove itself; `used_basic` decides whether a challenge is due."""
+    """Client authentication failed. `used_basic`: the answer needs WWW-Authenticate."""
 
     def __init__(self, description: str, *, used_basic: bool) -> None:
         super().__init__(description)
@@ -43,10 +45,7 @@ class ClientAuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The one client: its id and secret, and the origins it may be called back at.
-
-    Raises: ValueError when an id, secret or origin could not be used as it stands.
-    """
+    """The one client and its redirect origins. Raises: ValueError for an invalid id, secret or origin."""
 
     client_id: str
     client_secret: str = field(repr=False)
@@ -64,25 +63,27 @@ class Registration:
                 raise ValueError(f"{origin!r} is not an origin such as http://127.0.0.1:8000")
 
     def allows_redirect(self, uri: str) -> bool:
-        """Whether `uri` is exactly the callback of a registered origin."""
+        """Whether `uri` equals the callback of a registered origin."""
         return uri in {f"{origin}{CALLBACK_PATH}" for origin in self.redirect_origins}
 
     def allows_after_sign_out(self, uri: str) -> bool:
-        """Whether `uri` lies on a registered origin, by its parsed parts and not by its first characters."""
+        """Whether `uri` is on a registered origin."""
         if not uri.isascii() or not uri.isprintable() or " " in uri or "\\" in uri:
-            return False  # browsers read these as something else than we would
+            return False  # browsers parse these differently than urlsplit
+        # Compare parsed parts: a prefix would match https://origin.attacker.example.
         parts = urlsplit(uri)
         return f"{parts.scheme}://{parts.netloc}" in self.redirect_origins and not parts.fragment
 
     def proves(self, client_id: str, client_secret: str) -> bool:
-        """Whether both match, in a time that tells nothing about either."""
+        """Constant-time comparison of id and secret."""
+        # Both comparisons always run.
         same_id = hmac.compare_digest(client_id.encode(), self.client_id.encode())
         return hmac.compare_digest(client_secret.encode(), self.client_secret.encode()) and same_id
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A checked authorization request; `login_hint` only fills the form, `is_silent` (prompt=none) forbids one."""
+    """A validated authorization request. `login_hint` prefills the form; `is_silent` is prompt=none."""
 
     client_id: str
     redirect_uri: str
@@ -95,7 +96,7 @@ class AuthorizationRequest:
 
 
 def is_origin(text: str) -> bool:
-    """Whether `text` is scheme://host[:port] of http or https and nothing more."""
+    """Whether `text` is exactly scheme://host[:port] with http or https."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -107,9 +108,9 @@ def is_origin(text: str) -> bool:
 
 
 def parse_fields(encoded: str) -> dict[str, str]:
-    """The name-value pairs of a query or form; blank values count as absent (RFC 6749 §3.1).
+    """Fields of a query or form; blank values count as absent (RFC 6749 §3.1).
 
-    Raises: ValueError when a name comes twice, or there are too many pairs, or one is too long.
+    Raises: ValueError for a repeated name, too many fields or a value that is too long.
     """
     pairs = parse_qsl(encoded, max_num_fields=MAX_FIELDS, errors="strict")
     fields = dict(pairs)
@@ -121,10 +122,7 @@ def parse_fields(encoded: str) -> dict[str, str]:
 
 
 def find_redirect(fields: dict[str, str], registration: Registration) -> str:
-    """The registered address the answer may go to.
-
-    Raises: PageError when the client or its address is not the registered one.
-    """
+    """The validated redirect URI. Raises: PageError when client or address is not the registered one."""
     if fields.get("client_id") != registration.client_id:
         raise PageError("The application that sent you here is not registered with this provider (client_id).")
     redirect_uri = fields.get("redirect_uri", "")
@@ -134,10 +132,8 @@ def find_redirect(fields: dict[str, str], registration: Registration) -> str:
 
 
 def check_authorization(fields: dict[str, str], redirect_uri: str) -> AuthorizationRequest:
-    """The request, once every rule holds that is answered at `redirect_uri`.
-
-    Raises: OAuthError with the code the client is told.
-    """
+    """The validated request. Raises: OAuthError."""
+    # From here on errors are safe to send to `redirect_uri`.
     for name in ("request", "request_uri", "registration"):
         if name in fields:
             raise OAuthError(f"{name}_not_supported", f"{name} is not supported")
@@ -169,16 +165,13 @@ def check_authorization(fields: dict[str, str], redirect_uri: str) -> Authorizat
 
 
 def answer_address(redirect_uri: str, *, issuer: str, state: str | None, **answer: str) -> str:
-    """`redirect_uri` with the answer, the state it was asked with and who answers (RFC 9207 §2)."""
+    """`redirect_uri` with the answer, `state` and `iss` (RFC 9207 §2)."""
     fields = {**answer, **({"state": state} if state is not None else {}), "iss": issuer}
     return f"{redirect_uri}?{urlencode(fields)}"
 
 
 def authenticate_client(registration: Registration, authorization: str | None, fields: dict[str, str]) -> str:
-    """The client id, proved by a Basic header or by the form but not by both.
-
-    Raises: ClientAuthError when it is not proved; ValueError when both ways are used at once.
-    """
+    """The client id. Raises: ClientAuthError; ValueError when Basic and form authentication are combined."""
     if authorization is None:
         client_id, client_secret = fields.get("client_id", ""), fields.get("client_secret", "")
     else:
@@ -206,10 +199,9 @@ def _read_basic(authorization: str) -> tuple[str, str]:
 
 
 def check_person(typed_email: str, typed_name: str) -> Person:
-    """The person behind the form: the e-mail as typed but lower-cased, and a name made from it when none is given.
+    """The person of the form: e-mail lower-cased, name derived from it if empty.
 
-    A name loses its invisible characters and whatever exceeds MAX_NAME_CHARS.
-    Raises: ValueError with a sentence for the person when the e-mail address cannot be used.
+    Raises: ValueError with a sentence for the person when the e-mail address is invalid.
     """
     email = typed_email.strip().lower()
     local, at, domain = email.rpartition("@")

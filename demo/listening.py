@@ -1,4 +1,4 @@
-"""How the demonstration servers listen: loopback only unless told otherwise, quiet, and gone at the first SIGTERM."""
+"""Listening of the demonstration servers: loopback by default, no access log, immediate stop at SIGTERM."""
 
 import argparse
 import asyncio
@@ -13,15 +13,15 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+# Of one server; further connections get 503.
 MAX_CONNECTIONS = 512
 
 
 class StartError(Exception):
-    """The server cannot start as it was asked to; the message is one line for the terminal and holds no secret."""
+    """The server cannot start. The message is one line without secrets."""
 
 
 def add_listen_arguments(parser: argparse.ArgumentParser, *, port: int) -> None:
-    """`parser` accepts --host, --port (default `port`) and --allow-remote."""
     parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=port, help="port to bind (default: %(default)s)")
     parser.add_argument(
@@ -39,10 +39,7 @@ def _port(text: str) -> int:
 
 
 def require_loopback(host: str, *, allow_remote: bool) -> None:
-    """Nothing happens when every address of `host` is loopback, or when `allow_remote` is set.
-
-    Raises: StartError, so that a demonstration server never faces a network by accident.
-    """
+    """Raises: StartError unless `host` is loopback: a demo server must not face a network by accident."""
     if allow_remote:
         return
     try:
@@ -56,16 +53,14 @@ def require_loopback(host: str, *, allow_remote: bool) -> None:
 
 
 def http_origin(host: str, port: int) -> str:
-    """The origin of a plain HTTP server on `host`:`port`, with an IPv6 address in brackets."""
+    """The origin of a plain HTTP server, with an IPv6 address in brackets."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def write_once(path: Path, content: bytes) -> bytes:
-    """`path` holds the first content anyone wrote, readable by its owner only, and that content is returned.
-
-    Two processes that start at the same moment agree: the file appears whole, by a hard link, or was there before.
-    """
+    """Create `path` with `content`, readable by its owner, or return the existing content."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A hard link of a complete draft: of two processes that start at once, both read the same content.
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         draft.unlink()  # left by a process of the same id that was killed half way
@@ -81,13 +76,10 @@ def write_once(path: Path, content: bytes) -> bytes:
 
 
 def serve(app: ASGIApp, *, name: str, host: str, port: int) -> None:
-    """`app` has been served until SIGTERM or Ctrl-C; the ready line has been printed once the port was bound.
-
-    Access logs stay off: request lines carry authorization parameters. Requests under way at the signal are cut.
-    Raises: StartError when the port cannot be bound.
-    """
+    """Serve until SIGTERM or Ctrl-C; print the ready line once the port is bound. Raises: StartError."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").addFilter(_is_news)
+    # No access log: request lines carry authorization parameters.
     listener = _bind(host, port)
     config = uvicorn.Config(
         app,
@@ -96,7 +88,7 @@ def serve(app: ASGIApp, *, name: str, host: str, port: int) -> None:
         proxy_headers=False,  # the peer's address decides who may read /_stats
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=75,  # longer than clients pool a connection, so that none is closed under a request
+        timeout_keep_alive=75,  # longer than clients keep pooled connections, so that no request meets a closed one
         timeout_graceful_shutdown=0,
     )
     print(f"{name} listening on {http_origin(host, port)}", flush=True)
@@ -105,7 +97,7 @@ def serve(app: ASGIApp, *, name: str, host: str, port: int) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # Cutting open streams is what stopping at once means; uvicorn would report each of them as an error.
+    # Stopping at once cuts open streams, and uvicorn would log each as an error.
     cut = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
     return not cut and "graceful shutdown exceeded" not in record.getMessage()
 
@@ -114,6 +106,7 @@ def _bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     try:
+        # A restart binds at once although old connections are in TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
@@ -125,6 +118,6 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def fail(name: str, error: Exception) -> int:
-    """The reason has been printed on one line of stderr; returns the exit status for it."""
+    """Print the reason on one line of stderr; returns the exit status."""
     print(f"{name}: {error}", file=sys.stderr)
     return 2

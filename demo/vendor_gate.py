@@ -1,4 +1,4 @@
-"""What stands before the demonstration vendor's tools: the API key, and counters of what was asked."""
+"""ASGI middleware in front of the demonstration vendor's tools: API key check and request counters."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -19,8 +19,7 @@ MAX_COUNTED_NAMES = 64
 
 
 class Counters:
-    """How often each method and tool was asked for since the start. Names are the caller's: past a bound they share
-    one entry, so that a caller cannot fill the memory."""
+    """Requests per method and tool since the start."""
 
     def __init__(self) -> None:
         self.methods: Counter[str] = Counter()
@@ -28,7 +27,7 @@ class Counters:
         self.unauthorized = 0
 
     async def observe(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Counts one message, then lets it through: a middleware of the MCP server."""
+        """MCP server middleware that counts each message."""
         _count(self.methods, ctx.method)
         if ctx.method == "tools/call":
             _count(self.tools, str((ctx.params or {}).get("name", "")))
@@ -40,15 +39,13 @@ class Counters:
 
 
 def _count(table: Counter[str], name: str) -> None:
+    # Names come from callers: past MAX_COUNTED_NAMES they share one entry, so that a caller cannot fill the memory.
     known = name in table or len(table) < MAX_COUNTED_NAMES
     table[name[:100] if known else "(other)"] += 1
 
 
 class ApiKeyGate:
-    """An ASGI middleware: every path but the open ones needs a well-formed X-Api-Key, else 401.
-
-    The key's fingerprint, never the key, goes on in the scope; sessions belong to the fingerprint that opened them.
-    """
+    """Answers 401 without exactly one well-formed X-Api-Key, except on OPEN_PATHS."""
 
     def __init__(self, app: ASGIApp, *, fingerprint: Callable[[str], str], counters: Counters) -> None:
         self._app = app
@@ -56,10 +53,10 @@ class ApiKeyGate:
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, or answers 401."""
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
+        # Only the key's fingerprint goes on in the scope; each session belongs to one fingerprint.
         keys = Headers(scope=scope).getlist("x-api-key")
         if len(keys) != 1 or not API_KEY.fullmatch(keys[0]):
             self._counters.unauthorized += 1
@@ -68,5 +65,6 @@ class ApiKeyGate:
             await refusal(scope, receive, send)
             return
         tenant = self._fingerprint(keys[0])
+        # The MCP server ties a session to this user, so no other key can use it.
         owner = AuthenticatedUser(AccessToken(token=tenant, client_id=tenant, scopes=[]))
         await self._app({**scope, FINGERPRINT_KEY: tenant, "user": owner}, receive, send)

@@ -1,4 +1,4 @@
-"""Pure: what the demonstration vendor "Acme RMM" keeps for one API key: devices and tickets, and the rules on them."""
+"""Pure: devices and tickets of the demonstration vendor "Acme RMM" for one API key."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# Per tenant, so that a client cannot fill the disk.
 MAX_TICKETS = 500
 DEVICE_COUNT = 24
 
@@ -85,11 +86,11 @@ class SearchHit(Record):
 
 
 class NotFoundError(Exception):
-    """No device or ticket of this tenant has that id; the message names it."""
+    """No such device or ticket of this tenant; the message names the id."""
 
 
 class LimitReachedError(Exception):
-    """The tenant holds as many tickets as it may."""
+    pass
 
 
 class Inventory(Record):
@@ -100,14 +101,13 @@ class Inventory(Record):
     last_ticket: int = 1000
 
     def find_device(self, device_id: str) -> Device:
-        """The device of that id. Raises: NotFoundError."""
         device = self.devices.get(device_id)
         if device is None:
+            # Another tenant's device does not exist here either.
             raise NotFoundError(f"no device {device_id!r}")
         return device
 
     def select_devices(self, *, site: Site | None, status: DeviceStatus | None) -> list[Device]:
-        """The devices that match every given filter, by id."""
         return [
             device
             for device in self.devices.values()
@@ -115,7 +115,7 @@ class Inventory(Record):
         ]
 
     def update_device(self, device_id: str, *, status: DeviceStatus | None, note: str | None) -> Device:
-        """The device with the given members set; the same call again changes nothing. Raises: NotFoundError."""
+        """Set the given members; idempotent. Raises: NotFoundError."""
         changes = {name: value for name, value in (("status", status), ("note", note)) if value is not None}
         device = self.find_device(device_id).model_copy(update=changes)
         self.devices[device_id] = device
@@ -132,7 +132,7 @@ class Inventory(Record):
         device_id: str | None,
         created_at: datetime,
     ) -> Ticket:
-        """A new ticket under the next number. Raises: NotFoundError for its device, LimitReachedError."""
+        """Raises: NotFoundError for an unknown device; LimitReachedError."""
         if device_id is not None:
             self.find_device(device_id)
         if len(self.tickets) >= MAX_TICKETS:
@@ -152,14 +152,14 @@ class Inventory(Record):
         return ticket
 
     def delete_ticket(self, ticket_id: str) -> Ticket:
-        """The ticket that was deleted. Raises: NotFoundError."""
+        """The deleted ticket. Raises: NotFoundError."""
         ticket = self.tickets.pop(ticket_id, None)
         if ticket is None:
             raise NotFoundError(f"no ticket {ticket_id!r}")
         return ticket
 
     def search(self, query: SearchQuery) -> list[SearchHit]:
-        """Every match, devices before tickets; a filter on site or status leaves tickets without a device out."""
+        """All matches, devices first. A filter on site or status excludes tickets without a device."""
         wanted, hits = query.text.casefold(), []
         devices = self.select_devices(site=query.filter.site, status=query.filter.status)
         if "device" in query.kinds:
@@ -177,7 +177,7 @@ class Inventory(Record):
 
 
 def seeded_inventory(tenant: str, *, now: datetime) -> Inventory:
-    """The inventory a tenant starts with: the same for the same name, another for any other name."""
+    """A tenant's initial inventory, derived from its name."""
     devices = {}
     for number in range(1, DEVICE_COUNT + 1):
         picks = hashlib.sha256(f"{tenant}:{number}".encode()).digest()

@@ -24,6 +24,7 @@ from demo.vendor_tenants import TenantStore
 from demo.vendor_tools import AcmeTools, register_tools
 
 NAME = "Demo vendor server"
+# Open MCP sessions.
 MAX_SESSIONS = 1000
 
 
@@ -38,11 +39,8 @@ def create_app(
     clock: Callable[[], datetime] = _utc_now,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Starlette:
-    """The vendor as an ASGI application that keeps its tenants in `data`.
-
-    On a loopback `host` the Host header must name loopback too. `clock` returns an aware UTC time.
-    Raises: StartError when `data` cannot be used.
-    """
+    """The ASGI application. `clock` returns an aware UTC time. Raises: StartError when `data` cannot be used."""
+    # On a loopback `host` the Host header must name loopback too (DNS rebinding).
     tenants = TenantStore(data, clock)
     counters = Counters()
     server: MCPServer = MCPServer(
@@ -60,6 +58,7 @@ def create_app(
         return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
 
     async def stats(request: Request) -> Response:
+        # Counters reveal what all tenants ask for.
         if not _is_from_loopback(request):
             return JSONResponse({"error": "not_found"}, status_code=404)
         body = {**counters.snapshot(), "tenants": len(tenants)}
@@ -80,7 +79,6 @@ def _is_from_loopback(request: Request) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serves until SIGTERM or Ctrl-C; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m demo.vendor_server", description=__doc__)
     add_listen_arguments(parser, port=9100)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="where the tenants are kept")

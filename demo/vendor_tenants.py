@@ -1,4 +1,4 @@
-"""The tenants of the demonstration vendor: one inventory per API key, bounded, kept on disk without the key."""
+"""Tenants of the demonstration vendor: one inventory per API key, bounded, stored without the key."""
 
 import asyncio
 import hashlib
@@ -20,14 +20,15 @@ from demo.vendor_inventory import Inventory, seeded_inventory
 
 logger = logging.getLogger(__name__)
 
+# Any well-formed key makes a tenant, so their number must be bounded.
 MAX_TENANTS = 200
-# Lower-case on purpose: the prefix is part of the key, and keys are compared as they are.
+# Case-sensitive: the prefix is part of the key.
 API_KEY = re.compile(r"demo-[A-Za-z0-9._~-]{7,195}")
 
 
 @dataclass
 class Tenant:
-    """One API key's share: the fingerprint that stands for the key, and what the key sees."""
+    """The inventory behind one API key, and the fingerprint that replaces the key."""
 
     fingerprint: str
     inventory: Inventory
@@ -35,8 +36,7 @@ class Tenant:
 
 
 class TenantStore:
-    """Inventories by API key. At most MAX_TENANTS are kept, in memory and in `directory`; the one used least
-    recently goes first.
+    """At most MAX_TENANTS inventories in memory and `directory`, least recently used first out.
 
     `clock` returns an aware UTC time. Raises: StartError when `directory` cannot be used.
     """
@@ -46,20 +46,20 @@ class TenantStore:
         self._clock = clock
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # None: on disk and not read yet. Those count as well, or restarts would get around the bound.
+            # None: on disk, not read yet. Those count too, otherwise restarts would evade the limit.
             files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
             self._tenants: OrderedDict[str, Tenant | None] = OrderedDict.fromkeys(path.stem for path in files)
-            # A pepper, since a key may be as short as "demo-" and a name: its plain hash could be guessed.
+            # A pepper, because a key may be as short as "demo-" and a name, so that a plain hash could be guessed.
             self._pepper = write_once(directory / "fingerprint.key", secrets.token_bytes(32))
         except OSError as error:
             raise StartError(f"--data {directory} cannot be used: {error.strerror}") from error
 
     def fingerprint(self, api_key: str) -> str:
-        """16 hex digits that stand for the key and do not lead back to it; the same after a restart."""
+        """16 hex digits of an HMAC of the key, stable across restarts."""
         return hmac.new(self._pepper, api_key.encode(), hashlib.sha256).hexdigest()[:16]
 
     def tenant(self, fingerprint: str) -> Tenant:
-        """The tenant behind a fingerprint, as it was left, or with the devices it starts with."""
+        """The tenant, as stored or with its initial inventory."""
         tenant = self._tenants.pop(fingerprint, None)
         while len(self._tenants) >= MAX_TENANTS:
             self._forget(next(iter(self._tenants)))
@@ -69,8 +69,8 @@ class TenantStore:
         return tenant
 
     async def save(self, tenant: Tenant) -> None:
-        """What the tenant has now is on disk, unless the tenant was forgotten meanwhile."""
-        async with tenant.writing:  # the later of two writes must also be the one that stays
+        async with tenant.writing:  # writes in order, so that the latest one stays
+            # A tenant that was evicted meanwhile stays deleted.
             if self._tenants.get(tenant.fingerprint) is tenant:
                 content = tenant.inventory.model_dump_json().encode()
                 await asyncio.to_thread(_replace, self._path(tenant.fingerprint), content)
@@ -97,6 +97,7 @@ class TenantStore:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    # Atomic: a reader sees the old file or the new one.
     draft = path.with_suffix(".draft")
     draft.write_bytes(content)
     draft.replace(path)

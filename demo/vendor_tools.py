@@ -26,6 +26,7 @@ from demo.vendor_inventory import (
 from demo.vendor_tenants import Tenant, TenantStore
 
 FINGERPRINT_KEY = "demo.fingerprint"
+# Progress notifications of one report.
 REPORT_STEPS = 6
 
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -88,6 +89,7 @@ class AcmeTools:
     ) -> None:
         self._tenants = tenants
         self._clock = clock
+        # Waits a number of seconds.
         self._pause = pause
 
     def _tenant(self, context: Context) -> Tenant:
@@ -202,7 +204,7 @@ class AcmeTools:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    # What the caller can put right is told to the caller; anything else stays a crash without its text.
+    # The caller sees errors that it can fix. Other exceptions stay internal errors without their text.
     try:
         yield
     except (NotFoundError, LimitReachedError) as error:
