@@ -33,7 +33,7 @@ NAME = "Demo identity provider"
 MAX_FORM_BYTES = 16 * 1024
 # For the whole body of a form.
 FORM_DEADLINE_S = 10
-# The client reads an ID token once, right after the exchange.
+# Of an ID token.
 ID_TOKEN_LIFETIME_S = 300
 STYLE_FILE = Path(__file__).with_suffix(".css")
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}

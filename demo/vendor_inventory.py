@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# Per tenant, so that a client cannot fill the disk.
+# Per tenant.
 MAX_TICKETS = 500
 DEVICE_COUNT = 24
 
