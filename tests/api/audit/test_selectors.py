@@ -1,4 +1,4 @@
-"""What the log shows. Every test has rows of another organization that must not be seen."""
+"""Queries of the log. Every test has another organization's rows, which must not appear."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_pages_follow_each_other_without_gap_or_repetition() -> None:
         page = request_entries(ORG, filters=EVERYTHING, before=before, limit=2)
         seen += [(entry.timestamp, entry.id) for entry in page.entries]
         pages += 1
-        # A row that arrives while somebody reads shifts nothing.
+        # A row that arrives between two pages shifts neither.
         add_row(timestamp=NOON + timedelta(days=1))
         if page.older is None:
             break

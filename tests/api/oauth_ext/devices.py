@@ -27,7 +27,7 @@ def credentials(service: Service) -> dict[str, str]:
 
 @dataclass
 class Device:
-    """A device that was started."""
+    """A started device authorization."""
 
     service: Service
     device_code: str
@@ -35,16 +35,16 @@ class Device:
 
     @property
     def row(self) -> DeviceGrant:
-        """What is stored of it."""
+        """The stored row."""
         return DeviceGrant.objects.get(device_code_sha256=secrets.sha256(self.device_code))
 
     def poll(self, **changes: str) -> HttpResponse:
-        """Ask for tokens, whenever that is."""
+        """Polls at once."""
         known = {"grant_type": GRANT_TYPE, "device_code": self.device_code, **credentials(self.service)}
         return post({**known, **changes})
 
     def patient_poll(self, **changes: str) -> HttpResponse:
-        """Ask for tokens as somebody who waited."""
+        """Polls as if the interval had passed."""
         long_ago = self.row.created_at - timedelta(days=1)
         DeviceGrant.objects.filter(pk=self.row.pk, last_polled_at__isnull=False).update(last_polled_at=long_ago)
         return self.poll(**changes)

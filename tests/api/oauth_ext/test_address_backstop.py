@@ -1,4 +1,4 @@
-"""Whoever has not said who they are is counted for their address, on every endpoint that has no limit of its own."""
+"""Unauthenticated requests count for their address, on every endpoint without a limit of its own."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_at_once_not_one_more_passes(committed_cast: Cast, settings: Settings) -
 
 
 def bogus(client_id: str, **peer: str) -> HttpResponse:
-    """A code that nobody gave, sent in the name of a client."""
+    """A code that was never issued, sent with the id of a client."""
     fields = {
         "grant_type": "authorization_code",
         "code": "x",
@@ -266,7 +266,7 @@ def test_an_app_is_heard_by_its_code_and_refresh_token_while_strangers_are_refus
     strangers = flow.refresh(of_other), flow.refresh("guessed"), flow.redeem(code_of_other), flow.redeem("guessed")
     for refused in strangers:
         assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited")
-    # What strangers brought is as good as before.
+    # Strangers' requests do not consume the code or token.
     assert (other.refresh(of_other).status_code, other.redeem(code_of_other).status_code) == (200, 200)
 
 

@@ -41,7 +41,7 @@ def revoke(cast: Cast, who: str, family: TokenFamily | str) -> HttpResponse:
 
 @pytest.fixture
 def families(cast: Cast, service: Service, vendor: str) -> dict[str, TokenFamily]:
-    """What the member and the owner allowed, a device, and what somebody of another organization did."""
+    """Apps of the member and the owner, a device, and an app of another organization's member."""
     make_flow(cast, "member", LOOPBACK, name="Members agent").tokens(scope="mcp:acme")
     make_flow(cast, "owner", name="Owners agent").tokens()
     make_flow(cast, "other_owner", name="Foreign agent").tokens()

@@ -1,4 +1,4 @@
-"""GET /oauth/authorize: who is told what is wrong, and what happens before anybody consents."""
+"""GET /oauth/authorize: where errors go, and the steps before consent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def flow(cast: Cast) -> Flow:
 
 
 def on_a_page(response: object, *, reads: bool = True) -> str:
-    """The text of the error page, after checking that it sends nobody anywhere."""
+    """Returns the text of the error page, and checks that it does not redirect."""
     assert response.status_code == 400  # type: ignore[attr-defined]
     assert "Location" not in response  # type: ignore[operator]
     assert response["Content-Type"].startswith("text/html")  # type: ignore[index]

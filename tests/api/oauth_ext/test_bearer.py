@@ -1,4 +1,4 @@
-"""From a bearer to whom it speaks for."""
+"""Resolving a bearer to its subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""grant_type=authorization_code: one code, one family of tokens, and nothing for whoever comes second."""
+"""grant_type=authorization_code: one code gives one token family, and a second redemption none."""
 
 from __future__ import annotations
 

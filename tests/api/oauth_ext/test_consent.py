@@ -1,4 +1,4 @@
-"""The consent page: what it says, whose answer counts, and where the answer goes."""
+"""The consent page: its content, who may decide, and the redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody allowed for an organization ends with their membership, and does not come back with the next one."""
+"""A person's consents and tokens of an organization end with the membership; a new one brings none back."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_remembered_consent_ends_with_the_membership(cast: Cast, flow: Flow) -
 
 
 def test_a_consent_of_an_earlier_membership_is_none(cast: Cast, flow: Flow) -> None:
-    """Also when somebody allowed the app at the very moment at which they were removed."""
+    """Also when the consent and the removal happen at the same time."""
     remember(flow)
     Membership.objects.filter(user=cast.user("member")).update(joined_at=clock.now() + timedelta(seconds=1))
     flow.ask()

@@ -52,7 +52,7 @@ def exchange_a_code(cast: Cast, chance: Random) -> None:
 
 
 def refresh_in_the_grace_period(cast: Cast, chance: Random) -> None:
-    """One rotation and five children more; nobody is thrown out, and whoever got a pair can go on with it."""
+    """One rotation and five more children; the family lives, and every returned pair works."""
     flow = make_flow(cast)
     first = flow.tokens()["refresh_token"]
     given = judged(at_once(*[lambda: flow.refresh(first)] * THREADS), {INVALID_GRANT})
@@ -179,7 +179,7 @@ def refresh_while_the_member_is_removed(cast: Cast, chance: Random) -> None:
 
 
 def approve_while_the_member_is_removed(cast: Cast, chance: Random) -> None:
-    """Approved once or not at all; a member who left before is told what every stranger is told."""
+    """Approved once or not at all; a removed member gets the same error as a stranger."""
     device = start_device(make_service(cast))
     deciding = [partial(device.decide, cast.client("member")) for _ in range(THREADS - 1)]
     *answers, _ = in_the_middle(chance, deciding, partial(remove, cast))

@@ -1,4 +1,4 @@
-"""Housekeeping removes what has expired or is used by nobody, and nothing else."""
+"""Reaping deletes expired and unused rows, and no others."""
 
 from __future__ import annotations
 

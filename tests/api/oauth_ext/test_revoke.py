@@ -33,7 +33,7 @@ def revoke(token: str | None, Authorization: str = "", **fields: str) -> HttpRes
 
 
 def is_done(answer: HttpResponse) -> bool:
-    """200 without a body, kept by nobody, open to every origin."""
+    """200 without a body, never cached, open to every origin."""
     assert answer.status_code == 200, answer.content
     assert answer.content == b""
     assert (answer["Cache-Control"], answer["Pragma"]) == ("no-store", "no-cache")
@@ -143,7 +143,7 @@ def test_other_methods(db: None, method: str) -> None:
 
 
 def epoch_of(cast: Cast) -> tuple[str, ...] | None:
-    """What every process compares before it trusts what it remembers of the member."""
+    """The member's epoch, which every process compares before it uses its cache."""
 
     async def read() -> tuple[str, ...] | None:
         try:

@@ -1,4 +1,4 @@
-"""No secret in a log line, whatever the level, and whatever goes wrong."""
+"""No secret in a log line, at any level and after any failure."""
 
 from __future__ import annotations
 

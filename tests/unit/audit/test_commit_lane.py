@@ -1,4 +1,4 @@
-"""The way of a batch from the event loop: what is told to whom, and when the thread takes over."""
+"""The commit lane: how callers learn the outcome, and when the thread takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a registration."""
+"""Registration metadata: accepted, replaced and refused members."""
 
 from __future__ import annotations
 

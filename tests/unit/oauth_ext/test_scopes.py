@@ -1,4 +1,4 @@
-"""What scopes are called and what they reach."""
+"""Scopes: spelling and reach."""
 
 from __future__ import annotations
 
