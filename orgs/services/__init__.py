@@ -1,1 +1,1 @@
-"""What may change, one transaction each: the state, its admin audit row, and the epochs of those it concerns."""
+"""Changes of organizations. State, admin audit row and epochs of the affected change in one transaction."""

@@ -1,4 +1,4 @@
-"""Many vendor grants at once, as a matrix is saved: only what was toggled changes, all of it or nothing."""
+"""Many vendor grants at once, as the matrix page saves them: all changes or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cell = tuple[UUID, str]  # a person's or team's id, and a vendor's slug
 
 @dataclass(frozen=True, slots=True)
 class Toggled:
-    """How many grants were asked for and given or taken, and how many rows had gone meanwhile."""
+    """Numbers: grants requested to give, requested to take, and principals deleted since the page was shown."""
 
     granted: int
     revoked: int
@@ -32,7 +32,7 @@ class Toggled:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One request to change grants: `column` is the principal's in the table of grants."""
+    """`column`: the principal's column in the table of grants."""
 
     actor: User
     organization: Organization
@@ -42,17 +42,15 @@ class _Change:
 
     @property
     def asked(self) -> set[UUID]:
-        """The ids of all principals that the cells name."""
         return {principal for principal, _ in self.grants | self.revokes}
 
 
 @transaction.atomic
 def change_member_grants(*, actor: User, organization: Organization, grants: set[Cell], revokes: set[Cell]) -> Toggled:
-    """The members have, or no longer have, these grants of their own; members who left meanwhile are left out.
+    """Give and take members' direct grants; members who left are skipped. Spec: §4.5 · D59
 
-    Changes that others made meanwhile stay, unless they are in one of these cells. The number of queries is the same
-    for any number of cells.
-    Raises: NotFound for an unknown vendor; Forbidden.   Spec: §4.5 · D59
+    Other grants stay. The number of queries does not depend on the number of cells.
+    Raises: NotFound for an unknown vendor; Forbidden.
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     change = _Change(actor, organization, "membership_id", grants, revokes)
@@ -67,16 +65,14 @@ def change_member_grants(*, actor: User, organization: Organization, grants: set
 
 @transaction.atomic
 def change_team_grants(*, actor: User, organization: Organization, grants: set[Cell], revokes: set[Cell]) -> Toggled:
-    """The same for teams.
-
-    Raises: NotFound for an unknown vendor; Forbidden.   Spec: §4.5 · D59
-    """
+    """As `change_member_grants`. Raises: NotFound for an unknown vendor; Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     change = _Change(actor, organization, "team_id", grants, revokes)
     teams = Team.objects.filter(organization=organization, pk__in=change.asked)
     names = {team.pk: team.name for team in teams}
     touched, toggled = _apply(change, {team_id: team_id for team_id in names}, names)
     if touched:  # a team's grants are part of each member's own standing
+        # Each member's loaded access contains the grants of the member's teams.
         members = TeamMembership.objects.filter(team__in=touched).values_list("membership__user_id", flat=True)
         subjects = [epochs.subject(str(user_id)) for user_id in members.distinct()]
         epochs.bump_on_commit(epochs.organization(organization.id), *subjects)
@@ -84,14 +80,12 @@ def change_team_grants(*, actor: User, organization: Organization, grants: set[C
 
 
 def _apply(change: _Change, keys: Mapping[UUID, int | UUID], names: Mapping[UUID, str]) -> tuple[list[UUID], Toggled]:
-    """Write what differs from the rows, with an audit row for each; returns the principals that it touched.
-
-    `keys` are the principals that are still here, with their key in the table of grants.
-    """
+    """Write the differences with an audit row each; return the changed principals. `keys`: existing principals only."""
     given, taken = (sorted(cell for cell in cells if cell[0] in keys) for cells in (change.grants, change.revokes))
     held = _held(change, keys)
     new = [cell for cell in given if cell not in held]
     old = [cell for cell in taken if cell in held]
+    # A grant for a vendor that left the catalog can still be taken.
     _require_known({vendor for principal, vendor in [*given, *taken] if (principal, vendor) not in held})
     ServerAccessGrant.objects.bulk_create(
         ServerAccessGrant(
@@ -117,7 +111,7 @@ def _require_known(vendors: set[str]) -> None:
 
 
 def _held(change: _Change, keys: Mapping[UUID, int | UUID]) -> dict[Cell, int]:
-    """The grants that these principals have, by cell, with the key of their row."""
+    """Existing grants by cell, with the primary key of their row."""
     principal_of = {key: principal for principal, key in keys.items()}
     rows = ServerAccessGrant.objects.filter(
         organization=change.organization, **{f"{change.column}__in": list(principal_of)}

@@ -18,23 +18,21 @@ from orgs.errors import DeactivatedPerson
 from orgs.models import Identity, User
 from orgs.services.identity_sealing import seal_refresh_token
 
-MAX_NAMESAKES = 50  # people with one address that are looked at; two are already ambiguous
+# People with one address that are read; two are ambiguous already.
+MAX_NAMESAKES = 50
 
 
 def person_for_identity(*, issuer: str, sub: str, claims: Mapping[str, Any], refresh_token: str = "") -> User:
-    """The person behind (issuer, sub); made, or linked by a verified e-mail address, at the first sign-in.
+    """The person of (issuer, sub); created, or linked by a verified e-mail address, at the first sign-in. Spec: D47
 
-    `refresh_token` is the provider's, if it gave one: it is asked again with it.
-
-    `claims` are verified ID token and userinfo claims. An address links only when the provider vouches for it and the
-    person who has it owns no identity yet; anything else makes a new person. At every sign-in the person has the
-    address that the provider vouches for, or one that nobody does.   Spec: D47
+    `claims`: verified ID token and userinfo claims. `refresh_token`: the provider's, used later to confirm the person.
     """
     identity = Identity.objects.select_related("user").filter(issuer=issuer, sub=sub).first()
     if identity is None:
         try:
             identity = _first_sign_in(issuer=issuer, sub=sub, claims=claims)
-        except IntegrityError:  # the same person signed in twice at once; the other one made the row
+        # Two first sign-ins at the same time: the other one created the row.
+        except IntegrityError:
             identity = Identity.objects.select_related("user").get(issuer=issuer, sub=sub)
     _note_email(identity.user, claims)
     return _note_sign_in(identity, refresh_token)
@@ -42,15 +40,13 @@ def person_for_identity(*, issuer: str, sub: str, claims: Mapping[str, Any], ref
 
 @transaction.atomic
 def _note_sign_in(identity: Identity, refresh_token: str) -> User:
-    """The person as they are now. Under their lock: no token is left with a person who is deactivated meanwhile.
-
-    Only renewed values are written: a renewed or resealed token may have come since the row was read.
-    """
+    # The lock keeps a person who is being deactivated from getting a refresh token.
     person = User.objects.select_for_update(no_key=True).get(pk=identity.user_id)
     now = clock.now()
     changes: dict[str, Any] = {"last_used_at": now, "confirmed_at": now, "refused_at": None}
     if refresh_token and person.is_active:
         changes["refresh_key_id"], changes["refresh_sealed"] = seal_refresh_token(refresh_token, identity.pk)
+    # Only new values are written: the token may have been renewed or sealed again since the row was read.
     Identity.objects.filter(pk=identity.pk).update(**changes)
     return person
 
@@ -58,6 +54,7 @@ def _note_sign_in(identity: Identity, refresh_token: str) -> User:
 @transaction.atomic
 def _first_sign_in(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> Identity:
     email = _email(claims)
+    # An address links only if the provider verified it and the person with it has no identity yet.
     user = _linkable(email) if _is_vouched_for(claims) else None
     if user is None:
         user = User.objects.create_user(
@@ -70,15 +67,15 @@ def _first_sign_in(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> Ident
 
 
 def person_with_email(email: str) -> User:
-    """For operators: the one person with this address, made when there is none; they are linked at first sign-in.
+    """For operators: the one person with this address, created if missing. Spec: D47
 
-    Raises: Invalid for what is no address; Conflict when several people have it; DeactivatedPerson.   Spec: D47
+    Raises: Invalid for a malformed address; Conflict if several people have it; DeactivatedPerson.
     """
     try:
         validate_email(email)
     except ValidationError as fault:
         raise Invalid(fields={"email": [f"{email} is no e-mail address."]}) from fault
-    # Without the provider's word an address is only a claim.
+    # An address that the provider has not verified is only a claim.
     known = Q(email_verified=True) | Q(identities=None)
     people = people_with_email(email, known)
     active = [person for person in people if person.is_active]
@@ -90,26 +87,22 @@ def person_with_email(email: str) -> User:
 
 
 def people_with_email(email: str, *conditions: Q) -> list[User]:
-    """All people with this address in any case of its letters, oldest first.
-
-    The database folds letters of other alphabets too (the dotless i to I), so what it finds is compared again.
-    """
+    """People with this address, letter case ignored, oldest first."""
+    # The database also folds letters of other alphabets (dotless i to I), so its rows are compared again.
     rows = User.objects.filter(*conditions, email__iexact=email).distinct().order_by("created_at", "pk")
     return [person for person in rows[:MAX_NAMESAKES] if person.email.lower() == email.lower()]
 
 
 def _linkable(email: str) -> User | None:
-    """The one person with this address and no identity (made by an operator before the first sign-in).
-
-    Also a deactivated one: a person shut out before the first sign-in is not let in as a new one. An address beyond
-    ASCII links no one: too many of its letters look like others.
-    """
+    """The one person with this address and without an identity, deactivated ones included."""
+    # Beyond ASCII many letters look alike, so such an address links no one.
     if not email or not email.isascii():
         return None
+    # Includes deactivated people, so that they do not return as new ones at their first sign-in.
     candidates = people_with_email(email, Q(identities=None))
     if len(candidates) != 1:
         return None
-    # Two identities with the same address at once: the second one to get here finds the person taken.
+    # Two identities with one address at the same time: the second one finds the person linked.
     held = User.objects.select_for_update().get(pk=candidates[0].pk)
     return None if held.identities.exists() else held
 
@@ -117,7 +110,8 @@ def _linkable(email: str) -> User | None:
 def _note_email(user: User, claims: Mapping[str, Any]) -> None:
     email, is_vouched_for = _email(claims), _is_vouched_for(claims)
     if not is_vouched_for and email.lower() != user.email.lower():
-        email = user.email  # the one we have stays, but nobody vouches for it any more
+        # The stored address stays, and counts as unverified.
+        email = user.email
     if (user.email, user.email_verified) != (email, is_vouched_for):
         user.email, user.email_verified = email, is_vouched_for
         user.save(update_fields=["email", "email_verified"])
@@ -128,18 +122,16 @@ def _email(claims: Mapping[str, Any]) -> str:
 
 
 def _is_vouched_for(claims: Mapping[str, Any]) -> bool:
-    """Whether the provider vouches for the address: true, or "true" (Amazon Cognito and others send text).
-
-    A provider whose addresses are all its own says nothing at all (Microsoft Entra ID): the operator says it instead.
-    """
     word = claims.get("email_verified")
+    # Some providers omit the claim because all addresses are their own (Microsoft Entra ID): a setting answers.
     if word is None:
         word = settings.OIDC_EMAILS_ARE_VERIFIED
+    # Amazon Cognito and others send the text "true".
     return (word is True or word == "true") and bool(claims.get("email"))
 
 
 def _name(claim: object) -> str:
-    """A name claim that keeps our rules for names, or nothing: the provider's oddities are not the person's fault."""
+    """A valid name, or "" if the claim breaks our rules for names."""
     if not isinstance(claim, str):
         return ""
     try:

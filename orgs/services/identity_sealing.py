@@ -1,4 +1,4 @@
-"""The identity provider's refresh tokens at rest: sealed for one identity, sealed anew when the key changes."""
+"""The identity provider's refresh tokens, sealed for one identity and sealed again when the key changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from orgs.models import Identity
 
 
 def seal_refresh_token(token: str, identity_pk: int) -> tuple[str, bytes]:
-    """The id of the key of CREDENTIAL_KEYS and the sealed token, for this row only."""
+    """Return the key id and the sealed token."""
     keys = keyring()
     return keys.current_id, keys.wrap(token.encode(), _aad(identity_pk))
 
 
 def refresh_token_of(identity: Identity) -> str | None:
-    """The provider's token, or None where there is none or its key is not configured any more."""
+    """None if there is no token or it does not open."""
     if not identity.refresh_sealed:
         return None
     sealed = bytes(identity.refresh_sealed)
@@ -29,7 +29,7 @@ def refresh_token_of(identity: Identity) -> str | None:
 
 @transaction.atomic
 def reseal_refresh_tokens() -> int:
-    """Every token that opens is sealed under the current key; how many were. Spec: D68"""
+    """Seal every token that opens under the current key; return their number. Spec: D68"""
     held = Identity.objects.exclude(refresh_key_id__in=["", keyring().current_id]).order_by("pk").select_for_update()
     changed = []
     for identity in held:
@@ -42,10 +42,10 @@ def reseal_refresh_tokens() -> int:
 
 
 def refresh_tokens_per_key_id() -> dict[str, int]:
-    """The number of tokens by key id."""
     rows = Identity.objects.exclude(refresh_key_id="").order_by("refresh_key_id").values_list("refresh_key_id")
     return dict(rows.annotate(Count("pk")))
 
 
 def _aad(identity_pk: int) -> bytes:
+    # Bound to the row: a token that is moved to another identity does not open.
     return f"identity|{identity_pk}".encode()

@@ -1,5 +1,4 @@
-"""The tokens of invitations at rest: sealed for one row, opened for admins who copy a link again, sealed anew when the
-key changes."""
+"""Tokens of invitations, sealed for one row; admins copy the link again, and a key change seals them again."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from orgs.models import Invitation
 
 
 def seal_token(token: str, *, org_id: UUID, invitation_id: UUID) -> tuple[str, bytes]:
-    """The id of the key of CREDENTIAL_KEYS and the sealed token, for this row only."""
+    """Return the key id and the sealed token."""
     keys = keyring()
     return keys.current_id, keys.wrap(token.encode(), _aad(org_id, invitation_id))
 
 
 def token_of(invitation: Invitation) -> str | None:
-    """The token to copy again, or None when the key that sealed it is not configured any more."""
+    """None if the sealed token does not open."""
     aad = _aad(invitation.organization_id, invitation.pk)
     try:
         return keyring().unwrap(invitation.token_key_id, bytes(invitation.token_sealed), aad).decode()
@@ -31,14 +30,12 @@ def token_of(invitation: Invitation) -> str | None:
 
 @transaction.atomic
 def reseal_tokens() -> int:
-    """Tokens of links that still work are sealed under the current key; how many were. Others are worth nothing.
-
-    One that does not open stays as it is: its link works, and only copying it again does not.   Spec: D51, D68
-    """
+    """Seal the tokens of pending invitations under the current key; return their number. Spec: D51, D68"""
     old = Invitation.objects.pending(clock.now()).exclude(token_key_id=keyring().current_id)
     changed = []
     for invitation in old.select_for_update():
         token = token_of(invitation)
+        # A token that does not open stays as it is: its link works, but cannot be copied again.
         if token is not None:
             invitation.token_key_id, invitation.token_sealed = seal_token(
                 token, org_id=invitation.organization_id, invitation_id=invitation.pk
@@ -49,7 +46,7 @@ def reseal_tokens() -> int:
 
 
 def tokens_per_key_id() -> dict[str, int]:
-    """How many links that still work hang on each key id."""
+    """Pending invitations only."""
     rows = Invitation.objects.pending(clock.now()).order_by("token_key_id").values_list("token_key_id")
     return dict(rows.annotate(Count("pk")))
 

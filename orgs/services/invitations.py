@@ -33,7 +33,7 @@ from orgs.services.invitation_sealing import seal_token
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Who is a member now; `already_member`: they were, and no use was consumed."""
+    """`already_member`: the person was a member before, and no use was consumed."""
 
     membership: Membership
     already_member: bool
@@ -48,15 +48,16 @@ def create_invitation(
     max_uses: int = 1,
     expires_in_days: int | None = None,
 ) -> Invitation:
-    """A link that makes `max_uses` people members, or only the person with `email`. Its token is in no log.
+    """A link for `max_uses` people, or for the person with `email`. Spec: §4.4 · D48-D51, D161
 
-    Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.   Spec: §4.4 · D48-D51, D161
+    Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.
     """
     days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
     bound_to = _checked(email or "", max_uses, days)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     open_ones = Invitation.objects.filter(organization=organization).pending(clock.now())
     require_room(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
+    # The token is in no log: the audit row names the invitation by its id.
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
     key_id, sealed = seal_token(token, org_id=organization.id, invitation_id=invitation_id)
     invitation = Invitation.objects.create(
@@ -77,19 +78,17 @@ def create_invitation(
 
 @transaction.atomic
 def revoke_invitation(*, actor: User | Actor, organization: Organization, invitation_id: UUID) -> None:
-    """The link is dead; members it made stay.
-
-    Raises: NotFound, also when it was revoked before; Forbidden.   Spec: §4.4 · D9, D51
-    """
+    """Raises: NotFound, also if already revoked; Forbidden. Spec: §4.4 · D9, D51"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     rows = Invitation.objects.filter(organization=organization, pk=invitation_id, revoked_at=None)
     if not rows.update(revoked_at=clock.now()):
         raise NotFound
+    # Members who joined by the link stay.
     _record(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
 
 
 def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_id: UUID) -> None:
-    """Links of one person that are bound to no address work no more. The caller holds the organization. Spec: D162"""
+    """Revoke one person's links without an e-mail address. The caller holds the lock. Spec: D162"""
     rows = Invitation.objects.pending(clock.now()).filter(
         organization_id=organization_id, created_by_id=created_by_id, email=""
     )
@@ -99,10 +98,7 @@ def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_
 
 
 def find_invitation(token: str) -> Invitation:
-    """The invitation behind a link, with its organization, whatever is left of it.
-
-    Raises: InvitationNotFound when there is none or it was revoked.   Spec: D54
-    """
+    """Raises: InvitationNotFound if unknown or revoked. Expired and used ones are returned. Spec: D54"""
     found = Invitation.objects.select_related("organization").filter(token_sha256=secrets.sha256(token)).first()
     if found is None or found.revoked_at is not None:
         raise InvitationNotFound
@@ -111,15 +107,16 @@ def find_invitation(token: str) -> Invitation:
 
 @transaction.atomic
 def accept_invitation(*, user: User, token: str) -> Accepted:
-    """The person is a member. One who already was stays what they were, and no use is consumed.
+    """Make the person a member; an existing member keeps the role. Spec: §4.4 · D51-D55, D161, D162
 
-    Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch, InvitationBeforeRemoval;
-    LimitReached, and then no use is consumed.   Spec: §4.4 · D51-D55, D161, D162
+    Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch, InvitationBeforeRemoval,
+    LimitReached. A refusal consumes no use.
     """
     invitation = find_invitation(token)
     try:
         organization = lock_organization(invitation.organization)
-    except NotFound:  # deleted while we looked, and its links with it
+    # Deleted after `find_invitation`, with its invitations.
+    except NotFound:
         raise InvitationNotFound from None
     existing = Membership.objects.filter(organization=organization, user=user).first()
     if existing is not None:
@@ -129,12 +126,14 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
     _refuse_unusable(invitation)
     _refuse_removed(user, invitation)
     require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
+    # The unique constraint decides between two acceptances of one person.
     membership, joined = Membership.objects.get_or_create(
         organization=organization, user=user, defaults={"role": Role.MEMBER.value}
     )
     if not joined:
         return Accepted(membership, already_member=True)
-    if not Invitation.objects.take_one_use(invitation.pk, clock.now()):  # raising undoes the membership
+    # Raising rolls the membership back.
+    if not Invitation.objects.take_one_use(invitation.pk, clock.now()):
         invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
         _refuse_unusable(invitation)
         raise InvitationUsed
@@ -150,7 +149,8 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
 
 
 def _refuse_removed(user: User, invitation: Invitation) -> None:
-    """Under the organization's lock: a removal before the invitation was made is forgiven by it. Spec: D162"""
+    """Raises: InvitationBeforeRemoval. Spec: D162"""
+    # An invitation that is made after the removal admits the person again.
     removals = Removal.objects.filter(organization_id=invitation.organization_id, user=user)
     if removals.filter(removed_at__gte=invitation.created_at).exists():
         raise InvitationBeforeRemoval

@@ -1,4 +1,4 @@
-"""Noticing that a vendor changed its tools."""
+"""Detection of changes in a vendor's tools."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from orgs.services.tool_comparison import (
     compare,
 )
 
+# The actor in the admin log if no person asked for the list.
 DISCOVERY = system("tool discovery")
 GENERAL_LIST = ""
-# Rows of one vendor in one organization. A list has at most 2,000 tools: all of them may change their names once.
+# Rows of one vendor in one organization. A list has at most 2,000 tools, and all of them may be renamed once.
 KEPT_TOOLS = 4_000
+# Rows of all further lists together.
 KEPT_TOOLS_OF_FURTHER_LISTS = 2_000
 T = TypeVar("T")
+# Bounds the parameters of one SQL statement.
 _NAMES_IN_A_STATEMENT = 500
 _SEEN_COLUMNS = ["seen_sha256", "seen_definition", "seen_at"]
 
@@ -41,12 +44,11 @@ def note_tools(
     current_scopes: Collection[str] = (GENERAL_LIST,),
     actor: Actor = DISCOVERY,
 ) -> frozenset[str]:
-    """The tools that differ from when they were last approved, new ones included; the first look approves all.
+    """Compare a list with the last one and store it; return the tools that differ from the approved ones. Spec: D78
 
-    `definitions`: one whole list, canonical JSON by the vendor's own tool name, which is_tool_name lets pass.
-    `credential_scope`: whose list it is; lists of scopes that are not among `current_scopes` are forgotten.
-    A change since the last look is recorded once, however many look.
-    Raises: NotFound when the organization is gone.   Spec: D78
+    `definitions`: one whole list, canonical JSON by tool name (valid by is_tool_name). `credential_scope`: the list's
+    owner. Lists of scopes outside `current_scopes` are deleted. The first list is approved as it is. A change is
+    recorded once, whichever process sees it. Raises: NotFound if the organization was deleted.
     """
     offered = {tool: Offered(definition) for tool, definition in definitions.items()}
     looks = ToolLook.objects.filter(organization=organization, vendor=vendor)
@@ -65,7 +67,7 @@ def _write_changes(
     organization: Organization, vendor: str, scope: str, offered: Mapping[str, Offered], actor: Actor
 ) -> Comparison:
     lock_organization(organization)
-    # Again: the last holder of the lock may have noted the same.
+    # Compared again under the lock: the last holder may have stored the same list.
     found = compare(offered, _known_lists(organization, vendor, scope))
     look, _ = ToolLook.objects.get_or_create(organization=organization, vendor=vendor, credential_scope=scope)
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
@@ -99,40 +101,40 @@ def _row(
         seen_sha256=offered.fingerprint,
         seen_definition=offered.text,
         approved_sha256=offered.fingerprint if is_approved else b"",
-        approved_definition="",  # the text of an approved definition is in seen_definition
+        # Stored once: the text of an approved definition is in seen_definition.
+        approved_definition="",
     )
 
 
 def _keep_approved_texts(rows: QuerySet[KnownTool], tools: Sequence[str]) -> None:
-    """Before another text is written over an approved one. A text is stored once while it is both."""
     for names in _portions(tools):
+        # Copied before the seen text is overwritten.
         unchanged = rows.filter(tool__in=names, approved_sha256=F("seen_sha256"))
         unchanged.update(approved_definition=F("seen_definition"))
 
 
 def _overwrite(rows: Sequence[KnownTool], columns: list[str]) -> None:
-    """One statement for many rows, which exist: bulk_update would make a CASE of each value."""
     if rows:
+        # An upsert in one statement: bulk_update would build a CASE for each value.
         unique = ["organization", "vendor", "credential_scope", "tool"]
         KnownTool.objects.bulk_create(rows, update_conflicts=True, unique_fields=unique, update_fields=columns)
 
 
 def _room(rows: QuerySet[KnownTool]) -> int:
-    """The free places for tools of further lists."""
     return max(KEPT_TOOLS_OF_FURTHER_LISTS - rows.exclude(credential_scope=GENERAL_LIST).count(), 0)
 
 
 def _forget_oldest(rows: QuerySet[KnownTool]) -> None:
-    """Delete the tools that are gone for longest, past KEPT_TOOLS."""
     surplus = rows.count() - KEPT_TOOLS
     if surplus > 0:
+        # Tools that the vendor removed first are deleted first.
         gone = rows.filter(seen_sha256=NOT_OFFERED).order_by("seen_at", "pk")
         for pks in _portions(list(gone.values_list("pk", flat=True)[:surplus])):
             rows.filter(pk__in=pks).delete()
 
 
 def _known_lists(organization: Organization, vendor: str, scope: str) -> KnownLists:
-    """The fingerprints of the vendor's tools; the texts stay in the database."""
+    # Only fingerprints are read; the texts stay in the database.
     has_text = ExpressionWrapper(~Q(seen_definition=""), output_field=BooleanField())
     stored = KnownTool.objects.filter(organization=organization, vendor=vendor).annotate(has_text=has_text)
     columns = ("credential_scope", "tool", "seen_sha256", "approved_sha256", "has_text")

@@ -25,10 +25,7 @@ from orgs.services.invitations import revoke_open_links
 
 @transaction.atomic
 def add_member(*, actor: Actor, organization: Organization, user: User, role: Role) -> Membership:
-    """The person is a member, by an operator's word: people join by invitation otherwise.
-
-    Raises: NotFound; Conflict when they already are; DeactivatedPerson; LimitReached.
-    """
+    """For operators; others join by invitation. Raises: NotFound, Conflict, DeactivatedPerson, LimitReached."""
     lock_organization(organization)
     lock_active_person(user)
     if Membership.objects.filter(organization=organization, user=user).exists():
@@ -41,11 +38,9 @@ def add_member(*, actor: Actor, organization: Organization, user: User, role: Ro
 
 @transaction.atomic
 def change_role(*, actor: User, organization: Organization, user_id: UUID, role: Role) -> Membership:
-    """The member is `role` from their next request and call on.
-
-    Raises: NotFound, Forbidden, CannotChangeOwnRole; ValueError for owner, which nobody assigns.   Spec: §4.4 · D44
-    """
+    """Raises: NotFound, Forbidden, CannotChangeOwnRole; ValueError for owner. Spec: §4.4 · D44"""
     if role is Role.OWNER:
+        # Owners are made by `transfer_ownership`.
         raise ValueError("the role owner is not assigned")
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     row = member(organization, str(user_id))
@@ -59,11 +54,10 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
 
 @transaction.atomic
 def remove_member(*, actor: User | Actor, organization: Organization, user_id: UUID) -> None:
-    """The person is out, with their grants, teams and everything that was given out in the membership's name.
+    """End a membership with its grants, teams and tokens. Spec: §4.4 · D45, D162
 
-    They come back only by an invitation that is made later, and the links for anyone that they made end.
-    Support staff, an `Actor`, may remove anybody but the last owner.
-    Raises: NotFound; Forbidden when an admin removes an admin or owner; LastOwner.   Spec: §4.4 · D45, D162
+    Raises: NotFound; Forbidden if an admin removes an admin or owner; LastOwner. Support staff (`Actor`) may remove
+    all but the last owner.
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     row = member(organization, str(user_id))
@@ -74,6 +68,7 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
     themselves = isinstance(actor, User) and row.user_id == actor.pk
     _end(row, actor)
     if not themselves:
+        # Earlier invitations no longer admit the person. Leaving by oneself leaves no such mark. Spec: D162
         Removal.objects.update_or_create(
             organization_id=row.organization_id, user_id=row.user_id, defaults={"removed_at": clock.now()}
         )
@@ -82,21 +77,16 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
 
 @transaction.atomic
 def leave_organization(*, actor: User, organization: Organization) -> None:
-    """The person is out by their own wish, whatever their role, as after `remove_member`.
-
-    Raises: NotFound when they are no member any more; LastOwner.   Spec: D45 · ux.md 3
-    """
+    """The actor, of any role, leaves. Raises: NotFound; LastOwner. Spec: D45 · ux.md 3"""
     lock_organization(organization)
     _end(current_membership(organization, actor, role=Role.MEMBER), actor)
 
 
 def _end(row: Membership, actor: User | Actor) -> None:
-    """Under the organization's lock: the membership ends with everything that hangs on it.
-
-    Raises: LastOwner.
-    """
+    """Raises: LastOwner. The caller holds the organization's lock."""
     if is_last_owner(row):
         raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)
+    # Receivers revoke tokens and everything else issued in the membership's name.
     events.member_removed.send(sender=Membership, organization_id=row.organization_id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)
     row.delete()
@@ -110,4 +100,5 @@ def _record(event: EventType, actor: Actor, row: Membership, **facts: str) -> No
         target=Target(id=str(row.user_id), label=row.user.label),
         metadata=facts,
     )
+    # The person's next call in any process loads the new role.
     epochs.bump_on_commit(epochs.subject(str(row.user_id)))

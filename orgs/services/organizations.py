@@ -1,4 +1,4 @@
-"""Organizations: create, rename, set, delete."""
+"""Organizations: create, rename, change settings, delete."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from orgs.roles import Role
 
 @transaction.atomic
 def create_organization(*, actor: User, name: str) -> Organization:
-    """A new organization whose owner is `actor`; its members may use no vendor until somebody grants it.
-
-    Raises: Invalid, OrganizationLimit.   Spec: §4.4 · D32, D36
-    """
+    """The actor becomes owner. Raises: Invalid, OrganizationLimit. Spec: §4.4 · D32, D36"""
     cleaned = checked_name(name)
-    # The lock makes two parallel creations count one after the other.
+    # The lock makes parallel creations count one after the other.
     User.objects.select_for_update().get(pk=actor.pk)
     owned = Membership.objects.filter(user=actor, role=Role.OWNER.value).count()
     if owned >= settings.ORGANIZATIONS_PER_PERSON:
@@ -43,10 +40,7 @@ def create_organization(*, actor: User, name: str) -> Organization:
 
 @transaction.atomic
 def rename_organization(*, actor: User, organization: Organization, name: str) -> Organization:
-    """The organization has the new name.
-
-    Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
-    """
+    """Raises: Invalid, NotFound, Forbidden. Spec: §4.4 · D38"""
     cleaned = checked_name(name)
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.name = locked.name, cleaned
@@ -64,10 +58,7 @@ def rename_organization(*, actor: User, organization: Organization, name: str) -
 
 @transaction.atomic
 def update_settings(*, actor: User, organization: Organization, default_server_access: str) -> Organization:
-    """Members without a grant may use every connected vendor ("all") or none of them, from their next call on.
-
-    Raises: Invalid, NotFound, Forbidden.   Spec: §4.4 · D38
-    """
+    """`default_server_access`: all or none. Raises: Invalid, NotFound, Forbidden. Spec: §4.4 · D38"""
     if default_server_access not in Organization.DefaultServerAccess.values:
         raise Invalid(fields={"defaultServerAccess": ["Must be none or all."]})
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
@@ -86,15 +77,14 @@ def update_settings(*, actor: User, organization: Organization, default_server_a
 
 @transaction.atomic
 def delete_organization(*, actor: User, organization: Organization) -> None:
-    """The organization is gone with everything in it; tokens, keys and links of it are refused. Audit rows stay.
-
-    Raises: NotFound, Forbidden.   Spec: §4.4 · D37, D139
-    """
+    """Delete all its rows except audit rows. Raises: NotFound, Forbidden. Spec: §4.4 · D37, D139"""
+    # The stronger lock: no row that refers to the organization can be inserted any more.
     locked = Organization.objects.select_for_update().filter(pk=organization.pk).first()
     if locked is None:
         raise NotFound
     current_membership(locked, actor, role=Role.OWNER)
     members = list(Membership.objects.filter(organization=locked).values_list("user_id", flat=True))
+    # Before the rows: receivers destroy the data keys.
     events.organization_deleting.send(sender=Organization, organization=locked)
     record_admin(
         EventType.ORGANIZATION_DELETED,

@@ -1,4 +1,4 @@
-"""Handing an organization over: another member becomes owner and the owner steps down, in one step."""
+"""Transfer of ownership: another member becomes owner and the owner steps down, in one transaction."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from orgs.selectors import member
 def transfer_ownership(
     *, actor: User, organization: Organization, user_id: UUID, step_down_to: Role = Role.ADMIN
 ) -> Membership:
-    """The member is an owner and the actor is `step_down_to`, from their next request and call on.
+    """The member becomes owner and the actor `step_down_to`. Spec: D154
 
-    When two owners do this at once, the organization's lock leaves at least one of them as owner.
-    Raises: NotFound for a person who is no member; Forbidden when the actor is no owner any more; CannotChangeOwnRole
-    for the actor; DeactivatedMember; ValueError when `step_down_to` is owner.   Spec: D154
+    Raises: NotFound for a non-member; Forbidden if the actor is no longer an owner; CannotChangeOwnRole for the actor;
+    DeactivatedMember; ValueError if `step_down_to` is owner.
     """
     if step_down_to is Role.OWNER:
         raise ValueError("step_down_to must be admin or member: no owner")
+    # Of two owners who transfer at the same time, the lock leaves at least one owner.
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     row = member(locked, str(user_id))
     if row.user_id == actor.pk:

@@ -1,4 +1,4 @@
-"""People as operators name them: finding one, and giving or taking support access."""
+"""Operators' services: find a person, give and take support access."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 def find_person(named: str) -> User:
-    """The one person with this e-mail address or id, active or not.
-
-    Raises: NotFound; Conflict with the ids when several people have the address.
-    """
+    """By e-mail address or id, active or not. Raises: NotFound; Conflict if several have the address."""
     key = ids.parse_id(named)
     if key is not None:
         found = User.objects.filter(pk=key).first()
@@ -37,12 +34,10 @@ def find_person(named: str) -> User:
 
 @transaction.atomic
 def make_staff(email: str, *, view_only: bool = False) -> User:
-    """The person with this address, made when there is none, may open /admin.
-
-    All safe actions, or looking only. An address that no provider vouches for names no one: everyone can claim it.
-    Raises: Invalid; Conflict, also for a deactivated person.
-    """
+    """Open /admin to the person, created if missing. Raises: Invalid; Conflict, also for a deactivated person."""
+    # An unverified address matches no person: anyone can claim it.
     person = lock_active_person(person_with_email(email))
+    # Without `view_only` the person may use every action of the admin.
     person.is_staff, person.is_superuser = True, not view_only
     person.save(update_fields=["is_staff", "is_superuser"])
     person.user_permissions.set(Permission.objects.filter(codename__startswith="view_") if view_only else [])
@@ -52,7 +47,7 @@ def make_staff(email: str, *, view_only: bool = False) -> User:
 
 @transaction.atomic
 def revoke_staff(person: User) -> bool:
-    """The person may not open /admin from the next request on; whether they could before."""
+    """Close /admin to the person from the next request on; return whether it was open."""
     held = User.objects.select_for_update().get(pk=person.pk)
     had = held.is_staff or held.is_superuser
     held.is_staff = held.is_superuser = False

@@ -1,5 +1,3 @@
-"""A person's own names."""
-
 from __future__ import annotations
 
 from django.db import transaction
@@ -8,15 +6,13 @@ from gateway.lib.errors import Invalid
 from gateway.lib.text import clean_name
 from orgs.models import User
 
+# The columns that a person may set.
 _NAMES = ("first_name", "last_name", "display_name")
 
 
 @transaction.atomic
 def update_profile(*, user: User, **names: str) -> User:
-    """The given names (first_name, last_name, display_name) are stored; empty ones are cleared.
-
-    Raises: Invalid with `fields`.   Spec: §4.3 · D46
-    """
+    """Store the given names; an empty one clears the name. Raises: Invalid with `fields`. Spec: §4.3 · D46"""
     faults: dict[str, list[str]] = {}
     given = [field for field in _NAMES if field in names]
     for field in given:
@@ -26,5 +22,6 @@ def update_profile(*, user: User, **names: str) -> User:
             faults[field] = [str(fault)]
     if faults:
         raise Invalid(fields=faults)
-    user.save(update_fields=given)  # no others: they may have changed since this person was read
+    # Only these columns: the others may have changed since the row was read.
+    user.save(update_fields=given)
     return user

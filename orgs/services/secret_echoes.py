@@ -1,4 +1,4 @@
-"""Stored credentials that a vendor's tool sent back, in the admin log: once per tool and hour."""
+"""Admin log of stored credentials that a vendor's tool sent back: once per tool and hour."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from orgs.locking import lock_organization
 
+# One tool is recorded once in this time.
 WINDOW = timedelta(hours=1)
-RECORDED_PER_WINDOW = 20  # of one vendor: one that offers thousands of such tools fills no log
+# Rows per vendor and window: a vendor with thousands of such tools cannot fill the log.
+RECORDED_PER_WINDOW = 20
 
 
 def record_echo(*, org_id: uuid.UUID, vendor: str, tool: str, actor: Actor) -> bool:
-    """Write the row, unless one about this tool stands already, of any process; whether it did."""
+    """Write the row unless any process has recorded this tool within WINDOW; return whether it did."""
     with transaction.atomic():
         try:
             lock_organization(org_id)

@@ -1,4 +1,4 @@
-"""Vendor grants of members and teams: give, take, replace. Seen by the next call in every process."""
+"""Vendor grants of members and teams: give, take, replace. The next call in every process sees the change."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ from orgs.roles import Role
 
 @transaction.atomic
 def grant_member(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccessGrant:
-    """The member may use the vendor, also when they could before; it need not be connected yet.
-
-    Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D59
-    """
+    """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
     registry.known_vendor(vendor)
@@ -39,10 +36,7 @@ def grant_member(*, actor: User, organization: Organization, user_id: UUID, vend
 
 @transaction.atomic
 def revoke_member(*, actor: User | Actor, organization: Organization, user_id: UUID, vendor: str) -> None:
-    """The member has no grant of their own for the vendor, whether or not they had one.
-
-    Raises: NotFound for an unknown member or vendor; Forbidden.   Spec: §4.5 · D9
-    """
+    """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
     deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
@@ -57,15 +51,13 @@ def revoke_member(*, actor: User | Actor, organization: Organization, user_id: U
 def replace_member_grants(
     *, actor: User, organization: Organization, user_id: UUID, vendors: Sequence[str]
 ) -> list[str]:
-    """The member's own grants are exactly `vendors`, which come back sorted. Grants that stay keep their date.
-
-    Raises: Invalid for an unknown vendor, and then nothing changed; NotFound, Forbidden.   Spec: §4.5 · D59
-    """
+    """Return `vendors` sorted. Raises: Invalid for an unknown vendor; NotFound, Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
     wanted = require_vendors(vendors)
     own = ServerAccessGrant.objects.filter(organization=organization, membership=member)
     had = set(own.values_list("vendor", flat=True))
+    # Grants that stay keep their date.
     own.exclude(vendor__in=wanted).delete()
     ServerAccessGrant.objects.bulk_create(
         ServerAccessGrant(organization=organization, membership=member, vendor=vendor, granted_by=actor)
@@ -81,10 +73,7 @@ def replace_member_grants(
 
 @transaction.atomic
 def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccessGrant:
-    """The team's members may use the vendor, also when they could before.
-
-    Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D59
-    """
+    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     registry.known_vendor(vendor)
@@ -99,10 +88,7 @@ def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor
 
 @transaction.atomic
 def revoke_team(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
-    """The team has no grant for the vendor, whether or not it had one.
-
-    Raises: NotFound for an unknown team or vendor; Forbidden.   Spec: §4.5 · D9
-    """
+    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     deleted, _ = ServerAccessGrant.objects.filter(team=team, vendor=vendor).delete()
@@ -114,10 +100,7 @@ def revoke_team(*, actor: User | Actor, organization: Organization, team_id: UUI
 
 
 def require_vendors(slugs: Sequence[str]) -> list[str]:
-    """The slugs, each once and sorted.
-
-    Raises: Invalid naming those that the catalog lacks.   Spec: D59
-    """
+    """The slugs, each once and sorted. Raises: Invalid with the unknown ones. Spec: D59"""
     known = registry.load()
     unknown = sorted({slug for slug in slugs if slug not in known})
     if unknown:
@@ -133,7 +116,7 @@ def _team(organization: Organization, team_id: UUID) -> Team:
 
 
 def _bump_team(team: Team) -> None:
-    """A team's grants are part of each member's own standing."""
+    # Each member's loaded access contains the grants of the member's teams.
     members = team.team_memberships.values_list("membership__user_id", flat=True)
     epochs.bump_on_commit(
         epochs.organization(team.organization_id), *(epochs.subject(str(user_id)) for user_id in members)

@@ -1,4 +1,4 @@
-"""Teams: create, rename, delete, and who is in them."""
+"""Teams: create, rename, delete, add and remove members."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ from orgs.roles import Role
 
 @transaction.atomic
 def create_team(*, actor: User, organization: Organization, name: str) -> Team:
-    """The organization has one more team, without members.
-
-    Raises: Invalid, TeamNameTaken, LimitReached; NotFound, Forbidden.   Spec: §4.7 · D60, D161
-    """
+    """Raises: Invalid, TeamNameTaken, LimitReached; NotFound, Forbidden. Spec: §4.7 · D60, D161"""
     cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_free(organization, cleaned)
@@ -37,13 +34,11 @@ def create_team(*, actor: User, organization: Organization, name: str) -> Team:
 
 @transaction.atomic
 def rename_team(*, actor: User, organization: Organization, team_id: UUID, name: str) -> Team:
-    """The team has the new name; its own name again is no conflict.
-
-    Raises: Invalid, TeamNameTaken; NotFound, Forbidden.   Spec: §4.7 · D60
-    """
+    """Raises: Invalid, TeamNameTaken; NotFound, Forbidden. Spec: §4.7 · D60"""
     cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
+    # The team's own name is no conflict.
     _require_free(organization, cleaned, but=team)
     former, team.name = team.name, cleaned
     team.save(update_fields=["name"])
@@ -53,22 +48,17 @@ def rename_team(*, actor: User, organization: Organization, team_id: UUID, name:
 
 @transaction.atomic
 def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> None:
-    """The team is gone with its grants and credentials; named keys that were bound to it are bound to nothing.
-
-    Raises: NotFound, Forbidden.   Spec: §4.7 · D9, D61
-    """
+    """Raises: NotFound, Forbidden. Spec: §4.7 · D9, D61"""
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     team = _team(organization, team_id)
     _record(EventType.TEAM_DELETED, actor, team)
+    # Cascades to grants and team credentials; named keys become unbound.
     team.delete()
 
 
 @transaction.atomic
 def add_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> TeamMembership:
-    """The member is in the team, also when they were before.
-
-    Raises: NotFound for somebody who is no member of the organization; Forbidden.   Spec: §4.7 · D10, D60
-    """
+    """Idempotent. Raises: NotFound for a person outside the organization; Forbidden. Spec: §4.7 · D10, D60"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     member = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
@@ -83,10 +73,7 @@ def add_team_member(*, actor: User, organization: Organization, team_id: UUID, u
 
 @transaction.atomic
 def remove_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> None:
-    """The member is not in the team, whether or not they were.
-
-    Raises: NotFound for an unknown team; Forbidden.   Spec: §4.7 · D9
-    """
+    """Idempotent. Raises: NotFound for an unknown team; Forbidden. Spec: §4.7 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     row = TeamMembership.objects.select_related("membership__user").filter(team=team, membership__user_id=user_id)
@@ -119,5 +106,5 @@ def _record(event: EventType, actor: User, team: Team, **facts: str) -> None:
         target=Target(id=str(team.pk), label=team.name),
         metadata=facts,
     )
-    # Grants and credentials of a team are the organization's side of a decision.
+    # Team grants and credentials are loaded with the organization.
     epochs.bump_on_commit(epochs.organization(team.organization_id))

@@ -1,4 +1,4 @@
-"""Tool allowlists by vendor and role: set and clear. The same rows filter lists and refuse calls."""
+"""Tool allowlists by vendor and role: set and clear."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def set_allowlist(
     seen_version: str | None = None,
     review: Review | None = None,
 ) -> ToolAllowlist:
-    """Members of `role` may call these tools of the vendor and no other; an empty list allows none.
+    """Allow `role` exactly `tools` of the vendor; an empty list allows none. Spec: §4.9 · D76, D77
 
-    Names are the vendor's own, each kept once in the order given; the vendor is not asked whether it has them.
-    `seen_version`: the version of the list that the actor changed, "" where there was none; None asks no question.
-    The vendor's tools are approved as they were last seen; with a `review` those that the actor looked at.
-    Raises: NotFound for an unknown vendor or role; Invalid; Forbidden; AllowlistChanged.   Spec: §4.9 · D76, D77
+    `seen_version`: version of the list that the actor edited, "" if there was none, None to skip the check. Approves
+    the vendor's tools too, as last seen; with `review` only the reviewed ones.
+    Raises: NotFound for an unknown vendor or role; Invalid; Forbidden; AllowlistChanged.
     """
     known_role = role_named(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     known_vendor(vendor)
+    # The vendor is not asked whether it has these tools: it may be down. Spec: D76
     names = _checked(tools)
     _require_unchanged(organization, vendor, known_role, seen_version)
     row, _ = ToolAllowlist.objects.update_or_create(
@@ -60,11 +60,7 @@ def set_allowlist(
 def clear_allowlist(
     *, actor: User, organization: Organization, vendor: str, role: str, seen_version: str | None = None
 ) -> None:
-    """Members of `role` may call every tool of the vendor, whether or not there was a list.
-
-    `seen_version`: as for set_allowlist.
-    Raises: NotFound for an unknown vendor or role; Forbidden; AllowlistChanged.   Spec: §4.9 · D9
-    """
+    """Idempotent. Raises: NotFound for an unknown vendor or role; Forbidden; AllowlistChanged. Spec: §4.9 · D9"""
     known_role = role_named(role)
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     _require_unchanged(organization, vendor, known_role, seen_version)
@@ -89,6 +85,7 @@ def _checked(tools: Sequence[str]) -> list[str]:
         raise Invalid(fields={"tools": [f"At most {settings.ALLOWLIST_TOOLS} tools."]})
     if not all(is_tool_name(name) for name in tools):
         raise Invalid(fields={"tools": [f"A tool name has 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters."]})
+    # Removes repeated names and keeps the order.
     return list(dict.fromkeys(tools))
 
 

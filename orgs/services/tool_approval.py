@@ -1,4 +1,4 @@
-"""Approving a vendor's tools as they were last seen."""
+"""Approval of a vendor's tools as they were last seen."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from orgs.services.tool_comparison import NOT_OFFERED
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The tools as a reviewer saw them: `fingerprint_of` the vendor's tools, and ids of the rows that were shown."""
+    """What a reviewer saw: `fingerprint_of` the vendor's tools, and the ids of the rows on the page."""
 
     fingerprint: str
     shown: frozenset[str]
 
 
 def approve_tools(*, organization: Organization, vendor: str, review: Review | None = None) -> list[str] | None:
-    """The tools that waited are approved as they were last seen; their names. For the transaction with the lock.
+    """Approve the waiting tools and return their names. The caller holds the organization's lock.
 
-    With a `review` only those that were shown are, and none where the vendor changed its tools since: then it is None.
+    With a `review`: only the rows in it, and None if the vendor's tools have changed since.
     """
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     known = list(rows.defer("seen_definition", "approved_definition"))
@@ -41,16 +41,14 @@ def approve_tools(*, organization: Organization, vendor: str, review: Review | N
     if review:
         rows = rows.filter(pk__in=[row.pk for row in waiting])
     rows.update(approved_sha256=F("seen_sha256"), approved_definition="")
+    # A removed tool is approved by deleting its row.
     rows.filter(seen_sha256=NOT_OFFERED).delete()
     return sorted({row.tool for row in waiting})
 
 
 @transaction.atomic
 def approve_shown_tools(*, actor: User, organization: Organization, vendor: str, review: Review) -> int:
-    """Approve the changes that a reviewer was shown. Returns the number of tools. No list is changed.
-
-    Raises: ToolsChanged when the vendor changed them again since; NotFound, Forbidden.   Spec: D78 · ux.md 7
-    """
+    """Return the number of tools. Raises: ToolsChanged; NotFound, Forbidden. Spec: D78 · ux.md 7"""
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     approved = approve_tools(organization=organization, vendor=vendor, review=review)
     if approved is None:
@@ -67,9 +65,10 @@ def approve_shown_tools(*, actor: User, organization: Organization, vendor: str,
 
 
 def fingerprint_of(tools: Iterable[KnownTool]) -> str:
-    """A short text that is another one as soon as one of the vendor's tools is."""
+    """Changes with every change of one of the vendor's tools."""
     ordered = sorted(tools, key=lambda row: (row.credential_scope, row.tool))
     seen = b"".join(
         f"{row.credential_scope}\0{row.tool}\0".encode() + bytes(row.seen_sha256) + b"\n" for row in ordered
     )
+    # 128 bits are enough to notice a change.
     return hashlib.sha256(seen).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Changes of a vendor's tools in the admin log: a vendor that changes them all the time fills no log."""
+"""Admin log of changes in a vendor's tools, limited per vendor and hour."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gateway.lib import clock
 from orgs.models import Organization, ToolLook
 from orgs.services.tool_comparison import Comparison
 
+# Tool names per row; the row has the full count.
 NAMED_IN_LOG = 20
-RECORDED_PER_WINDOW = 4  # rows of one organization about one vendor; the page of tool access shows the present state
+# Rows per organization, vendor and window; the tool access page shows the current state.
+RECORDED_PER_WINDOW = 4
 WINDOW = timedelta(hours=1)
 
 
 def record_changes(organization: Organization, look: ToolLook, found: Comparison, actor: Actor) -> None:
-    """Write a row, or count the change where the window is used up. For the transaction with the lock.
-
-    The next row says with `folded` how many changes were only counted.
-    """
+    """Write a row, or count the change in `folded` once the window is used up. The caller holds the lock."""
     now = clock.now()
     if look.recorded_since is None or now - look.recorded_since >= WINDOW:
         look.recorded_since, look.recorded = now, 0
     others = ToolLook.objects.filter(organization=organization, vendor=look.vendor, recorded_since__gt=now - WINDOW)
+    # All lists of the vendor share one budget.
     elsewhere = others.exclude(pk=look.pk).aggregate(total=Sum("recorded"))["total"] or 0
     if look.recorded + elsewhere >= RECORDED_PER_WINDOW:
         look.folded += 1

@@ -1,7 +1,7 @@
-"""Pure: one list of a vendor's tools compared with what an organization knows of the vendor.
+"""Pure: one list of a vendor's tools compared with the organization's stored tools. Spec: D78
 
-A list belongs to the credential that it was fetched with. The general list is that of the most general credential; its
-tools are all kept. Of every further list only the tools that differ from the general list are kept.   Spec: D78
+A list belongs to the credential that fetched it; the general list is that of the most general credential. All tools of
+the general list are kept; of further lists only those that differ from it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from functools import cached_property
 
 import msgspec
 
-KEPT_BYTES = 32 * 1024  # of one definition; a larger one is compared by its fingerprint and not shown
-NOT_OFFERED = b""  # the fingerprint of a tool that is gone
+# Bytes of one stored definition. A larger one is compared by its fingerprint and not shown.
+KEPT_BYTES = 32 * 1024
+# The fingerprint of a tool that the vendor removed.
+NOT_OFFERED = b""
 _VERSION = b"\x02"
-_FIRST_VERSION_BYTES = 32  # fingerprints of version 1 had no leading byte, and fewer members
+# Fingerprints of version 1 had no version byte and covered fewer members.
+_FIRST_VERSION_BYTES = 32
 _MEMBERS_OF_FIRST_VERSION = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 class Offered:
-    """One tool as the vendor offers it: `definition` is canonical JSON."""
+    """One tool of the vendor's current list. `definition`: canonical JSON."""
 
     def __init__(self, definition: bytes) -> None:
         self.fingerprint = _VERSION + hashlib.sha256(definition).digest()
@@ -30,7 +33,7 @@ class Offered:
 
     @property
     def text(self) -> str:
-        """The text of the definition as it is kept; "" where it is too large."""
+        """The definition to store; "" if it is larger than KEPT_BYTES."""
         return self._definition.decode() if len(self._definition) <= KEPT_BYTES else ""
 
     @cached_property
@@ -40,7 +43,7 @@ class Offered:
         return hashlib.sha256(_canonical(agreed)).digest()
 
     def matches(self, fingerprint: bytes) -> bool:
-        """Whether a stored fingerprint, of whichever version, is of this definition."""
+        """Whether a stored fingerprint, of either version, belongs to this definition."""
         if len(fingerprint) == _FIRST_VERSION_BYTES:
             return fingerprint == self._first_version
         return fingerprint == self.fingerprint
@@ -48,7 +51,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class KnownFingerprints:
-    """One stored tool: the definitions seen last and approved, and whether the text of the former is kept."""
+    """One stored tool. `has_text`: the text of the definition seen last is stored."""
 
     seen: bytes
     approved: bytes
@@ -56,7 +59,6 @@ class KnownFingerprints:
 
     @property
     def is_approved(self) -> bool:
-        """Whether it is as it was when the vendor's tools were approved."""
         return self.seen == self.approved
 
 
@@ -65,36 +67,36 @@ Known = Mapping[str, KnownFingerprints]
 
 @dataclass(frozen=True, slots=True)
 class KnownLists:
-    """An organization's knowledge of a vendor, for comparing one list: that list's rows and the general list's.
-
-    `trusted`: approved fingerprints of the vendor's tools on other lists. `is_first`: the list was never compared, and
-    for a further list the general one was not either.
-    """
+    """The stored rows of the compared list and of the general list."""
 
     rows: Known
     general: Known | None  # None: the list is the general one
+    # Approved fingerprints of the vendor's tools on other lists.
     trusted: frozenset[bytes]
+    # Neither this list nor, for a further list, the general list was compared before.
     is_first: bool
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Tools by the vendor's own names. `added`, `changed` and `removed` are news; the rest are the rows to write.
+    """Tool names. The first three are changes by the vendor; the others are the rows to write."""
 
-    `fresh` tools get a row, those also in `trusted` an approved one. `moved` rows get the offered definition, and
-    `approved` ones get it as agreed too. `gone` rows keep their approval, `obsolete` ones are deleted.
-    `waiting`: offered tools that are not as they were approved.
-    """
-
+    # Changes by the vendor.
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    # New rows; those also in `trusted` start approved.
     fresh: list[str] = field(default_factory=list)
     trusted: set[str] = field(default_factory=set)
+    # Rows that get the offered definition as last seen.
     moved: list[str] = field(default_factory=list)
+    # Rows that get the offered definition as last seen and as approved.
     approved: list[str] = field(default_factory=list)
+    # Removed tools that keep their approval, in case they return.
     gone: list[str] = field(default_factory=list)
+    # Rows to delete.
     obsolete: list[str] = field(default_factory=list)
+    # Offered tools that differ from their approved definition.
     waiting: set[str] = field(default_factory=set)
 
     @property
@@ -104,12 +106,11 @@ class Comparison:
 
     @property
     def needs_writing(self) -> bool:
-        """Whether a row is not as it should be."""
         return bool(self.fresh or self.moved or self.approved or self.gone or self.obsolete)
 
 
 def compare(offered: Mapping[str, Offered], known: KnownLists) -> Comparison:
-    """The news of a list. A definition that is approved on another list of the vendor is approved here."""
+    """A definition that is approved on another list of the vendor is approved on this one."""
     found = Comparison()
     for tool in sorted(offered):
         general = None if known.general is None else known.general.get(tool)
@@ -146,6 +147,7 @@ def _note_known(found: Comparison, tool: str, offered: Offered, row: KnownFinger
         found.waiting.add(tool)
     if not offered.matches(row.seen):
         (found.changed if row.seen else found.added).append(tool)
+    # A stored row without its text is written again.
     lacks_text = bool(offered.text) and not row.has_text
     if row.seen == offered.fingerprint and not lacks_text and (not is_approved or row.is_approved):
         return
