@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-# The pause starts at OPEN_S and doubles with each failed trial.
-FAILURES_UNTIL_OPEN = 5  # in a row
+# Failures in a row. The pause is OPEN_S at first, and doubles with each failed trial.
+FAILURES_UNTIL_OPEN = 5
 OPEN_S = 10.0
 LONGEST_OPEN_S = 60.0
 

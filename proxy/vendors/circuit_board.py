@@ -53,7 +53,7 @@ def post(store: CoordinationStore, name: str, circuit: PostedCircuit | None) -> 
 
 
 def posted(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, PostedCircuit]:
-    """Those of `names` that are open or half open. Raises: CoordinationUnavailable."""
+    """Those of `names` that are open or half open; closed ones are left out."""
     asked = {_key(name): name for name in names}
     found: dict[str, PostedCircuit] = {}
     for key, raw in store.health(list(asked)).items():

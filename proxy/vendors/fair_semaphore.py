@@ -39,7 +39,7 @@ class FairSemaphore:
         if self._lines and owner in self._lines:
             return False
         held, free = self._held.get(owner, 0), self._free
-        if free <= 0 or held >= self._most_of_one or held >= self._of_free * free:  # as `_may_have`, for each call
+        if free <= 0 or held >= self._most_of_one or held >= self._of_free * free:  # `_may_have`, inlined for speed
             return False
         self._held[owner] = held + 1
         self._free = free - 1
@@ -97,7 +97,7 @@ class FairSemaphore:
     def _leave(self, owner: Hashable, waiter: asyncio.Future[None]) -> None:
         line = self._lines.get(owner)
         if line is None or waiter not in line:
-            return  # `_serve_one` has met it
+            return  # `_serve_one` has removed it
         line.remove(waiter)
         self._waiting -= 1
         if not line:

@@ -27,7 +27,7 @@ from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
-_MOST_IN_BACKGROUND = 10  # in flight; further requests of the vendor stay unanswered
+_MOST_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
 TOOLS_CHANGED = "notifications/tools/list_changed"
 

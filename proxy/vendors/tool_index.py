@@ -25,7 +25,7 @@ from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.send import request_once_more
 
 log = structlog.get_logger(__name__)
-MAX_INDEXES = 2_000
+MAX_INDEXES = 2_000  # over all organizations
 MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as received; parsed, they take several times as much
 MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages of one list, which are held together
 REFETCH_AFTER_S = 5.0  # bounds the fetches for unknown tools and for list_changed
