@@ -1,4 +1,4 @@
-"""Invitations over the API. Accepting one is a page's address: orgs.pages.invite."""
+"""Invitations over the API. orgs.pages.invite accepts them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from orgs.services.invitation_sealing import token_of
 
 
 class InvitationOut(serializers.Serializer[Any]):
-    """An invitation with its link. Spec: §2 Invitation · D50, D51"""
+    """Spec: §2 Invitation · D50, D51"""
 
     id = serializers.UUIDField()
     token = serializers.CharField(allow_null=True, help_text="Null when its sealing key is not configured any more.")
@@ -37,7 +37,7 @@ class InvitationOut(serializers.Serializer[Any]):
 
 
 class InvitationIn(serializers.Serializer[Any]):
-    """All optional. Spec: D49"""
+    """Spec: D49"""
 
     email = Text(required=False, allow_null=True, allow_blank=True, max_length=254)
     maxUses = WholeNumber(required=False, min_value=1, max_value=settings.INVITATION_MAX_USES)
@@ -45,7 +45,7 @@ class InvitationIn(serializers.Serializer[Any]):
 
 
 def invitation_body(invitation: Invitation) -> dict[str, Any]:
-    """What InvitationOut renders."""
+    """The input of InvitationOut."""
     token = token_of(invitation)
     return {
         "id": invitation.id,
@@ -80,11 +80,9 @@ class InvitationList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Those that can still be accepted."""
         return self.answer_part(selectors.pending_invitations(self.organization), as_body=invitation_body)
 
     def post(self, request: Request, org_id: str) -> Response:
-        """Create one."""
         created = invitations.create_invitation(
             actor=self.actor,
             organization=self.organization,
@@ -102,7 +100,6 @@ class InvitationDetail(OrgView):
     shapes = {"DELETE": Shape("Revoke an invitation", status=204)}
 
     def delete(self, request: Request, org_id: str, invitation_id: str) -> Response:
-        """Revoke it."""
         key = ids.known_id(invitation_id)
         invitations.revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=key)
         return self.answer()

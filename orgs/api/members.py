@@ -1,5 +1,3 @@
-"""Members over the API."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +20,7 @@ _LAST_OWNER = {409: "The only owner stays, until there is another or the organiz
 
 
 class MemberOut(serializers.Serializer[Any]):
-    """A member. Spec: §2 Member · D43"""
+    """Spec: §2 Member · D43"""
 
     id = serializers.UUIDField(source="user_id", help_text="The same as userId.")
     userId = serializers.UUIDField(source="user_id")
@@ -33,13 +31,11 @@ class MemberOut(serializers.Serializer[Any]):
 
 
 class RoleIn(serializers.Serializer[Any]):
-    """The new role: admin or member."""
-
     role = Text()
 
 
 class TransferIn(serializers.Serializer[Any]):
-    """The later role of the owner who asks."""
+    """`stepDownTo`: the caller's new role."""
 
     stepDownTo = Text(required=False, default=Role.ADMIN.value, help_text="admin or member; admin unless given.")
 
@@ -51,7 +47,6 @@ class MemberList(OrgView):
     shapes = {"GET": Shape("Its members, earliest first", answer=MemberOut, many=True, parts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Everybody."""
         return self.answer_part(selectors.members(self.organization))
 
 
@@ -62,20 +57,18 @@ class MemberDetail(OrgView):
     shapes = {"DELETE": Shape("Remove a member", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str, user_id: str) -> Response:
-        """Remove."""
         key = ids.known_id(user_id)
         members.remove_member(actor=self.actor, organization=self.organization, user_id=key)
         return self.answer()
 
 
 class OwnMembership(OrgView):
-    """DELETE /api/orgs/:orgId/membership: whoever asks leaves. Removing others takes an admin. Spec: D45 · ux.md 3"""
+    """DELETE /api/orgs/:orgId/membership: the caller leaves. Spec: D45 · ux.md 3"""
 
     gates = {"DELETE": Gate(Role.MEMBER)}
     shapes = {"DELETE": Shape("Leave the organization", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str) -> Response:
-        """Leave."""
         members.leave_organization(actor=self.actor, organization=self.organization)
         return self.answer()
 
@@ -87,7 +80,6 @@ class MemberRole(OrgView):
     shapes = {"PATCH": Shape("Make a member admin or member", body=RoleIn, answer=MemberOut)}
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
-        """Change the role."""
         key = ids.known_id(user_id)
         if self.fields["role"] not in {Role.ADMIN.value, Role.MEMBER.value}:
             raise Invalid(fields={"role": ["Must be admin or member."]})
@@ -112,7 +104,6 @@ class Ownership(OrgView):
     }
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
-        """The new owner."""
         key = ids.known_id(user_id)
         step_down_to = self.fields["stepDownTo"]
         if step_down_to not in {Role.ADMIN.value, Role.MEMBER.value}:

@@ -1,5 +1,3 @@
-"""Organizations over the API."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,13 +18,11 @@ from orgs.services import organizations
 
 
 class SettingsOut(serializers.Serializer[Any]):
-    """Settings of an organization."""
-
     defaultServerAccess = serializers.ChoiceField(Organization.DefaultServerAccess.values)
 
 
 class OrganizationOut(serializers.Serializer[Any]):
-    """An organization as its member sees it. Spec: §2 Organization · D31"""
+    """An organization as seen by one of its members. Spec: §2 Organization · D31"""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -37,19 +33,15 @@ class OrganizationOut(serializers.Serializer[Any]):
 
 
 class OrganizationIn(serializers.Serializer[Any]):
-    """Its name."""
-
     name = Name()
 
 
 class SettingsIn(serializers.Serializer[Any]):
-    """All of its settings."""
-
     defaultServerAccess = Text()
 
 
 def organization_body(organization: Organization, membership: Membership) -> dict[str, Any]:
-    """What OrganizationOut renders."""
+    """The input of OrganizationOut."""
     return {
         "id": organization.id,
         "name": organization.name,
@@ -76,12 +68,11 @@ class OrganizationList(ApiView):
     }
 
     def get(self, request: Request) -> Response:
-        """Where the person belongs."""
+        # The subscriptions come along: one query for the whole list.
         rows = selectors.memberships(self.actor).select_related("organization__subscription")
         return self.answer([organization_body(row.organization, row) for row in rows])
 
     def post(self, request: Request) -> Response:
-        """Create; the creator owns it."""
         created = organizations.create_organization(actor=self.actor, name=self.fields["name"])
         return self.answer(organization_body(created, created.memberships.get(user=self.actor)))
 
@@ -97,18 +88,15 @@ class OrganizationDetail(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        """As the member sees it."""
         return self.answer(organization_body(self.organization, self.membership))
 
     def patch(self, request: Request, org_id: str) -> Response:
-        """Rename."""
         renamed = organizations.rename_organization(
             actor=self.actor, organization=self.organization, name=self.fields["name"]
         )
         return self.answer(organization_body(renamed, self.membership))
 
     def delete(self, request: Request, org_id: str) -> Response:
-        """Delete."""
         organizations.delete_organization(actor=self.actor, organization=self.organization)
         return self.answer()
 
@@ -120,7 +108,6 @@ class OrganizationSettings(OrgView):
     shapes = {"PATCH": Shape("Change its settings", body=SettingsIn, answer=OrganizationOut)}
 
     def patch(self, request: Request, org_id: str) -> Response:
-        """Store the settings."""
         changed = organizations.update_settings(
             actor=self.actor,
             organization=self.organization,

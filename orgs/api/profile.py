@@ -1,5 +1,3 @@
-"""A person's own names over the API."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +14,7 @@ from orgs.services.profile import update_profile
 
 
 class ProfileOut(serializers.Serializer[Any]):
-    """The signed-in person. Spec: §2 Profile"""
+    """Spec: §2 Profile"""
 
     id = serializers.UUIDField()
     email = serializers.CharField()
@@ -27,7 +25,7 @@ class ProfileOut(serializers.Serializer[Any]):
 
 
 class ProfileIn(serializers.Serializer[Any]):
-    """Absent members stay as they are; null and "" clear. Spec: D46"""
+    """Absent members stay as they are; null and "" clear the name. Spec: D46"""
 
     firstName = Name(required=False, allow_null=True, allow_blank=True)
     lastName = Name(required=False, allow_null=True, allow_blank=True)
@@ -47,10 +45,8 @@ class Profile(ApiView):
     }
 
     def get(self, request: Request) -> Response:
-        """Who is signed in."""
         return self.answer(self.actor)
 
     def patch(self, request: Request) -> Response:
-        """Store the names given."""
         names = {_COLUMNS[member]: value or "" for member, value in self.fields.items()}
         return self.answer(update_profile(user=self.actor, **names))

@@ -1,4 +1,4 @@
-"""Vendor grants over the API. A service client's id is taken where a person's is. Spec: §4.5 · D34"""
+"""Vendor grants over the API. A path takes a service client's id in place of a person's. Spec: §4.5 · D34"""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from orgs.models import Membership, Organization, ServerAccessGrant
 from orgs.roles import Role
 from orgs.services import server_access
 
+# Slugs in one body: bounds the size of the request.
 MAX_VENDORS = 1_000
 
 
 class GrantOut(serializers.Serializer[Any]):
-    """One grant; `service` is a service client's. Spec: D57"""
+    """`service`: a service client. Spec: D57"""
 
     principalType = serializers.ChoiceField(["user", "team", "service"])
     userId = serializers.UUIDField(allow_null=True, help_text="A person's id, or a service client's.")
@@ -39,7 +40,7 @@ class GrantOut(serializers.Serializer[Any]):
 
 
 class AccessOut(serializers.Serializer[Any]):
-    """One reason why somebody may use a vendor. Spec: D58"""
+    """One reason for one vendor. Spec: D58"""
 
     vendor = serializers.CharField()
     source = serializers.ChoiceField(["direct", "team", "default", "role"])  # type: ignore[assignment]
@@ -48,7 +49,7 @@ class AccessOut(serializers.Serializer[Any]):
 
 
 class MemberGrantOut(serializers.Serializer[Any]):
-    """A member's grant. Spec: D59"""
+    """Spec: D59"""
 
     userId = serializers.UUIDField()
     vendor = serializers.CharField()
@@ -56,7 +57,7 @@ class MemberGrantOut(serializers.Serializer[Any]):
 
 
 class TeamGrantOut(serializers.Serializer[Any]):
-    """A team's grant. Spec: D59"""
+    """Spec: D59"""
 
     teamId = serializers.UUIDField(source="team_id")
     vendor = serializers.CharField()
@@ -64,7 +65,7 @@ class TeamGrantOut(serializers.Serializer[Any]):
 
 
 class VendorsIn(serializers.Serializer[Any]):
-    """All vendors that are to be granted. Spec: D173"""
+    """Spec: D173"""
 
     vendors = Texts(
         max_length=MAX_VENDORS,
@@ -74,7 +75,7 @@ class VendorsIn(serializers.Serializer[Any]):
 
 
 class MemberVendorsOut(serializers.Serializer[Any]):
-    """A member's grants, all of them. Spec: D59"""
+    """Spec: D59"""
 
     userId = serializers.UUIDField()
     vendors = serializers.ListField(
@@ -102,7 +103,7 @@ class ServerAccess(OrgView):
     shapes = {"GET": Shape("Every grant, oldest first", answer=GrantOut, many=True, parts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Of people and teams, then of service clients."""
+        # Grants of people and teams come first, then those of service clients.
         clients_own = clients.vendor_grant_rows(self.organization)
         return self.answer_part(selectors.grants(self.organization), clients_own, as_body=grant_body)
 
@@ -121,7 +122,7 @@ class MemberServerAccess(OrgView):
     }
 
     def get(self, request: Request, org_id: str, user_id: str) -> Response:
-        """A member sees their own; admins everybody's."""
+        # Members see their own access; admins see everyone's.
         if user_id != str(self.actor.id) and not self.membership.has_role(Role.ADMIN):
             raise Forbidden("You may look at your own access only.")
         principal = _principal(self.organization, user_id)
@@ -130,7 +131,6 @@ class MemberServerAccess(OrgView):
         return self.answer(effective_access(principal, people_vendors(self.organization)))
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
-        """Exactly these."""
         principal = _principal(self.organization, user_id)
         wanted = self.fields["vendors"]
         if isinstance(principal, Client):
@@ -138,6 +138,7 @@ class MemberServerAccess(OrgView):
                 actor=self.actor, organization=self.organization, client=principal, vendors=wanted
             )
             return self.answer({"userId": principal.id, "vendors": vendors})
+        # A member always has a list; only service clients can be unrestricted.
         if wanted is None:
             raise Invalid(fields={"vendors": ["Only the restriction of a service client can be lifted."]})
         vendors = server_access.replace_member_grants(
@@ -156,7 +157,6 @@ class MemberVendor(OrgView):
     }
 
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
-        """Grant."""
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
             own = vendor_grants.grant_client(
@@ -169,7 +169,6 @@ class MemberVendor(OrgView):
         return self.answer({"userId": principal.user_id, "vendor": vendor, "grantedAt": grant.granted_at})
 
     def delete(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
-        """Revoke; 204 also when there was nothing."""
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
             vendor_grants.revoke_client(
@@ -192,31 +191,26 @@ class TeamVendor(OrgView):
     }
 
     def put(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:
-        """Grant."""
         team = selectors.team(self.organization, team_id)
         return self.answer(
             server_access.grant_team(actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor)
         )
 
     def delete(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:
-        """Revoke; 204 also when there was nothing."""
         team = selectors.team(self.organization, team_id)
         server_access.revoke_team(actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor)
         return self.answer()
 
 
 def _principal(organization: Organization, id_in_path: str) -> Membership | Client:
-    """A member by the person's id, or a service client by its id or `svc_` name.
-
-    Raises: NotFound.
-    """
+    """A member by user id, or a service client by id or `svc_` name. Raises: NotFound."""
     key = ids.parse_id(id_in_path)
     member = selectors.members(organization).filter(user_id=key).first() if key else None
     return member or clients.service_client(organization, id_in_path)
 
 
 def _access_of_client(client: Client, organization: Organization) -> list[Access]:
-    """The vendors on its list; without a restriction those of the organization. Spec: D58, D173"""
+    """The client's list; without a restriction, all vendors of the organization. Spec: D58, D173"""
     if clients.vendor_grants(client.id) is None:
         return [Access(vendor, "default") for vendor in organization_vendors(organization)]
     rows = clients.vendor_grant_rows(organization).filter(client=client).order_by("vendor")

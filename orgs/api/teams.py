@@ -1,5 +1,3 @@
-"""Teams over the API."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,7 +23,7 @@ _TAKEN = {409: "Another team has this name."}
 
 
 class TeamOut(serializers.Serializer[Any]):
-    """A team. Spec: §2 Team · D60"""
+    """Spec: §2 Team · D60"""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -35,20 +33,16 @@ class TeamOut(serializers.Serializer[Any]):
 
 
 class TeamIn(serializers.Serializer[Any]):
-    """Its name."""
-
     name = Name()
 
 
 class TeamMemberOut(serializers.Serializer[Any]):
-    """Who is in which team."""
-
     teamId = serializers.UUIDField(source="team_id")
     userId = serializers.UUIDField(source="membership.user_id")
 
 
 def team_body(team: Team, member_count: int, vendors: Mapping[UUID, list[str]]) -> dict[str, Any]:
-    """What TeamOut renders."""
+    """The input of TeamOut."""
     return {
         "id": team.id,
         "name": team.name,
@@ -79,7 +73,6 @@ class TeamList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        """All of them."""
         vendors = vendors_by_team(self.organization)
         return self.answer_part(
             selectors.teams(self.organization),
@@ -87,7 +80,6 @@ class TeamList(OrgView):
         )
 
     def post(self, request: Request, org_id: str) -> Response:
-        """Create one."""
         team = teams.create_team(actor=self.actor, organization=self.organization, name=self.fields["name"])
         return self.answer(team_body(team, 0, {}))
 
@@ -102,14 +94,12 @@ class TeamDetail(OrgView):
     }
 
     def patch(self, request: Request, org_id: str, team_id: str) -> Response:
-        """Rename it."""
         team = teams.rename_team(
             actor=self.actor, organization=self.organization, team_id=known_id(team_id), name=self.fields["name"]
         )
         return self.answer(_one(self.organization, team.id))
 
     def delete(self, request: Request, org_id: str, team_id: str) -> Response:
-        """Delete it."""
         teams.delete_team(actor=self.actor, organization=self.organization, team_id=known_id(team_id))
         return self.answer()
 
@@ -124,7 +114,6 @@ class TeamMember(OrgView):
     }
 
     def put(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:
-        """Add."""
         return self.answer(
             teams.add_team_member(
                 actor=self.actor, organization=self.organization, team_id=known_id(team_id), user_id=known_id(user_id)
@@ -132,7 +121,6 @@ class TeamMember(OrgView):
         )
 
     def delete(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:
-        """Take out; 204 also for somebody who was not in it."""
         teams.remove_team_member(
             actor=self.actor, organization=self.organization, team_id=known_id(team_id), user_id=known_id(user_id)
         )

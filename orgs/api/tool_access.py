@@ -1,4 +1,4 @@
-"""Tool allowlists over the API. What the vendor offers is asked elsewhere: proxy.api.discover."""
+"""Tool allowlists over the API. proxy.api.discover lists the vendor's tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orgs.services import tool_access
 
 
 class AllowlistOut(serializers.Serializer[Any]):
-    """The list of one role. Spec: D75"""
+    """Spec: D75"""
 
     role = serializers.ChoiceField(ROLE_CHOICES)
     tools = serializers.ListField(child=serializers.CharField())
@@ -30,7 +30,7 @@ class AllowlistOut(serializers.Serializer[Any]):
 
 
 class AllowlistSetOut(serializers.Serializer[Any]):
-    """The list as it was stored. Spec: D76"""
+    """Spec: D76"""
 
     vendor = serializers.CharField()
     role = serializers.ChoiceField(ROLE_CHOICES)
@@ -53,8 +53,8 @@ class ToolAccess(OrgView):
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
-        """By role."""
         rows = selectors.allowlist_rows(self.organization, vendor)
+        # Lists of a vendor that left the catalog stay visible. Otherwise an unknown slug is 404.
         if not rows:
             known_vendor(vendor)
         return self.answer(rows)
@@ -70,7 +70,6 @@ class RoleToolAccess(OrgView):
     }
 
     def put(self, request: Request, org_id: str, vendor: str, role: str) -> Response:
-        """Set the list."""
         return self.answer(
             tool_access.set_allowlist(
                 actor=self.actor,
@@ -82,6 +81,5 @@ class RoleToolAccess(OrgView):
         )
 
     def delete(self, request: Request, org_id: str, vendor: str, role: str) -> Response:
-        """Clear it; 204 also when there was none."""
         tool_access.clear_allowlist(actor=self.actor, organization=self.organization, vendor=vendor, role=role)
         return self.answer()

@@ -1,5 +1,3 @@
-"""Addresses of the management API of organizations."""
-
 from __future__ import annotations
 
 from django.urls import path

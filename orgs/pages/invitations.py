@@ -1,7 +1,4 @@
-"""Invitations that are still open: the list, the form that makes one, the page that takes one back.
-
-A link is in no listing. It is shown after it was made and whenever an admin asks for it by a button.
-"""
+"""Pending invitations: the list, the form that makes one, the page that revokes one."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from orgs.services.invitations import create_invitation, revoke_invitation
 
 
 class InvitationForm(forms.Form):
-    """A new link. Spec: D48, D49"""
+    """Spec: D48, D49"""
 
     email = forms.EmailField(
         label="E-mail address",
@@ -56,7 +53,7 @@ class InvitationForm(forms.Form):
 
 
 class InvitationsPage(OrgPage):
-    """GET, POST /orgs/:orgId/invitations. Making one passes the API's gate and counts in the API's window."""
+    """GET, POST /orgs/:orgId/invitations. Same gate and rate limit as the API."""
 
     gates = {
         "GET": Gate(Role.ADMIN),
@@ -67,11 +64,11 @@ class InvitationsPage(OrgPage):
     nav_route = "orgs:invitations"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """What is pending, newest first, and an empty form."""
         return self._page(InvitationForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Make a link and show it, or show an older one again. Spec: §4.4 · D49-D51"""
+        """Create an invitation, or show an existing link. Spec: §4.4 · D49-D51"""
+        # Lists show no links: an admin asks for each by a button.
         if request.POST.get("action") == "link":
             return self._show_link()
         form = InvitationForm(request.POST)
@@ -88,9 +85,9 @@ class InvitationsPage(OrgPage):
         return self._page(InvitationForm(), link_of=made, status=201)
 
     def refused(self, refusal: rate.RateLimited | SubscriptionRequired) -> HttpResponse:
-        """The page with the reason above the form, and what was typed still in it."""
         if self.request.method != "POST":
             raise refusal
+        # The page shows the refusal above the form and keeps the input.
         typed = {name: self.request.POST.get(name, "") for name in InvitationForm.base_fields}
         return self._page(InvitationForm(initial=typed), status=refusal.status)
 
@@ -119,19 +116,18 @@ class InvitationsPage(OrgPage):
 
 
 class RevokeInvitationPage(OrgPage):
-    """GET, POST /orgs/:orgId/invitations/:id/revoke. Stays open when the plan has ended."""
+    """GET, POST /orgs/:orgId/invitations/:id/revoke. Needs no active plan."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     title = "Revoke invitation"
     nav_route = "orgs:invitations"
 
     def get(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
-        """Which link stops working."""
         invitation = pending_invitation(self.organization, invitation_id)
         return self.page("orgs/invitation_revoke.html", {"invitation": invitation})
 
     def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
-        """Revoke it. Spec: §4.4 · D9"""
+        """Spec: §4.4 · D9"""
         revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
         messages.success(request, "The invitation is revoked. Its link no longer works.")
         return redirect("orgs:invitations", self.organization.id)

@@ -1,4 +1,4 @@
-"""Where an invitation's link leads: a page that asks, and the POST that joins. Looking consumes nothing."""
+"""The page behind an invitation's link, and the POST that joins. Only the POST consumes a use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class InvitePage(View):
     http_method_names = ["get", "head", "post"]
 
     def get(self, request: HttpRequest, token: str) -> HttpResponse:
-        """What somebody is invited to, and a button. Scanners of links open this page too."""
         try:
             rate.count(request, settings.BACKSTOP)
             invitation = find_invitation(token)
@@ -50,7 +49,6 @@ class InvitePage(View):
         return _page(request, invitation)
 
     def post(self, request: HttpRequest, token: str) -> HttpResponse:
-        """Join."""
         is_browser = "text/html" in request.headers.get("Accept", "")
         admission = None
         try:
@@ -72,8 +70,9 @@ def _signed_in(request: HttpRequest) -> User:
 
 
 def _accept(user: User, token: str) -> Accepted:
-    """New members are what the plan buys; who is one already needs none. Spec: D53, D56"""
+    """Spec: D53, D56"""
     invitation = find_invitation(token)
+    # New members need an active plan; a person who is a member already needs none.
     if membership_row(user.id, invitation.organization_id) is None:
         entitlements.require_active(invitation.organization)
     return accept_invitation(user=user, token=token)

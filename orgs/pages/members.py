@@ -1,4 +1,4 @@
-"""The members of an organization: the list, and the pages that change a role, remove somebody, and let one leave."""
+"""The members of an organization: the list, and the pages that change a role, remove a member, and leave."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from orgs.services.members import change_role, leave_organization, remove_member
 
 
 class MembersPage(OrgPage):
-    """GET /orgs/:orgId/members: everybody, with what the reader may do about each. Spec: §4.4 · D43"""
+    """GET /orgs/:orgId/members. Spec: §4.4 · D43"""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = "Members"
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of the list, earliest member first. Teams and last calls are for admins, as in the API."""
         asked = search_words(request, "q")
         page = page_of(request, selectors.members(self.organization, matching=asked))
         is_admin = self.membership.has_role(Role.ADMIN)
         shown = list(page.object_list)
+        # Teams and last calls are for admins, as in the API.
         calls = last_calls(self.organization.id, [str(row.user_id) for row in shown]) if is_admin else {}
         teams = selectors.teams_by_member(shown) if is_admin else {}
         context = {
@@ -66,16 +66,15 @@ class MembersPage(OrgPage):
 
 
 class MemberRolePage(OtherMemberPage):
-    """GET, POST /orgs/:orgId/members/:userId/role: admin or member, and what each means for this person."""
+    """GET, POST /orgs/:orgId/members/:userId/role"""
 
     title = "Change role"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """The two roles, the present one chosen."""
         return self._page(self.target(user_id))
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """Change it. Spec: §4.4 · D44"""
+        """Spec: §4.4 · D44"""
         target, asked = self.target(user_id), request.POST.get("role", "")
         if asked not in {Role.ADMIN.value, Role.MEMBER.value}:
             return self._page(target, error="Choose admin or member.", status=422)
@@ -99,7 +98,7 @@ class MemberRolePage(OtherMemberPage):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the end of a membership ends, and what it leaves behind on purpose."""
+    """Consequences of the end of a membership: `invitations` counts all pending ones, `links` those that end."""
 
     apps: int
     tokens: int
@@ -110,7 +109,6 @@ class Ending:
 
 
 def ending_of(organization: Organization, target: Membership) -> Ending:
-    """Counted now."""
     made = selectors.pending_invitations(organization).filter(created_by=target.user)
     return Ending(
         apps=connected_apps(organization, of=target.user).count(),
@@ -123,14 +121,13 @@ def ending_of(organization: Organization, target: Membership) -> Ending:
 
 
 class RemoveMemberPage(OrgPage):
-    """GET, POST /orgs/:orgId/members/:userId/remove: what ends for them, then the removal."""
+    """GET, POST /orgs/:orgId/members/:userId/remove"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     title = "Remove member"
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """The consequences in numbers; of one's own membership on the page for leaving."""
         target = selectors.member(self.organization, str(user_id))
         if target.pk == self.membership.pk:
             return redirect("orgs:leave", self.organization.id)
@@ -139,7 +136,7 @@ class RemoveMemberPage(OrgPage):
         return self.page("orgs/member_remove.html", context)
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """Remove. Spec: §4.4 · D45"""
+        """Spec: §4.4 · D45"""
         target = selectors.member(self.organization, str(user_id))
         if target.pk == self.membership.pk:
             return redirect("orgs:leave", self.organization.id)
@@ -154,18 +151,16 @@ class RemoveMemberPage(OrgPage):
 
 
 class LeavePage(OrgPage):
-    """GET, POST /orgs/:orgId/leave: what ends for whoever reads it, then their leaving."""
+    """GET, POST /orgs/:orgId/leave. Spec: D45"""
 
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
     title = "Leave organization"
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The consequences in numbers; for the only owner, what to do first."""
         return self._confirm(LastOwner(themselves=True) if selectors.is_last_owner(self.membership) else None)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Leave. Spec: D45"""
         try:
             leave_organization(actor=self.actor, organization=self.organization)
         except LastOwner as refusal:

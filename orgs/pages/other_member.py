@@ -1,4 +1,4 @@
-"""The base of the pages on which an owner changes another member's role."""
+"""Base of the pages on which an owner changes another member's role."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ class OtherMemberPage(OrgPage):
     nav_route = "orgs:members"
 
     def target(self, user_id: UUID) -> Membership:
-        """The other member.
-
-        Raises: NotFound; CannotChangeOwnRole.
-        """
+        """Raises: NotFound; CannotChangeOwnRole."""
         target = selectors.member(self.organization, str(user_id))
         if target.pk == self.membership.pk:
             raise CannotChangeOwnRole

@@ -1,4 +1,4 @@
-"""An organization's front page: what is left to do, then what happened."""
+"""An organization's front page: the setup checklist and recent activity."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from orgs.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the checklist. Who works alone need not do an optional one; `role` is the least that can."""
+    """One line of the checklist. `role`: the lowest role that can do it."""
 
     label: str
     hint: str
     route: str
     is_done: bool
     role: Role = Role.MEMBER
+    # Not needed by a person who works alone.
     is_optional: bool = False
 
 
 class OverviewPage(OrgPage):
-    """GET /orgs/:orgId. The checklist stands at the top until the steps that everybody needs are done."""
+    """GET /orgs/:orgId"""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = "Overview"
     nav_route = "orgs:overview"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Checklist, calls of today, the last days, the last errors (admins)."""
         organization = self.organization
         is_admin = self.membership.has_role(Role.ADMIN)
         steps = [step for step in self._checklist() if self.membership.has_role(step.role)]
@@ -45,6 +45,7 @@ class OverviewPage(OrgPage):
         context: dict[str, Any] = {
             "steps": steps,
             "steps_done": sum(1 for step in steps if step.is_done),
+            # The checklist is at the top until all required steps are done.
             "has_steps_left": not all(step.is_done or step.is_optional for step in steps),
             "calls_today": days[-1].calls,
             "max_counted": MAX_CALLS_COUNTED,

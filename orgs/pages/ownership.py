@@ -19,16 +19,14 @@ STEPS = (Role.ADMIN.value, Role.MEMBER.value)
 
 
 class TransferOwnershipPage(OtherMemberPage):
-    """GET, POST /orgs/:orgId/members/:userId/owner: the consequences for both, and the name to type. Spec: D154"""
+    """GET, POST /orgs/:orgId/members/:userId/owner. Asks for the person's name. Spec: D154"""
 
     title = "Transfer ownership"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """The consequences for both."""
         return self._confirm(self.target(user_id))
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """Transfer."""
         target, asked = self.target(user_id), request.POST.get("role", "")
         error = name_refusal(request, target.user.label)
         if not error and asked not in STEPS:

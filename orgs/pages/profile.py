@@ -1,5 +1,3 @@
-"""A person's own names."""
-
 from __future__ import annotations
 
 from django import forms
@@ -18,8 +16,6 @@ from orgs.services.profile import update_profile
 
 
 class ProfileForm(forms.Form):
-    """All optional; an empty display name falls back to the full name."""
-
     display_name = forms.CharField(
         label="Display name",
         max_length=NAME_MAX_CHARACTERS,
@@ -36,13 +32,11 @@ class ProfilePage(LoginRequiredMixin, View):
     http_method_names = ["get", "head", "post"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The form with what is stored."""
         user = signed_in(request)
         initial = {"display_name": user.display_name, "first_name": user.first_name, "last_name": user.last_name}
         return self._page(request, ProfileForm(initial=initial))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Save the names."""
         form = ProfileForm(request.POST)
         if form.is_valid():
             try:

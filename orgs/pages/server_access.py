@@ -1,4 +1,4 @@
-"""Server access as a matrix: members or teams down, vendors across, and why each may or may not."""
+"""Server access as a matrix: members or teams in rows, vendors in columns, and the reasons for access."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ from orgs.models import Membership, Team
 from orgs.roles import Role
 from orgs.services.grant_changes import Cell, Toggled, change_member_grants, change_team_grants
 
+# Members or teams, and vendors, on one page: bounds the form and its queries.
 ROWS = 20
 COLUMNS = 12
-MAX_UNDONE = 50  # cells that one button takes back
+# Cells that one undo button takes back.
+MAX_UNDONE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One vendor. `is_connected`: no credential serves people yet, so a grant waits for one."""
+    """One vendor. `is_connected`: a credential for people exists; otherwise a grant waits for one."""
 
     slug: str
     name: str
@@ -43,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """What one member or team may do with one vendor. `reasons` are in words, a direct grant left out."""
+    """Access of one member or team to one vendor. `reasons`: text, without the direct grant."""
 
     vendor: Column
     is_direct: bool
@@ -51,13 +53,12 @@ class MatrixCell:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether calls get past the grant."""
         return self.is_direct or bool(self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One line: `key` is the id in the form, `direct` the slugs that were granted when the page was made."""
+    """`key`: the id in the form."""
 
     key: UUID
     label: str
@@ -66,13 +67,13 @@ class MatrixRow:
 
     @property
     def direct(self) -> str:
-        """For the form."""
+        """Slugs granted directly when the page was made."""
         return " ".join(cell.vendor.slug for cell in self.cells if cell.is_direct)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsShown:
-    """A part of the vendors, from `start` to `end` of `total`; `before` and `after` are offsets or None."""
+    """Vendors `start` to `end` of `total`; `before` and `after`: offsets or None."""
 
     shown: list[Column]
     start: int
@@ -90,7 +91,6 @@ class ServerAccessPage(OrgPage):
     nav_route = "orgs:server-access"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The part of the matrix that is asked for."""
         connected = people_vendors(self.organization)
         matching = self._columns(connected)
         columns = _part_of(matching, request.GET.get("from", ""))
@@ -112,8 +112,8 @@ class ServerAccessPage(OrgPage):
         return self.page("orgs/server_access.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Give and take what was toggled on the page as it was shown, and nothing else."""
         by_team = request.GET.get("view") == "teams"
+        # Only the differences from the page as it was shown: other people's changes stay.
         had, wanted = _cells(request.POST.getlist("had")), _cells(request.POST.getlist("grant"))
         change = change_team_grants if by_team else change_member_grants
         done = change(actor=self.actor, organization=self.organization, grants=wanted - had, revokes=had - wanted)
@@ -131,7 +131,7 @@ class ServerAccessPage(OrgPage):
         return selectors.teams(self.organization, matching=self._asked)
 
     def _columns(self, connected: Sequence[str]) -> list[Column]:
-        """Connected vendors, and those that somebody was granted before they are."""
+        # Connected vendors, and vendors granted before they are connected.
         granted = selectors.grants(self.organization).order_by().values_list("vendor", flat=True)
         catalog = registry.load()
         words = search_words(self.request, "vendor").casefold().split()
@@ -166,8 +166,8 @@ class ServerAccessPage(OrgPage):
 
 
 def _part_of(columns: Sequence[Column], asked: str) -> ColumnsShown:
-    """Whole parts only: an offset that is none, or lies past the end, leads to one that exists."""
     start = min(int(asked), max(0, len(columns) - 1)) if asked.isdecimal() and len(asked) < 6 else 0
+    # Whole parts only; a bad offset leads to an existing part.
     start -= start % COLUMNS
     end = min(start + COLUMNS, len(columns))
     return ColumnsShown(
@@ -191,10 +191,7 @@ def _cell(column: Column, access: Sequence[Access], teams: dict[Any, Team]) -> M
 
 
 def _cells(values: Sequence[str]) -> set[Cell]:
-    """`<id>:<slug> <slug>`, or several of them with commas between, as the form sends them.
-
-    Raises: Invalid.
-    """
+    """Parse `<id>:<slug> <slug>,…` as the form sends it. Raises: Invalid."""
     found: set[Cell] = set()
     for value in filter(None, ",".join(values).split(",")):
         key, _, slugs = value.partition(":")
@@ -223,5 +220,5 @@ def _say(request: HttpRequest, done: Toggled, given: set[Cell], taken: set[Cell]
 
 
 def _as_field(cells: set[Cell]) -> str:
-    """What `_cells` reads."""
+    """The format of `_cells`."""
     return ",".join(f"{principal}:{slug}" for principal, slug in sorted(cells))

@@ -1,4 +1,4 @@
-"""Settings of an organization: its name, who may use which vendor without a grant, and its end."""
+"""Settings of an organization: its name, its default access, and its deletion."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from orgs.services.organizations import delete_organization, rename_organization
 
 
 class NameForm(forms.Form):
-    """The organization's name."""
-
     name = forms.CharField(
         label="Organization name",
         max_length=NAME_MAX_CHARACTERS,
@@ -39,18 +37,17 @@ class NameForm(forms.Form):
 
 
 class SettingsPage(OrgPage):
-    """GET, POST /orgs/:orgId/settings: the name is saved here; what takes something away has a page of its own."""
+    """GET, POST /orgs/:orgId/settings"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "General settings"
     nav_route = "orgs:settings"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The forms with what is stored."""
         return self._page(NameForm(initial={"name": self.organization.name}))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Save the name. Spec: §4.4 · D38"""
+        """Spec: §4.4 · D38"""
         form = NameForm(request.POST)
         if form.is_valid():
             try:
@@ -68,14 +65,14 @@ class SettingsPage(OrgPage):
 
 
 class DefaultAccessPage(OrgPage):
-    """GET, POST /orgs/:orgId/settings/default-access: who gains or loses which vendors, then the change."""
+    """GET, POST /orgs/:orgId/settings/default-access. Previews the members who gain or lose vendors."""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "Default access"
     nav_route = "orgs:settings"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The preview of `?to=none` or `?to=all`; nothing is changed by looking."""
+        """Preview of `?to=none` or `?to=all`."""
         asked = request.GET.get("to", "")
         if asked not in Organization.DefaultServerAccess.values:
             return redirect("orgs:settings", self.organization.id)
@@ -85,7 +82,7 @@ class DefaultAccessPage(OrgPage):
         return self._preview(asked)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Store it. Spec: §4.4 · D38"""
+        """Spec: §4.4 · D38"""
         asked = request.POST.get("to", "")
         update_settings(actor=self.actor, organization=self.organization, default_server_access=asked)
         gives = asked == Organization.DefaultServerAccess.ALL
@@ -121,18 +118,17 @@ class DefaultAccessPage(OrgPage):
 
 
 class DeleteOrganizationPage(OrgPage):
-    """GET, POST /orgs/:orgId/settings/delete: what ends, what is kept, and the name to type."""
+    """GET, POST /orgs/:orgId/settings/delete. Asks for the organization's name."""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "Delete organization"
     nav_route = "orgs:settings"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The consequences in numbers."""
         return self._confirm()
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Delete it, or say that the name was not typed. Spec: §4.4 · D37"""
+        """Spec: §4.4 · D37"""
         name = self.organization.name
         if error := name_refusal(request, name):
             return self._confirm(error=error, status=422)

@@ -1,4 +1,4 @@
-"""One team: its name, who is in it, which vendors they may use, which credentials are its own."""
+"""One team: its name, members, vendor grants and credentials."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from orgs.roles import Role
 from orgs.services.server_access import grant_team, revoke_team
 from orgs.services.teams import add_team_member, remove_team_member, rename_team
 
+# Names in the list for adding a member; a search narrows it.
 MAX_CANDIDATES = 200
 
 
@@ -41,11 +42,10 @@ class TeamPage(OrgPage):
     nav_route = "orgs:teams"
 
     def get(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """Everything about it."""
         return self._page(team_id)
 
     def post(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """Rename it, or add or take away one member, vendor or key. Spec: §4.5-§4.7 · D59-D61, D65"""
+        """Spec: §4.5-§4.7 · D59-D61, D65"""
         actions = {
             "rename": self._rename,
             "add-member": self._add_member,
@@ -141,7 +141,7 @@ class TeamPage(OrgPage):
         undo.offer(self.request, f"The key {key.name} serves no team now.", {"action": "bind-key", "key": str(key.id)})
 
     def _key(self, team_id: UUID | None) -> Connection | None:
-        """The named key that the form names, if it is bound as `team_id` says."""
+        """The named key in the form, if it is bound to `team_id` (None: unbound)."""
         asked = ids.parse_id(self.request.POST.get("key", ""))
         return next((row for row in self._keys(team_id) if row.id == asked), None)
 

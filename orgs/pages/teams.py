@@ -29,8 +29,6 @@ from orgs.services.teams import create_team, delete_team
 
 
 class TeamForm(forms.Form):
-    """The name of a team."""
-
     name = forms.CharField(
         label="Name",
         max_length=NAME_MAX_CHARACTERS,
@@ -40,18 +38,17 @@ class TeamForm(forms.Form):
 
 
 class TeamsPage(OrgPage):
-    """GET, POST /orgs/:orgId/teams. Making one needs an active plan, as over the API."""
+    """GET, POST /orgs/:orgId/teams"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
     title = "Teams"
     nav_route = "orgs:teams"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The list with an empty form."""
         return self._page(TeamForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create one and open it. Spec: §4.7 · D60"""
+        """Spec: §4.7 · D60"""
         form = TeamForm(request.POST)
         if form.is_valid():
             try:
@@ -64,7 +61,7 @@ class TeamsPage(OrgPage):
         return self._page(form, status=422)
 
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
-        """Without a plan the page says so, and the name stays in its field."""
+        # Without a plan the page says so and keeps the name in its field.
         if self.request.method != "POST" or isinstance(refusal, RateLimited):
             raise refusal
         return self._page(TeamForm(initial={"name": self.request.POST.get("name", "")}), status=refusal.status)
@@ -92,18 +89,17 @@ class TeamsPage(OrgPage):
 
 
 class DeleteTeamPage(OrgPage):
-    """GET, POST /orgs/:orgId/teams/:teamId/delete: what goes with it, and its name to type."""
+    """GET, POST /orgs/:orgId/teams/:teamId/delete. Asks for the team's name."""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "Delete team"
     nav_route = "orgs:teams"
 
     def get(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """The consequences in numbers."""
         return self._confirm(team_id)
 
     def post(self, request: HttpRequest, team_id: UUID) -> HttpResponse:
-        """Delete it. Spec: §4.7 · D61"""
+        """Spec: §4.7 · D61"""
         team = selectors.team(self.organization, str(team_id))
         if error := name_refusal(request, team.name):
             return self._confirm(team_id, error=error, status=422)

@@ -1,5 +1,3 @@
-"""Addresses of pages about organizations and the person."""
-
 from __future__ import annotations
 
 from django.urls import path

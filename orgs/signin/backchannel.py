@@ -1,7 +1,4 @@
-"""The provider reports by itself that a person signed out there: OpenID Connect Back-Channel Logout 1.0.
-
-See docs/decisions/0013.
-"""
+"""The identity provider reports a sign-out: OpenID Connect Back-Channel Logout 1.0. docs/decisions/0013"""
 
 from __future__ import annotations
 
@@ -19,36 +16,37 @@ from orgs.signin import provider
 
 log = structlog.get_logger(__name__)
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
+# Age at which a logout token is refused.
 MAX_AGE = timedelta(minutes=5)
-REMEMBERED_FOR = timedelta(hours=1)  # longer than a token is believed
+# How long used tokens are stored: longer than MAX_AGE, after which a token is refused anyway.
+REMEMBERED_FOR = timedelta(hours=1)
 _TYPES = frozenset({"logout+jwt", "jwt"})
 
 
 class InvalidLogoutToken(Exception):
-    """The token ends no session; the text names the fault and repeats nothing of the token."""
+    """The token ends no session. The text names the fault and repeats nothing of the token."""
 
 
 def end_sessions(token: str) -> None:
-    """Every session of the person whom the token names has ended; the provider's word on them counts as old.
-
-    Raises: InvalidLogoutToken, also for one that was used; ProviderUnavailable.
-    """
+    """End every session of the token's person. Raises: InvalidLogoutToken, also for a used one; ProviderUnavailable."""
     claims = _verified(token)
     with transaction.atomic():
         _use_up(claims)
         identity = Identity.objects.filter(issuer=claims["iss"], sub=claims["sub"]).first()
         if identity is None:
-            return  # no person of ours
+            # The person never signed in here.
+            return
         person = User.objects.select_for_update().get(pk=identity.user_id)
         person.end_sessions()
         person.save(update_fields=["password"])
+        # The last confirmation counts as old: the next use asks the provider again.
         old = clock.now() - timedelta(seconds=settings.PROVIDER_WORD_S)
         Identity.objects.filter(pk=identity.pk, confirmed_at__gt=old).update(confirmed_at=old, asked_at=None)
     log.info("signed out by the identity provider", user_id=str(identity.user_id))
 
 
 def _verified(token: str) -> dict[str, Any]:
-    """Section 2.6: signature, issuer, audience, time, event; and it is no ID token."""
+    """Section 2.6. Raises: InvalidLogoutToken."""
     try:
         known = provider.current()
         kind = str(jwt.get_unverified_header(token).get("typ", "jwt")).lower().removeprefix("application/")
@@ -58,6 +56,7 @@ def _verified(token: str) -> dict[str, Any]:
     events = claims.get("events")
     if (
         kind not in _TYPES
+        # An ID token is not accepted in place of a logout token.
         or "nonce" in claims
         or not isinstance(events, dict)
         or not isinstance(events.get(EVENT), dict)
@@ -71,11 +70,12 @@ def _verified(token: str) -> dict[str, Any]:
 
 
 def _use_up(claims: dict[str, Any]) -> None:
-    """The unique row is the lock: of many that bring one token, one goes on."""
+    """Raises: InvalidLogoutToken if the token was used before."""
     now = clock.now()
     UsedLogoutToken.objects.filter(used_at__lt=now - REMEMBERED_FOR).delete()
     try:
         with transaction.atomic():
+            # The unique row is the lock: of parallel requests with one token, one continues.
             UsedLogoutToken.objects.create(token_sha256=secrets.sha256(f"{claims['iss']} {claims['jti']}"), used_at=now)
     except IntegrityError:
         raise InvalidLogoutToken("The logout token was used before.") from None

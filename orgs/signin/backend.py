@@ -1,4 +1,4 @@
-"""Turns the identity provider's answer into a person of ours. Who somebody is, is (issuer, sub) and nothing else."""
+"""The identity provider's answer, turned into a person. Only (issuer, sub) identifies a person."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _REQUIRED_CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
 
 
 class IdentityBackend(OIDCAuthenticationBackend):
-    """The library's code flow, with what it leaves out: issuer and audience checks, no match by e-mail, no 500s.
+    """The library's code flow with stricter checks: issuer, audience, no match by e-mail, no 500s.
 
     Spec: §5 (1) · D47
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """The library asks for fixed endpoints here; ours come from discovery, at the moment of use."""
+        # The library expects fixed endpoints here; `authenticate` sets them from discovery.
         self.OIDC_RP_CLIENT_ID = settings.OIDC_RP_CLIENT_ID
         self.OIDC_RP_CLIENT_SECRET = settings.OIDC_RP_CLIENT_SECRET
         self.OIDC_RP_SIGN_ALGO = settings.OIDC_RP_SIGN_ALGO
@@ -37,11 +37,8 @@ class IdentityBackend(OIDCAuthenticationBackend):
         self._refresh_token = ""
 
     def authenticate(self, request: HttpRequest | None, **kwargs: Any) -> User | None:
-        """The person who signed in, or None with the reason in the log (never the code or a token).
-
-        Only for the callback, which knows the nonce of its browser: whoever fills in another form with a code in the
-        address does not make us ask the provider about it.
-        """
+        """None if refused; the log has the reason, never the code or a token."""
+        # Only the callback passes a nonce: a code in another form's address must not cause a request to the provider.
         if not kwargs.get("nonce"):
             return None
         try:
@@ -53,7 +50,7 @@ class IdentityBackend(OIDCAuthenticationBackend):
             log.warning("sign-in refused", reason=f"{type(fault).__name__}: {fault}")
             _note_silence(request, fault)
         except (requests.RequestException, ValueError, KeyError) as fault:
-            # Only the kind: the library puts the provider's answer into the text.
+            # Only the exception's type: the library puts the provider's answer into the text.
             log.warning("sign-in failed at the identity provider", reason=type(fault).__name__)
             _note_silence(request, fault)
         else:
@@ -61,19 +58,19 @@ class IdentityBackend(OIDCAuthenticationBackend):
         return None
 
     def get_user(self, user_id: Any) -> User | None:
-        """The person of a session, unless somebody deactivated them: the library would not ask."""
+        # The library does not check is_active; a deactivated person's session ends here.
         user: User | None = super().get_user(user_id)
         return user if user is not None and user.is_active else None
 
     def get_token(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """The provider's answer, whose refresh token the library would drop. An instance serves one sign-in."""
+        # The library drops the refresh token. An instance serves one sign-in, so an attribute can hold it.
         answer: dict[str, Any] = super().get_token(payload)
         refresh_token = answer.get("refresh_token")
         self._refresh_token = refresh_token if isinstance(refresh_token, str) else ""
         return answer
 
     def verify_token(self, token: str, **kwargs: Any) -> dict[str, Any]:
-        """The ID token's claims after signature, issuer, audience, lifetime and nonce were checked."""
+        """Verify signature, issuer, audience, lifetime and nonce; return the ID token's claims."""
         if not isinstance(token, str):
             raise SuspiciousOperation("no ID token in the answer")
         known = provider.current()
@@ -86,7 +83,6 @@ class IdentityBackend(OIDCAuthenticationBackend):
         return claims
 
     def get_or_create_user(self, access_token: str, id_token: str, payload: dict[str, Any]) -> User | None:
-        """The person of this identity, made at first sign-in."""
         claims = {**self.get_userinfo(access_token, id_token, payload)}
         if claims.get("sub") != payload["sub"]:
             raise SuspiciousOperation("userinfo speaks of another subject")  # OpenID Connect Core 5.3.2
@@ -99,8 +95,9 @@ class IdentityBackend(OIDCAuthenticationBackend):
 
 
 def _note_silence(request: HttpRequest | None, fault: Exception) -> None:
-    """Leave on the request whether the provider is away. A refused code is an answer: strangers can bring one."""
+    """Mark the request if the provider is unavailable."""
     answer = getattr(fault, "response", None)
+    # A refused code is an answer and no outage: strangers can send codes.
     no_answer = isinstance(fault, ProviderUnavailable | requests.ConnectionError | requests.Timeout)
     if request is not None and (no_answer or (answer is not None and answer.status_code >= 500)):
         request.provider_is_silent = True  # type: ignore[attr-defined]

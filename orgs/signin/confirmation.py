@@ -1,8 +1,7 @@
-"""Asking the identity provider again whether a person is still one of its people. docs/decisions/0013
+"""Ask the identity provider again whether a person may still sign in. docs/decisions/0013
 
-Its refresh token answers without a browser: for pages, for /api and when a client refreshes its tokens. One request
-asks at a time, because a provider that rotates its tokens takes the second use of one for theft. Others go on with the
-last word; where it is too old, they wait a moment for the new one.
+The refresh token asks without a browser: for pages, for /api and when a client refreshes its tokens. One request asks
+at a time. Others use the last answer, or wait PROVIDER_WORD_WAIT_S for the new one if the last is too old.
 """
 
 from __future__ import annotations
@@ -29,37 +28,39 @@ from orgs.signin import provider
 from orgs.signin.provider import Provider, ProviderUnavailable
 
 log = structlog.get_logger(__name__)
+# Seconds between two reads of the row while another request asks.
 _LOOK_EVERY_S = 0.1
+# Bounds the threads of this process that wait for another request's answer.
 _waiting = threading.BoundedSemaphore(settings.PROVIDER_WORDS_AWAITED_AT_ONCE)
 
 
 class Answer(Enum):
-    """The provider's word on a person."""
-
     YES = "yes"
     NO = "no"
-    SILENT = "silent"  # it is away, or another request is still asking
-    CANNOT_BE_ASKED = "cannot be asked"  # it gave no refresh token, or there is no identity
+    # The provider does not answer, or another request is still asking.
+    SILENT = "silent"
+    # No refresh token, or no identity.
+    CANNOT_BE_ASKED = "cannot be asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """The provider's last word; `at` is when it last vouched for the person."""
+    """The provider's last answer; `at`: when it last confirmed the person."""
 
     answer: Answer
     at: datetime
 
 
 class PersonRefused(Exception):
-    """The provider does not vouch for the person any more."""
+    """The provider no longer confirms the person."""
 
 
 class ProviderSilent(Exception):
-    """The provider does not answer, and its last word is too old."""
+    """The provider does not answer, and its last confirmation is too old."""
 
 
 def ask_again(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep) -> Word:
-    """The provider's word on a person, at most 14 minutes old where it can be had. No transaction may be open."""
+    """The provider's answer, at most 14 minutes old if the provider is available. No transaction may be open."""
     rows = Identity.objects.filter(user_id=user_id)
     newest = rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
     if newest is None:
@@ -81,15 +82,12 @@ def ask_again(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep
 
 
 def counts_in_silence(at: datetime) -> bool:
-    """Whether a word of that moment is good enough while the provider says nothing."""
+    """Whether a confirmation of that time is enough while the provider does not answer."""
     return clock.now() - at < timedelta(seconds=settings.PROVIDER_SILENCE_S)
 
 
 def require_person(user_id: uuid.UUID) -> None:
-    """Return if tokens may be given to the person's clients now.
-
-    Raises: PersonRefused, for good; ProviderSilent, for now.
-    """
+    """Raises: PersonRefused, which is final; ProviderSilent, which is temporary."""
     word = ask_again(user_id)
     if word.answer is Answer.YES:
         return
@@ -102,7 +100,7 @@ def require_person(user_id: uuid.UUID) -> None:
 
 
 def _known(identity: Identity) -> Word | None:
-    """The word that is noted, if nobody has to be asked."""
+    """The stored answer if it is final or fresh."""
     at = identity.last_word_at
     if identity.is_refused:
         return Word(Answer.NO, at)
@@ -111,7 +109,7 @@ def _known(identity: Identity) -> Word | None:
 
 
 def _awaited(identity: Identity, pause: Callable[[float], None]) -> Word:
-    """The word that another request is asking for at this moment, in any process; silence if it takes too long."""
+    """The answer to another request's question, in any process; SILENT if it takes too long."""
     for pauses_left in range(round(settings.PROVIDER_WORD_WAIT_S / _LOOK_EVERY_S), -1, -1):
         row = Identity.objects.filter(pk=identity.pk).first()
         known = None if row is None else _known(row)
@@ -124,27 +122,30 @@ def _awaited(identity: Identity, pause: Callable[[float], None]) -> Word:
 
 
 def _is_being_asked(identity: Identity) -> bool:
-    """Whether the asking request can still get an answer: it waits for a connection, then for what comes on it."""
+    # The asking request has one timeout for the connection and one for the answer.
     longest = timedelta(seconds=2 * settings.OIDC_TIMEOUT)
     return identity.asked_at is not None and clock.now() - identity.asked_at < longest
 
 
 def _claim(identity: Identity) -> bool:
-    """Whether this process may ask now: the WHERE clause is the lock."""
+    """Whether this request may ask now."""
     now = clock.now()
+    # A provider that rotates refresh tokens treats a second use as theft, so one request asks at a time.
+    # The WHERE clause of the update is the lock.
     due = Q(asked_at=None) | Q(asked_at__lt=now - timedelta(seconds=settings.PROVIDER_ASKED_EVERY_S))
     unchanged = Q(refresh_key_id=identity.refresh_key_id, confirmed_at=identity.confirmed_at)
     return Identity.objects.filter(due, unchanged, pk=identity.pk).update(asked_at=now) == 1
 
 
 def _asked(identity: Identity, token: str) -> Word:
-    """Only a definite no is a no: a possible fault of ours, or a provider in trouble, is silence."""
     at = identity.last_word_at
     try:
         known = provider.current()
-        if known.issuer != identity.issuer:  # another provider took over: its people sign in anew
+        # Another provider is configured now: its people sign in again.
+        if known.issuer != identity.issuer:
             return Word(Answer.CANNOT_BE_ASKED, at)
         answer = _post(known, token)
+        # Only invalid_grant is a refusal: other errors may be our own fault or the provider's outage.
         if answer.status_code == 400 and _json(answer).get("error") == "invalid_grant":
             _note_no(identity)
             return Word(Answer.NO, at)
@@ -191,13 +192,13 @@ def _note_yes(identity: Identity, known: Provider, tokens: dict[str, Any]) -> da
     changes: dict[str, Any] = {"confirmed_at": now, "refused_at": None}
     if renewed := tokens.get("refresh_token"):
         changes["refresh_key_id"], changes["refresh_sealed"] = seal_refresh_token(str(renewed), identity.pk)
-    # A sign-in meanwhile has stored a token of its own, which is the newer one.
+    # A sign-in in the meantime stored a newer token, which must stay.
     Identity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at).update(**changes)
     return now
 
 
 def _check_subject(known: Provider, id_token: str, identity: Identity) -> None:
-    """OpenID Connect Core 12.2: issuer, audience and subject are those of the sign-in."""
+    """OpenID Connect Core 12.2. Raises: ValueError, jwt.PyJWTError."""
     claims = provider.signed_claims(known, id_token)
     if claims.get("sub") != identity.sub:
         raise ValueError("the ID token speaks of another subject")

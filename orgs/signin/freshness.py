@@ -1,4 +1,4 @@
-"""When the identity provider last vouched for the person of a session, remembered in the session itself."""
+"""The time at which the identity provider last confirmed a session's person, stored in the session."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from django.contrib.sessions.backends.base import SessionBase
 
 from gateway.lib import clock
 
-_KEY = "provider_word_at"  # seconds since the epoch
+# Seconds since the epoch.
+_KEY = "provider_word_at"
 _SILENT_KEY = "provider_silent_at"
 
 
 def note_word(session: SessionBase, at: datetime | None = None) -> None:
-    """The provider vouched `at` that moment, now by default."""
+    """`at`: now by default."""
     session[_KEY] = (at or clock.now()).timestamp()
 
 
 def word_at(session: SessionBase) -> datetime:
-    """When it last did; long ago for a session that does not know."""
+    """1970 if the session has no time."""
     return _moment(session, _KEY)
 
 
 def note_silence(session: SessionBase) -> None:
-    """The browser was sent to the provider, which did not answer us."""
+    """The provider did not answer the sign-in of this browser."""
     session[_SILENT_KEY] = clock.now().timestamp()
 
 
 def is_silent(session: SessionBase) -> bool:
-    """Whether it did not answer just now: the browser is not sent there again at once."""
+    """Whether the provider did not answer within the last PROVIDER_ASKED_EVERY_S."""
+    # The browser is not sent to the provider again at once.
     return clock.now() - _moment(session, _SILENT_KEY) < timedelta(seconds=settings.PROVIDER_ASKED_EVERY_S)
 
 

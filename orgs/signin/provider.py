@@ -1,4 +1,4 @@
-"""What the identity provider says of itself: endpoints and signing keys, fetched once and kept for a while."""
+"""The identity provider's endpoints and signing keys, fetched from its discovery address and kept for KEEP_S."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ import jwt
 import requests
 from django.conf import settings
 
+# Seconds. A key that the provider withdraws is trusted no longer than this.
 KEEP_S = 3600.0
-AWAY_S = 5.0  # a provider that does not answer is not asked again for each sign-in that waits
-LEEWAY_S = 30  # between the provider's clock and ours
-KEYS_REFETCH_S = 30.0  # an unknown key id may be a rotation, but must not become a fetch per request
+# Seconds without a request after a failed one, so that waiting sign-ins do not ask one by one.
+AWAY_S = 5.0
+# Seconds of difference allowed between the provider's clock and ours.
+LEEWAY_S = 30
+# Seconds between fetches: an unknown key id may be a rotation, but must not cause a fetch per request.
+KEYS_REFETCH_S = 30.0
 
 
 class ProviderUnavailable(Exception):
-    """The provider cannot be reached, or what it serves is not what its discovery address promised."""
+    """The provider cannot be reached, or its documents are not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The endpoints of one OpenID provider."""
-
     issuer: str
     authorization_endpoint: str
     token_endpoint: str
@@ -36,10 +38,9 @@ class Provider:
 
 
 class _Kept:
-    """The provider's documents in this process. Assignments are atomic: reading takes no lock, and only callers that
-    cannot go on without a fetch wait for it.
-    """
+    """The provider's documents in this process."""
 
+    # Assignments are atomic, so reads take no lock; only callers that need a fetch wait.
     provider: Provider | None = None
     provider_until = 0.0
     away_until = 0.0
@@ -51,13 +52,11 @@ class _Kept:
 
 
 def current() -> Provider:
-    """The provider of OIDC_OP_DISCOVERY_URL. While one thread asks again, the others go on with the last answer.
-
-    Raises: ProviderUnavailable.
-    """
+    """The provider of OIDC_OP_DISCOVERY_URL. Raises: ProviderUnavailable."""
     known = _Kept.provider
     if known is not None and time.monotonic() < _Kept.provider_until:
         return known
+    # While one thread fetches, the others use the last result if there is one.
     if not _Kept.discovery.acquire(blocking=known is None, timeout=-1 if known else settings.OIDC_TIMEOUT * 2):
         if known is not None:
             return known
@@ -69,7 +68,7 @@ def current() -> Provider:
 
 
 def _discovered() -> Provider:
-    """In the one flight: the answer of the thread before, or a new one; the last one while the provider is away."""
+    """Under the lock: the previous thread's result, or a new one, or the last one while the provider is away."""
     known, now = _Kept.provider, time.monotonic()
     if known is not None and now < _Kept.provider_until:
         return known
@@ -91,11 +90,7 @@ def _discovered() -> Provider:
 
 
 def signing_key(provider: Provider, token: str) -> jwt.PyJWK:
-    """The provider's key that claims to have signed `token`; the keys are fetched again when it is unknown, and once
-    an hour, so that a key that the provider withdrew is not believed for longer.
-
-    Raises: ProviderUnavailable; jwt.PyJWTError when no key fits.
-    """
+    """The key that the token's header names. Raises: ProviderUnavailable; jwt.PyJWTError if no key fits."""
     header = jwt.get_unverified_header(token)
     key = _matching(header) if time.monotonic() - _Kept.keys_fetched_at < KEEP_S else None
     if key is None:
@@ -111,9 +106,9 @@ def signing_key(provider: Provider, token: str) -> jwt.PyJWK:
 
 
 def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = ()) -> dict[str, Any]:
-    """The claims of a token from the provider, after signature, issuer, audience and times were checked.
+    """Verify signature, issuer, audience and times of a provider's token and return its claims.
 
-    Raises: ProviderUnavailable; jwt.PyJWTError, also when a `required` claim is missing.
+    Raises: ProviderUnavailable; jwt.PyJWTError, also if a `required` claim is missing.
     """
     claims: dict[str, Any] = jwt.decode(
         token,
@@ -128,7 +123,7 @@ def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = (
 
 
 def _fetched_key(provider: Provider, header: dict[str, Any]) -> dict[str, Any] | None:
-    """In the one flight: the key set of the thread before, or a new one."""
+    """Under the lock: from the previous thread's key set, or from a new one."""
     age = time.monotonic() - _Kept.keys_fetched_at
     key = _matching(header)
     if age < KEYS_REFETCH_S or (key is not None and age < KEEP_S):
@@ -140,7 +135,7 @@ def _fetched_key(provider: Provider, header: dict[str, Any]) -> dict[str, Any] |
 
 
 def forget() -> None:
-    """Ask the provider again at the next sign-in."""
+    """Fetch everything again at the next sign-in."""
     _Kept.provider, _Kept.keys, _Kept.keys_fetched_at, _Kept.away_until = None, [], float("-inf"), 0.0
 
 
@@ -152,7 +147,8 @@ def _matching(header: dict[str, Any]) -> dict[str, Any] | None:
     ]
     if "kid" in header:
         return next((key for key in usable if key.get("kid") == header["kid"]), None)
-    return usable[0] if len(usable) == 1 else None  # without a kid there must be nothing to confuse
+    # Without a kid the key must be unambiguous.
+    return usable[0] if len(usable) == 1 else None
 
 
 def _discover() -> Provider:

@@ -1,4 +1,4 @@
-"""The two ends of the code flow. The library keeps state, nonce and verifier; we add discovery and words."""
+"""Views of the OpenID Connect code flow. The library keeps state, nonce and verifier."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from orgs.models import User
 from orgs.signin import backchannel, freshness, provider
 from orgs.signin.provider import ProviderUnavailable
 
+# Session flag: the provider refused the scope offline_access to us.
 _WITHOUT_OFFLINE = "oidc_without_offline"
 # The errors of a provider that would have to show a page despite prompt=none. OpenID Connect Core 3.1.2.6
 _NEEDS_A_PAGE = frozenset({"login_required", "interaction_required", "consent_required", "account_selection_required"})
 
 
 class AuthenticateView(OIDCAuthenticationRequestView):
-    """GET /oidc/authenticate/?next=/… goes to the identity provider. Contract: 3"""
+    """GET /oidc/authenticate/?next=/…: redirects to the identity provider. Contract: 3"""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """The endpoint comes from discovery at the moment of use."""
+        # The library expects fixed endpoints here; `get` sets them from discovery.
         self.OIDC_RP_CLIENT_ID = self.get_settings("OIDC_RP_CLIENT_ID")
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Redirect to the provider, or say that it cannot be reached."""
         if not request.user.is_authenticated:
-            request.session.set_expiry(settings.SIGN_IN_WAIT_S)  # most such rows are never used again
+            # Most of these sessions are never used again.
+            request.session.set_expiry(settings.SIGN_IN_WAIT_S)
         try:
             self.OIDC_OP_AUTH_ENDPOINT = provider.current().authorization_endpoint
         except ProviderUnavailable:
@@ -50,7 +51,6 @@ class AuthenticateView(OIDCAuthenticationRequestView):
         return response
 
     def get_extra_params(self, request: HttpRequest) -> dict[str, str]:
-        """offline_access where it is wanted and the provider offers it."""
         params: dict[str, str] = dict(super().get_extra_params(request))
         wanted = settings.OIDC_OFFLINE_ACCESS
         offered = provider.current().offers_offline_access and _WITHOUT_OFFLINE not in request.session
@@ -60,40 +60,36 @@ class AuthenticateView(OIDCAuthenticationRequestView):
 
 
 class CallbackView(OIDCAuthenticationCallbackView):
-    """GET /oidc/callback/ ends the flow."""
+    """GET /oidc/callback/: ends the flow."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Sign the person in. What no sign-in of this browser led to is refused, and an error among it signs nobody
-        out: pages may link here.
-
-        Raises: SuspiciousOperation, a 400: the state is missing, another browser's or was used.
-        """
+        """Raises: SuspiciousOperation (400) if the state is missing, used, or another browser's."""
+        # Other sites may link here: an error without this browser's state must not end the session.
         if request.GET.get("state") not in request.session.get("oidc_states", {}):
             if "error" in request.GET:
                 return self._told()
             raise SuspiciousOperation("the callback belongs to no sign-in of this browser")
-        # Both end with the session, which the library ends on an error.
+        # Read before the library ends the session on an error.
         self._was_without_offline = _WITHOUT_OFFLINE in request.session
         self._wanted, error = request.session.get("oidc_login_next"), request.GET.get("error")
         response: HttpResponse = super().get(request)
         if error == "invalid_scope" and settings.OIDC_OFFLINE_ACCESS == "auto" and not self._was_without_offline:
-            request.session[_WITHOUT_OFFLINE] = True  # it offers them, and not to us
+            # The provider advertises the scope and refuses it to this client: sign in again without it.
+            request.session[_WITHOUT_OFFLINE] = True
             query = urlencode({"next": self._wanted}) if self._wanted else ""
             return HttpResponseRedirect(f"{reverse('oidc_authentication_init')}?{query}")
         return response
 
     def login_success(self) -> HttpResponse:
-        """The session lives as long as a person's does."""
         answer: HttpResponse = super().login_success()
+        # The normal lifetime replaces that of a pending sign-in.
         self.request.session.set_expiry(None)
         freshness.note_word(self.request.session)
         return answer
 
     def login_failure(self) -> HttpResponseRedirect:
-        """A session that was not confirmed ends, or would be sent to the provider by the next page again and for ever.
-
-        While the provider is away its last word counts: see gateway.web.sign_in_refresh.
-        """
+        # An unconfirmed session ends; otherwise each page would send it to the provider again.
+        # While the provider is away its last confirmation counts (gateway.web.sign_in_refresh).
         if self.request.user.is_authenticated:
             if getattr(self.request, "provider_is_silent", False):
                 freshness.note_silence(self.request.session)
@@ -102,7 +98,7 @@ class CallbackView(OIDCAuthenticationCallbackView):
         return self._told()
 
     def _told(self) -> HttpResponseRedirect:
-        """One page for every failure: why is in the log, not in the address."""
+        # One page for every failure: the reason is in the log and not in the address.
         if isinstance(getattr(self, "user", None), User):
             return _failed("deactivated", None)
         error = self.request.GET.get("error")
@@ -111,12 +107,12 @@ class CallbackView(OIDCAuthenticationCallbackView):
 
 
 class SignOutView(OIDCLogoutView):
-    """POST /oidc/logout/ ends the session here, and for a browser the one at the provider. Contract: 3"""
+    """POST /oidc/logout/: ends the session here and, in a browser, at the provider. Contract: 3"""
 
     http_method_names = ("post",)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """A page that goes on to the provider by itself: a form may not be redirected to another origin."""
+        # A page that continues by itself: CSP form-action forbids redirecting a form to another origin.
         onward = _provider_sign_out(request) if "text/html" in request.headers.get("Accept", "") else ""
         answer: HttpResponse = super().post(request)
         if not onward:
@@ -129,12 +125,12 @@ class SignOutView(OIDCLogoutView):
 
 @method_decorator(csrf_exempt, name="dispatch")
 class BackchannelLogoutView(View):
-    """POST /oidc/backchannel-logout/ is the provider's: the signed token is what lets it in."""
+    """POST /oidc/backchannel-logout/: called by the provider; the signed token authorizes it."""
 
     http_method_names = ("post",)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """200 when it was acted on, 400 with the reason, 503 to be sent again. Section 2.8 of the specification."""
+        """200: done; 400: refused, with the reason; 503: the provider may retry. Section 2.8 of the specification."""
         try:
             backchannel.end_sessions(request.POST.get("logout_token", ""))
         except backchannel.InvalidLogoutToken as refusal:
@@ -150,7 +146,7 @@ class BackchannelLogoutView(View):
 
 
 def _provider_sign_out(request: HttpRequest) -> str:
-    """The address at which the provider ends its session (OpenID Connect RP-Initiated Logout 2); empty for none."""
+    """The provider's sign-out address (OpenID Connect RP-Initiated Logout 2); empty if there is none."""
     if not settings.OIDC_END_SESSION or not request.user.is_authenticated:
         return ""
     try:
@@ -166,12 +162,11 @@ def _provider_sign_out(request: HttpRequest) -> str:
 
 
 class StaffSignInView(View):
-    """/admin/login/ leads through the identity provider: there is no password here. Staff go on, others are refused."""
+    """/admin/login/: signs staff in through the identity provider and refuses others with 403."""
 
     http_method_names = ("get", "head", "options")
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """To the provider, to where staff wanted to go, or 403."""
         target = get_next_url(request, "next") or ""
         if not target.startswith("/admin/") or target.startswith("/admin/login"):
             target = "/admin/"
@@ -189,8 +184,7 @@ class StaffSignInView(View):
 
 
 def _failed(why: str, target: str | None) -> HttpResponseRedirect:
-    """The sign-in page with words for `why`. Its button starts again and still leads to where the person wanted to go,
-    which may be an app that waits; nothing starts by itself, so a provider that is away is no loop.
-    """
+    """Redirect to the sign-in page with the message for `why`; its button leads on to `target`."""
+    # Nothing restarts by itself, so a provider that is away causes no loop.
     wanted = {"failed": why, **({"next": target} if target else {})}
     return HttpResponseRedirect(f"{reverse('signin')}?{urlencode(wanted)}")

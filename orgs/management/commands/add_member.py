@@ -1,5 +1,3 @@
-"""Add a person to an organization from the command line."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -17,19 +15,15 @@ from orgs.services.members import add_member
 
 
 class Command(BaseCommand):
-    """Find or make the person, ask the service, say what is true now."""
-
     help = "Make the person who signs in with EMAIL a member of organization ORG_ID."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Where, who, as what."""
         parser.add_argument("org_id", metavar="ORG_ID")
         parser.add_argument("email", metavar="EMAIL")
         parser.add_argument("--role", choices=[role.value for role in Role], default=Role.MEMBER.value)
 
     @transaction.atomic
     def handle(self, *args: Any, org_id: str, email: str, role: str, **options: Any) -> None:
-        """Exit status 1 with the reason when the service refuses."""
         key = ids.parse_id(org_id)
         organization = selectors.organization(key) if key else None
         if organization is None:

@@ -1,5 +1,3 @@
-"""Create an organization for a customer from the command line."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -13,18 +11,14 @@ from orgs.services.organizations import create_organization
 
 
 class Command(BaseCommand):
-    """Find or make the owner, ask the service, print the id."""
-
     help = "Create an organization called NAME whose owner signs in with EMAIL."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Name and owner."""
         parser.add_argument("name", metavar="NAME")
         parser.add_argument("email", metavar="EMAIL")
 
     @transaction.atomic
     def handle(self, *args: Any, name: str, email: str, **options: Any) -> None:
-        """Exit status 1 with the reason when the service refuses."""
         try:
             owner = person_with_email(email)
             organization = create_organization(actor=owner, name=name)

@@ -1,5 +1,3 @@
-"""Give a person support access from the command line."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,17 +9,13 @@ from orgs.services.people import make_staff
 
 
 class Command(BaseCommand):
-    """Find or make the person, print the new state."""
-
     help = "The person who signs in with EMAIL may open /admin: see every table, and use its actions."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The person, and the extent of the access."""
         parser.add_argument("email", metavar="EMAIL")
         parser.add_argument("--view-only", action="store_true", help="see every table and change nothing")
 
     def handle(self, *args: Any, email: str, view_only: bool, **options: Any) -> None:
-        """Exit status 1 with the reason when the service refuses."""
         try:
             person = make_staff(email, view_only=view_only)
         except DomainError as refusal:

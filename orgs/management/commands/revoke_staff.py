@@ -1,5 +1,3 @@
-"""Take support access from a person on the command line."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,16 +9,12 @@ from orgs.services.people import find_person, revoke_staff
 
 
 class Command(BaseCommand):
-    """Find the person, print the new state."""
-
     help = "The person with EMAIL may not open /admin any more. Memberships, sessions and tokens stay."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The person."""
         parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
-        """Exit status 1 with the reason when no person fits."""
         try:
             person = find_person(email)
         except DomainError as refusal:
