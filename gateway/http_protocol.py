@@ -13,7 +13,7 @@ from gateway.whole_exchange import EXTENSION, WholeExchange
 # A reverse proxy would set such limits, but is not required.
 # Imported by uvicorn before the application: no Django here.
 HEAD_BYTES = 64 * 1024  # without bytes of the same read as the first part
-HEAD_TIMEOUT_S = 30.0
+HEAD_TIMEOUT_S = 30.0  # from its first byte to a complete head
 RESERVED_HEAD_TIMEOUT_S = 5.0  # above the limit of connections, where few are reserved
 UNREAD_TIMEOUT_S = 60.0  # of a client that reads nothing: its answer stays in memory until then
 FRAMING_BYTES = 64 * 1024  # in a row without a byte of a body: endless trailers and chunk extensions

@@ -30,10 +30,10 @@ View = Callable[..., Awaitable[HttpResponseBase]]
 # response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
 # of the middleware in the event loop.
 Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
-SEND_TIMEOUT_S = 30.0
+SEND_TIMEOUT_S = 30.0  # of one part of an event stream
 RETRY_AFTER_S = 2
 SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
-MAX_KNOWN_HOSTS = 256
+MAX_KNOWN_HOSTS = 256  # spellings of Host that passed Django's check
 MAX_HOST_CHARACTERS = 255  # RFC 1035; a port with many leading zeros must not fill the cache
 MAX_PATH_CHARACTERS = 200  # no route is as long; strangers choose the keys of the cache
 WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer

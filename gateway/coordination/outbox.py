@@ -14,7 +14,7 @@ AT_ONCE = 1_000  # rows in one statement
 # The first web process to be admitted in a second relays for all.
 LEADER = Rule("outbox-relay", limit=1, window_s=1)
 COMMAND_WAITS_S = 5.0  # management commands that revoke wait no longer for the relay
-_POLL_S = 0.05
+_POLL_S = 0.05  # between a command's looks at the table
 
 
 def put(names: Sequence[str]) -> list[int]:
