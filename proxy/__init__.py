@@ -1,1 +1,1 @@
-"""The hot path: MCP and CLI calls from a bearer token to a vendor's answer, and the health of vendors."""
+"""The hot path of MCP and CLI calls from bearer token to vendor, and vendor health."""

@@ -1,4 +1,4 @@
-"""Pure: what one caller may reach, as the snapshot holds it."""
+"""Pure: a caller's rights as the snapshot holds them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OrganizationAccess:
-    """One organization's side of every decision. Ciphertexts only: fields are opened when a session needs them.
-
-    `destinations` keeps what was worked out for a credential (by its id) and a vendor, without the opened fields.
-    """
+    """An organization's part of every access decision. Ciphertexts only, opened when a vendor session needs them."""
 
     org_id: uuid.UUID
     name: str
@@ -31,25 +28,26 @@ class OrganizationAccess:
     credentials: Mapping[str, tuple[CredentialRef, ...]]
     wrapped_keys: tuple[WrappedKey, ...]
     allowlists: Allowlists
+    # By credential id: the vendor and its computed destination, without opened fields.
     destinations: dict[uuid.UUID, tuple[Vendor, Destination]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A verified bearer with everything a decision needs; dead when an epoch differs from `epochs`.
-
-    `expires_at_s` is Unix time, the others are monotonic: when its own rows were loaded, the age of its oldest part,
-    and until when it is believed while the epochs are unknown.
-    """
+    """A verified bearer with its rights; stale once a current epoch differs from `epochs`."""
 
     principal: Principal
     organization: OrganizationAccess
     catalog: Catalog
     is_agent_key: bool
     audiences: frozenset[str]
+    # Unix time. The next three are monotonic.
     expires_at_s: float
+    # When the caller's own rows were loaded.
     loaded_at_s: float
+    # When its oldest part was loaded, such as the shared organization.
     as_of_s: float
+    # Until then it is valid while the epochs cannot be read.
     unconfirmed_until_s: float
     epoch_names: tuple[str, ...]
     epochs: tuple[str, ...] | None

@@ -4,7 +4,5 @@ from django.apps import AppConfig
 
 
 class ProxyConfig(AppConfig):
-    """Proxy."""
-
     name = "proxy"
     verbose_name = "Proxy"

@@ -1,4 +1,4 @@
-"""From the Authorization header to a caller. Anything doubtful is refused; there is no second way in."""
+"""Authentication of a call: from the Authorization header to a `Caller`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from proxy.snapshot import Snapshots
 
 
 class NoBearer(Exception):
-    """No credentials were sent; a token in the query string is not read at all."""
+    """The request has no Authorization header. Tokens in the query string are ignored."""
 
 
 class MalformedAuthorization(Exception):
-    """An Authorization header that is not one Bearer token."""
+    """The Authorization header is not a single Bearer token."""
 
 
 def bearer_of(authorization: str | None) -> str:
-    """The token of a header.
-
-    Raises: NoBearer, MalformedAuthorization.
-    """
+    """The token of the header. Raises: NoBearer, MalformedAuthorization."""
     if authorization is None:
         raise NoBearer
     scheme, _, token = authorization.partition(" ")
@@ -32,14 +29,12 @@ def bearer_of(authorization: str | None) -> str:
 async def authenticate(
     snapshots: Snapshots, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
 ) -> Caller:
-    """The caller behind a token that came from `address` and is meant for one of `audiences`.
-
-    An agent key opens the unified endpoint only.
-    Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable.   Spec: §5 (2)
-    """
+    """Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable. Spec: §5 (2)"""
+    # Agent keys open the unified endpoint only.
     if not agent_keys and looks_like_agent_key(token):
         raise InvalidBearer("An agent key opens the unified MCP endpoint only.")
     caller = await snapshots.caller(token, address)
+    # The audience of an access token must name this resource (RFC 8707). Agent keys are checked above.
     if not caller.is_agent_key and not caller.audiences & audiences:
         raise InvalidBearer("The token is meant for another resource.")
     return caller

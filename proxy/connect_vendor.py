@@ -1,4 +1,4 @@
-"""Storing a vendor's credentials after the vendor was asked: one way for the API, the pages and the consent screen."""
+"""Stores a vendor's credential after checking it with the vendor. Used by API, pages and consent screen."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from proxy.vendors import probe
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The stored credential, and what the vendor said to it."""
-
     credential: Credential
     check: CheckResult
 
@@ -37,13 +35,12 @@ def connect_vendor(
     service_client: ServiceClient | None = None,
     name: str = "",
 ) -> Connected:
-    """The fields are stored unless the vendor refuses them, which it may say within five seconds.
+    """Store the fields unless the vendor refuses them within five seconds. Spec: §4.6 · D62-D66
 
-    No transaction is open while the vendor is asked.
     Raises: Invalid with `fields`; TooManyQuestions; CredentialRejected, EndpointNotAllowed; as `store_credential`.
-    Spec: §4.6 · D62-D66
     """
     values = check_fields(vendor, fields)
+    # No transaction is open during the vendor's answer.
     with questions.place(organization.id):
         result = async_to_sync(check)(vendor, values, ask=probe.ask)
     result.raise_if_refused()

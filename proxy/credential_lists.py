@@ -1,7 +1,4 @@
-"""A vendor may show each credential other tools: the name of each credential's list, and its comparison.
-
-The general list is that of the most general credential, of several the oldest.   Spec: D67, D78
-"""
+"""Tool lists by credential: a vendor may show each credential other tools. Spec: D67, D78"""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from orgs.services.known_tools import GENERAL_LIST, note_tools
 
 
 class CredentialGone(Exception):
-    """The credential that a list was fetched with was deleted meanwhile."""
+    """The credential was deleted while its list was fetched."""
 
 
 def note_list(
@@ -24,13 +21,12 @@ def note_list(
     organization: Organization,
     vendor: str,
     credential_id: UUID,
+    # As for note_tools.
     definitions: Mapping[str, bytes],
     actor: Actor,
 ) -> frozenset[str]:
-    """Compare the list that a credential shows. Returns the tools on it that are not as they were approved.
-
-    `definitions`: as for note_tools.
-    Raises: CredentialGone; NotFound when the organization is gone.
+    """The names of tools that differ from the approved list. Raises: CredentialGone; NotFound when the organization is
+    gone.
     """
     scopes = list_scopes(connections(organization, vendor=vendor))
     scope = scopes.get(credential_id)
@@ -47,25 +43,24 @@ def note_list(
 
 
 def list_scopes(found: Sequence[Connection]) -> dict[UUID, str]:
-    """By credential of one vendor: the name of its list, "" for the general one.
-
-    A credential that is replaced or connected again keeps its list, so that nothing on it counts as seen first.
-    """
+    """List name by credential of one vendor; "" is the general list."""
     if not found:
         return {}
     order = list(CredentialScope)
+    # The general list is that of the most general credential, and of several the oldest.
     general = min(found, key=lambda each: (order.index(each.scope), each.created_at, each.id))
+    # A replaced or reconnected credential keeps its list, so that its tools do not count as new.
     return {each.id: GENERAL_LIST if each is general else _scope_and_owner(each)[0] for each in found}
 
 
 def list_owners(found: Sequence[Connection]) -> dict[str, str]:
-    """By scope of a further list: whose key shows it, in words."""
+    """By name of a further list: its owner in words."""
     scopes = list_scopes(found)
     return dict(_scope_and_owner(each) for each in found if scopes[each.id] != GENERAL_LIST)
 
 
 def _scope_and_owner(found: Connection) -> tuple[str, str]:
-    """The name of a further list in the database, and whose key shows it, in words."""
+    """(name of a further list in the database, its owner in words)."""
     match found.scope:
         case CredentialScope.TEAM:
             return f"team:{found.team_id}", f"the team {found.team_name}"

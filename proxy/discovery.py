@@ -1,7 +1,4 @@
-"""Asking a vendor, now, which tools it has: one conversation of its own, outside the pool of the calls.
-
-What it says is compared with what the organization knew, for the API and for the page of tool access alike.
-"""
+"""Asks a vendor for its current tools, outside the connection pool of calls, and compares them with the known ones."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ _LIMITS = Limits(
 
 
 class NotConnected(DomainError):
-    """No credential of the vendor applies to the person. Spec: D78"""
+    """The person has no credential for the vendor. Spec: D78"""
 
     code, message, status = "no_credentials", "This vendor is not connected.", 403
 
@@ -49,26 +46,24 @@ class VendorFailed(DomainError):
     status = 502
 
     def __init__(self, fault: VendorFault, detail: str) -> None:
-        # For whoever asks for the list, a vendor that is late is as good as away.
+        # A caller of discovery sees a timeout as unavailability.
         self.code = (VendorFault.UNAVAILABLE if fault is VendorFault.TIMEOUT else fault).value
         super().__init__(detail)
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The vendor's definitions by its own names, in its order, and the names that differ from what was approved."""
+    """Definitions by the vendor's own names, in its order, and the names that differ from the approved ones."""
 
     definitions: Mapping[str, dict[str, Any]]
     changed: frozenset[str]
 
 
 def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
-    """What the vendor offers under the credential that the member's own calls would use.
+    """The vendor's tools under the credential that the member's own calls would use. Spec: §4.9 · D78
 
-    The list is compared with the organization's rows of the same credential's list.
     Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyQuestions;
-    VendorFailed; NotFound when the organization is gone.
-    Spec: §4.9 · D78
+    VendorFailed; NotFound when the organization is deleted.
     """
     organization = membership.organization
     candidates = refs_by_vendor(organization.id).get(vendor.slug, ())
@@ -92,10 +87,7 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
 
 
 async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dict[str, Any]]:
-    """The vendor's tool definitions by its own names, in its order, as it sends them at this moment.
-
-    Raises: VendorFailed.   Spec: §4.9 · D78
-    """
+    """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
     transport = VendorTransport(
         allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=_LIMITS, own_url=settings.BASE_URL
     )

@@ -1,7 +1,4 @@
-"""What one vendor does on the wire, looked at step by step, for the operator who wonders why its tools do not work.
-
-Everything found is put into plain text: a vendor's words must not drive a terminal.
-"""
+"""Step-by-step diagnosis of one vendor for operators."""
 
 from __future__ import annotations
 
@@ -23,14 +20,16 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
 
+# Problems of each kind that are listed; the rest is counted.
 PROBLEMS_SHOWN = 20
+# Characters of one finding. Control characters are removed, because vendor text must not drive a terminal.
 _TEXT_CHARACTERS = 300
 _NO_SCHEMAS = frozenset({"const", "default", "enum", "examples"})  # keywords whose values only look like schemas
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row of the table; `is_trouble` where callers will notice."""
+    """One row of the report. `is_trouble`: callers will notice."""
 
     what: str
     found: str
@@ -39,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Where the vendor is for one organization, and its headers with the credential in them. Never printed."""
+    """The vendor's address for one organization, and headers with its credential. Never printed."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -47,7 +46,7 @@ class Opened:
 
 @dataclass(slots=True)
 class _Reply:
-    """One exchange: `message` where the vendor spoke the protocol, `fault` where nothing usable came."""
+    """One exchange: `message` is a valid protocol answer, `fault` the reason why there is none."""
 
     status: int = 0
     kind: str = ""
@@ -59,7 +58,6 @@ class _Reply:
 
     @property
     def in_words(self) -> str:
-        """What came back instead of a result."""
         if isinstance(self.message, replies.VendorError):
             return f"refused with error {self.message.code}: {self.message.message}"
         return self.fault or f"HTTP {self.status}"
@@ -73,7 +71,6 @@ class _Conversation:
     deadline_s: float
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> _Reply:
-        """Send one request and say how it was answered."""
         reply, started = _Reply(), time.perf_counter()
         deadline = asyncio.get_running_loop().time() + self.deadline_s
         body = jsonrpc.request(1, method, params)
@@ -95,7 +92,7 @@ class _Conversation:
         return reply
 
     async def tell(self, verb: str, body: bytes | None) -> str:
-        """Send what has no answer; the status in words."""
+        """Send a notification or DELETE; returns the status in words."""
         deadline = asyncio.get_running_loop().time() + self.deadline_s
         try:
             async with self.transport.request(verb, self.url, self.headers, body, deadline=deadline) as answer:
@@ -113,15 +110,13 @@ async def _first_answer(answer: VendorAnswer) -> replies.VendorResult | replies.
 
 
 async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
-    """What was found, in the order in which it was tried. Without `opened` only what needs no credential is tried.
-
-    The probe without credentials is never sent to a customer-supplied address.
-    """
+    """Findings in the order of the checks. Without `opened` only the checks without credentials run."""
     limits = Limits(
         connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
         chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
         body_bytes=settings.VENDOR_REPLY_BYTES,
     )
+    # A customer-supplied address never gets a request without credentials.
     transport = VendorTransport(
         allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits, own_url=settings.BASE_URL
     )
@@ -238,7 +233,6 @@ def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
 
 
 def _mended(definition: Mapping[str, Any]) -> str:
-    """What callers are spared, because the gateway puts it right; clients of the vendor itself are not."""
     text, schema = definition.get("description"), definition.get("inputSchema")
     found = [] if isinstance(text, str) and text.strip() else ["no description"]
     if not isinstance(schema, dict):
@@ -252,7 +246,7 @@ def _mended(definition: Mapping[str, Any]) -> str:
 
 
 def _remote_references(definitions: list[tool_definitions.Definition]) -> list[str]:
-    """The first reference of each schema that leads out of it: nobody fetches it, or can tell what is meant."""
+    """The first external `$ref` of each schema: clients do not fetch it."""
     found = []
     for each in definitions:
         for member in ("inputSchema", "outputSchema"):

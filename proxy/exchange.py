@@ -1,4 +1,4 @@
-"""One request on the hot path: who calls, from where, since when. Routes make one and pass it down."""
+"""State of one request on the hot path. Routes create it and pass it down."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from proxy.timing import Timing
 
 
 class Client(Protocol):
-    """Who is told that nobody waits any more: the request, as its handler made it."""
+    """The part of the HTTP request that says whether the client has disconnected."""
 
     client_left: bool
 
 
 @dataclass(slots=True)
 class Exchange:
-    """`caller` is replaced when admission finds that it changed; `admission` is the last answer of the limiter.
-
-    `cache` is what the result cache did for the call at hand; `cache_epoch` a name and value that admission read along.
-    """
+    """One request, its caller and its measurements."""
 
     runtime: Runtime
     source: CallSource
     bearer: str
+    # Replaced when admission finds that the caller's rights changed.
     caller: Caller
     timing: Timing
     request_id: str
     ip_address: str
     request_bytes: int
     client: Client
+    # The rate limiter's last result.
     admission: Admission | None = None
+    # The result cache's part in the current call.
     cache: CacheStatus = CacheStatus.BYPASS
+    # (name, value) of an epoch that admission read in the same round trip.
     cache_epoch: tuple[str, str] | None = None
 
     @property
     def client_left(self) -> bool:
-        """The client closed its connection; nobody is answered."""
         return self.client.client_left
 
     def __repr__(self) -> str:

@@ -1,8 +1,4 @@
-"""Why a subject may or may not call a tool: the steps of a call one by one, with who can help. No vendor is asked.
-
-The command and the page show the same answer. The decisions are those of the calls themselves (orgs.grants,
-credentials.resolve); this only puts them into words.
-"""
+"""Explains why a subject may or may not call a tool, without asking a vendor. Used by the command and the page."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ _NO_CLIENT = uuid.UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `remedy` says who can change a failed one, and is empty otherwise."""
+    """One check. `remedy` says who can fix a failed one, and is empty otherwise."""
 
     name: str
     passed: bool
@@ -50,28 +46,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The steps in the order of a call. The first that failed is the answer.
-
-    `vendor` fails only while calls are held back; how the vendor was when it was last seen is told all the same.
-    """
+    """The checks in the order of a call."""
 
     steps: tuple[Step, ...]
 
     @property
     def failing(self) -> Step | None:
-        """The step that refuses, or None when the call would go through."""
+        """The first failed step; None when the call would be allowed."""
+        # The vendor step fails only while its circuit holds calls back; its last known health is reported in any case.
         return next((step for step in self.steps if not step.passed), None)
 
 
 def explain_access(
     subject: str, tool: str, *, org_id: uuid.UUID | None = None, tells_count: bool = True
 ) -> Explanation:
-    """Every step for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (as tools/list names it).
+    """All steps for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (its name in tools/list).
 
-    With `org_id` only subjects of that organization are known; without it a person's first one is meant. Without
-    `tells_count` nothing is said of how many calls a person made, only whether there is room for one more: calls of all
-    organizations are counted together, and an admin of one may not learn what somebody does in another.
-    Spec: §5 · D33, D67, D77
+    `org_id`: only subjects of this organization exist; without it a person's first organization counts.
+    `tells_count` False hides the number of calls.   Spec: §5 · D33, D67, D77
     """
     try:
         identity = _identity(subject, org_id)
@@ -93,8 +85,8 @@ def explain_access(
     return Explanation((known, quota, *_steps(principal, organization, vendor, tool)))
 
 
+# Every decision comes from the functions that decide calls (orgs.grants, credentials.resolve).
 def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
-    """The steps after the caller is known and counted."""
     credential = resolve(
         organization.credentials.get(vendor.slug, ()),
         service_client_id=principal.service_client_pk,
@@ -150,7 +142,7 @@ def _credential(organization: OrganizationAccess, vendor: Vendor, credential: Cr
 
 
 def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Step:
-    # Which of the two is the vendor's own name only the vendor could say.
+    # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
     spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
     if any(grants.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
         listed = (vendor.slug, principal.role.value) in organization.allowlists
@@ -162,10 +154,11 @@ def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: V
 
 
 def _quota(principal: Principal, *, tells_count: bool) -> Step:
-    """By the window that calls are counted in, over all organizations. Looking at it counts nothing."""
+    """Peeks at the window of all organizations' calls without counting."""
     rule = settings.TOOL_CALLS
     window = coordination.current().peek(rule, principal.subject)
     if not tells_count:
+        # Calls of all organizations count together: an admin of one must not learn about calls in another.
         known = "another call is possible" if window.allowed else "they are used up"
         remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."
         return Step("quota", window.allowed, f"Of {rule.limit} calls in an hour {known}.", remedy)
@@ -178,7 +171,7 @@ def _quota(principal: Principal, *, tells_count: bool) -> Step:
 
 
 def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
-    """What a call would meet: an open circuit holds it back, and nothing else does. docs/decisions/0008"""
+    # Only an open circuit holds a call back. docs/decisions/0008
     circuit = circuit_of(vendor.slug, [credential.id] if credential else [])
     tried = ""
     if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
@@ -197,10 +190,7 @@ def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
 
 
 def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
-    """What a token of this subject would say.
-
-    Raises: NotFound.
-    """
+    """The identity that a token of this subject would carry. Raises: NotFound."""
     if subject.startswith("svc:"):
         return _of_client(subject, org_id)
     key = ids.parse_id(subject)

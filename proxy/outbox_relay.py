@@ -1,4 +1,4 @@
-"""Each second one web process of the deployment relays epoch bumps that others could not send: one indexed query."""
+"""Every second one web process of the deployment (the leader) sends epoch bumps that other processes could not send."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ log = structlog.get_logger(__name__)
 
 
 async def keep_relaying(store: CoordinationStore, snapshots: Snapshots) -> None:
-    """Relay until cancelled."""
     while True:
         try:
             await relay_if_leader(store, snapshots)
-        except Exception:  # the next round may do better; without one, revocations would wait for other processes
+        except Exception:  # retried at the next round; a dead task would leave revocations to other processes
             log.exception("outbox not relayed")
         await asyncio.sleep(EVERY_S)
 
 
 async def relay_if_leader(store: CoordinationStore, snapshots: Snapshots) -> int:
-    """Relay. Returns the number of bumps. None while the store is away: a process that finds it back relays first."""
+    """The number of bumps sent; 0 if another process leads or the store is unavailable."""
     try:
         leads = await store.admit(outbox.LEADER, "leader", ())
         if not leads.allowed or leads.epochs is None:
             return 0
         return await snapshots.run_behind(partial(outbox.relay, store))
+    # A process that finds the store again relays first.
     except (CoordinationUnavailable, SnapshotUnavailable) as fault:
         log.warning("outbox not relayed", fault=str(fault))
         return 0

@@ -1,4 +1,4 @@
-"""Pure: the ways a tool call can end. The pipeline returns one of these; each route words it in its own protocol."""
+"""Pure: outcomes of a tool call. Each route renders them in its own protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Denial(StrEnum):
-    """Which rule refused the call. The value is the error code in the audit row."""
+    """The rule that refused a call; its value is the error code of the audit row."""
 
     SCOPE = "insufficient_scope"
     UNKNOWN_VENDOR = "unknown_vendor"
@@ -22,7 +22,7 @@ class Denial(StrEnum):
 
 
 class VendorFault(StrEnum):
-    """What went wrong at the vendor: `reason` in answers, the error code in the audit row. Spec: D105"""
+    """A vendor's failure: `reason` in answers, error code of the audit row. Spec: D105"""
 
     UNAVAILABLE = "vendor_unavailable"
     TIMEOUT = "vendor_timeout"
@@ -31,16 +31,16 @@ class VendorFault(StrEnum):
 
 
 class CacheStatus(StrEnum):
-    """What the result cache did for a call: the value of X-Cache. Spec: D102, D103"""
+    """The value of X-Cache. Spec: D102, D103"""
 
-    HIT = "HIT"  # no vendor call of its own
+    HIT = "HIT"  # answered without a vendor call
     MISS = "MISS"
     BYPASS = "BYPASS"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The vendor answered with a result; `raw_result` is its JSON, untouched."""
+    """The vendor's result; `raw_result` is its unchanged JSON."""
 
     raw_result: bytes
     is_error: bool
@@ -48,7 +48,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class VendorError:
-    """The vendor answered with a JSON-RPC error; `raw_error` is its JSON, untouched."""
+    """The vendor's JSON-RPC error; `raw_error` is its unchanged JSON."""
 
     raw_error: bytes
     message: str
@@ -56,15 +56,14 @@ class VendorError:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The vendor did not answer properly. `detail` is a sentence without internal addresses.
-
-    `credential` is the one that was used, where the tool's own record does not know it yet.
-    """
+    """The vendor did not answer properly. `detail` holds no internal address."""
 
     vendor: str
     fault: VendorFault
     detail: str
+    # Seconds.
     retry_after_s: int | None = None
+    # The credential used, where the audit record does not hold it yet.
     credential: CredentialRef | None = None
 
 
@@ -80,7 +79,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTool:
-    """No tool the caller may see has this name. `vendor` is the one that it was looked for at, if any."""
+    """No tool that the caller may see has this name. `vendor` is the one searched, if any."""
 
     name: str
     vendor: str = ""
@@ -88,21 +87,19 @@ class UnknownTool:
 
 @dataclass(frozen=True, slots=True)
 class BadArguments:
-    """The arguments cannot be put together as the tool wants them."""
+    """The arguments cannot be assembled as the tool requires."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimited:
-    """The caller's window is full."""
-
     retry_after_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A fault of ours ended the call. What is known of it is in the log, under the id of the request."""
+    """An internal error ended the call; the log holds it under the request id."""
 
 
 Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | Broken
@@ -110,4 +107,4 @@ Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments
 
 @dataclass(frozen=True, slots=True)
 class ClientClosed:
-    """The caller left while the call ran, and ended it; nobody is answered."""
+    """The caller disconnected, which ended the call. No answer is sent."""

@@ -1,4 +1,4 @@
-"""What a vendor says during one call, on its way to the caller: a few notifications wait, and then the vendor does."""
+"""Bounded queue of a vendor's notifications during one call. A full queue makes the vendor wait."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from proxy.protocol import progress
 from proxy.protocol.progress import ProgressToken
 from proxy.protocol.replies import VendorNotification
 
-MOST_WAITING = 16  # of 64 KiB at most
+MOST_WAITING = 16  # notifications of at most 64 KiB each
 
 
 class ProgressRelay:
-    """One producer, the call; one consumer, the answer. `token` is the caller's. One event loop.   Spec: D110"""
+    """One producer (the call), one consumer (the response), one event loop. `token` is the caller's. Spec: D110"""
 
     def __init__(self, token: ProgressToken) -> None:
         self._token = token
@@ -24,22 +24,19 @@ class ProgressRelay:
 
     @property
     def is_closed(self) -> bool:
-        """The caller has left: what comes now is for nobody."""
+        # The client disconnected; further notifications are dropped.
         return self._is_closed
 
     @property
     def has_waiting(self) -> bool:
-        """Whether `take` would return a notification."""
         return bool(self._waiting)
 
     async def put(self, notification: VendorNotification, sent: ProgressToken, *, deadline: float) -> None:
-        """Take in what the vendor says of this call: progress about the token `sent`, and log messages.
-
-        Waits while the caller does not read.   Raises: TimeoutError at `deadline`, in the loop's time.
-        """
+        """Queue progress about the token `sent`, and log messages. Raises: TimeoutError at `deadline` (loop time)."""
         message = progress.relayed(notification, sent, self._token)
         if message is None:
             return
+        # A full queue blocks until the caller reads.
         if len(self._waiting) >= MOST_WAITING and not self._is_closed:
             self._room.clear()
             async with asyncio.timeout_at(deadline):
@@ -49,13 +46,13 @@ class ProgressRelay:
             self._news.set()
 
     def take(self) -> bytes | None:
-        """The notification that waited for longest, or None."""
+        # The oldest notification first.
         message = self._waiting.popleft() if self._waiting else None
         self._room.set()
         return message
 
     async def changed(self, within_s: float | None = None) -> bool:
-        """Back when there is something to take, or `wake` was called; False if neither happened within the time."""
+        """True once a notification is queued or `wake` was called; False after `within_s`."""
         try:
             async with asyncio.timeout(within_s):
                 await self._news.wait()
@@ -65,11 +62,11 @@ class ProgressRelay:
         return True
 
     def wake(self) -> None:
-        """Let the consumer look: the call is over."""
+        """Wake the consumer: the call is over."""
         self._news.set()
 
     def close(self) -> None:
-        """The caller has left: nothing is kept, and the vendor waits for nobody."""
+        """The client disconnected: drop the queue and never block the vendor again."""
         self._is_closed = True
         self._waiting.clear()
         self._room.set()

@@ -1,9 +1,4 @@
-"""Counts rate-limited calls in memory, and brings the counts to their rows about once a second.
-
-The first call of a subject, organization and minute waits for its row as every call does. Those after it wait for
-nothing: a flood of refusals costs no statement for each. A process that is killed loses the counts of its last second,
-never the row.   Spec: D80, D146
-"""
+"""Counts rate-limited calls in memory and writes the counts to their audit rows about once a second. Spec: D80, D146"""
 
 from __future__ import annotations
 
@@ -23,6 +18,8 @@ from audit.call_record import CallRecord
 from gateway.lib import clock, ids
 from proxy.snapshot import Snapshots, SnapshotUnavailable
 
+# The first refused call of a subject, organization and minute waits for its row. Later ones only count, so that a flood
+# of refusals costs no statement each. A killed process loses at most the counts of its last second, never the row.
 FLUSH_EVERY_S = 1.0
 log = structlog.get_logger(__name__)
 Build = Callable[[uuid.UUID, datetime], CallRecord]
@@ -30,7 +27,7 @@ Build = Callable[[uuid.UUID, datetime], CallRecord]
 
 @dataclass(slots=True, eq=False)
 class _Minute:
-    """This process's part of one row: calls refused, and how many of them the row is known to count."""
+    """One row's counts in this process: `calls` refused, `kept` of them known to be in the database."""
 
     record: CallRecord
     minute: int
@@ -48,14 +45,11 @@ class RateLimitedCalls:
         self._now = now
         self._minutes: dict[tuple[uuid.UUID, str, int], _Minute] = {}
         self._flushing: asyncio.Task[None] | None = None
-        # A thread apart: loading callers must not wait behind counts.
+        # A separate thread, so that loading callers never waits for counts.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rate-limited-calls")
 
     async def note(self, org_id: uuid.UUID, subject: str, build: Build) -> None:
-        """One call was refused; `build` makes the row of the minute's first one.
-
-        Raises: SnapshotUnavailable when that row cannot be committed; the next call tries again.
-        """
+        """Count a refused call; `build` makes the row of the minute's first. Raises: SnapshotUnavailable."""
         minute = rows.minute_of(self._now())
         key = (org_id, subject, minute)
         noted = self._minutes.get(key)
@@ -63,6 +57,7 @@ class RateLimitedCalls:
             began_at = datetime.fromtimestamp(minute * rows.MINUTE_S, UTC)
             record = build(rows.row_id(org_id, subject, minute), began_at)
             noted = self._minutes[key] = _Minute(record, minute, ids.new_id().hex)
+            # If this row cannot be committed, the next call tries again.
             noted.first_write = asyncio.ensure_future(self._begin(key, noted))
             noted.first_write.add_done_callback(_look_at_fault)
         noted.calls += 1
@@ -72,7 +67,6 @@ class RateLimitedCalls:
             self._flushing = asyncio.ensure_future(self._flush_until_kept())
 
     async def flush(self) -> None:
-        """Bring every noted call to its row, as far as the database can be asked."""
         for key, noted in list(self._minutes.items()):
             if noted.first_write is None and noted.calls > noted.kept:
                 calls = noted.calls
@@ -82,7 +76,6 @@ class RateLimitedCalls:
                 self._minutes.pop(key, None)
 
     async def aclose(self) -> None:
-        """The counts are in their rows, as far as the database can be asked."""
         if self._flushing is not None:
             self._flushing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -114,6 +107,6 @@ class RateLimitedCalls:
 
 
 def _look_at_fault(write: asyncio.Task[None]) -> None:
-    """Look at the fault: asyncio complains about unread ones, and all waiters may have left."""
+    # Retrieve the exception: asyncio logs unretrieved ones, and all waiters may be gone.
     if not write.cancelled():
         write.exception()

@@ -1,10 +1,4 @@
-"""Addresses that keep presenting bearers nobody is behind.
-
-Telling that nobody is costs a thread and most often a read of the database, and anybody can ask for it. Refusals are
-counted for the address in the shared store; when its window is full, this process remembers until when, and bearers it
-does not know are refused unread, unless they carry our signature. Callers it knows are not held up either: they may
-share the address with whoever guesses.
-"""
+"""Throttle for addresses that keep sending invalid bearers: each look-up costs a thread and usually a database read."""
 
 from __future__ import annotations
 
@@ -20,12 +14,15 @@ from gateway.lib import clock
 from gateway.lib.client_address import address_key
 from oauth_ext.bearer import RevokedBearer
 
+# Throttled addresses in memory; the oldest is dropped first.
+# Refusals count in the shared store. While an address's window is full, this process refuses unknown bearers from it
+# without a look-up, unless the gateway signed them. Known callers pass: they may share the address with an attacker.
 MAX_ADDRESSES = 10_000
-MAX_REVOKED = 20_000  # some 3 MB
+MAX_REVOKED = 20_000  # about 3 MB
 
 
 class RefusedTooOften(Exception):
-    """The address presented too many; `admission` says until when it is not heard."""
+    """The address's window is full; `admission.retry_after_s` says until when."""
 
     def __init__(self, admission: Admission) -> None:
         super().__init__("too many bearers of this address were refused")
@@ -33,7 +30,7 @@ class RefusedTooOften(Exception):
 
 
 class RefusedBearers:
-    """Bounded: the address heard of longest ago is forgotten first. One event loop; `check` from any thread."""
+    """One event loop; `check` is safe from any thread."""
 
     def __init__(self, store: CoordinationStore, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -41,19 +38,13 @@ class RefusedBearers:
         self._until_s: OrderedDict[str, float] = OrderedDict()
 
     def check(self, address: str) -> None:
-        """Return if an unknown bearer of this address may be looked up. No I/O.
-
-        Raises: RefusedTooOften.
-        """
+        """Raises: RefusedTooOften while unknown bearers of this address are refused. No I/O."""
         left_s = self._until_s.get(address_key(address), 0.0) - self._monotonic()
         if left_s > 0:
             raise RefusedTooOften(Admission(settings.REFUSED_BEARERS, False, 0, -int(-left_s // 1), None))
 
     async def count(self, address: str) -> None:
-        """One more bearer of this address was refused.
-
-        Raises: RefusedTooOften when its window was full already; CoordinationUnavailable.   Spec: §8 · D20-D22
-        """
+        """Raises: RefusedTooOften when the address's window is full; CoordinationUnavailable. Spec: §8 · D20-D22"""
         key = address_key(address)
         admission = await self._store.admit(settings.REFUSED_BEARERS, key, ())
         if admission.allowed:
@@ -66,28 +57,22 @@ class RefusedBearers:
 
 
 class RevokedTokens:
-    """Access tokens of ours that were found revoked, by SHA-256, until they expire. One event loop.
-
-    Their rows are gone for good and need no second look. Bounded: the one found longest ago is forgotten first.
-    """
+    """SHA-256 digests of the gateway's own tokens found revoked, until they expire. One event loop."""
 
     def __init__(self) -> None:
+        # Revocation is final, so a second look-up is unnecessary. The oldest entry is dropped first.
         self._expires_at: OrderedDict[bytes, datetime] = OrderedDict()
 
     def check(self, digest: bytes) -> None:
-        """Return if the token may be looked up. No I/O.
-
-        Raises: RevokedBearer.
-        """
+        """Raises: RevokedBearer. No I/O."""
         expires_at = self._expires_at.get(digest)
         if expires_at is None:
             return
         if expires_at > clock.now():
             raise RevokedBearer(expires_at)
-        del self._expires_at[digest]  # the look-up says that it has expired
+        del self._expires_at[digest]  # expired: the look-up reports it so
 
     def remember(self, digest: bytes, found: RevokedBearer) -> None:
-        """The token was found revoked."""
         self._expires_at[digest] = found.expires_at
         if len(self._expires_at) > MAX_REVOKED:
             self._expires_at.popitem(last=False)

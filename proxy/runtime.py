@@ -1,4 +1,4 @@
-"""What one event loop of one process keeps: connections, sessions, tool lists, callers, the audit writer."""
+"""State of one event loop of a process: connections, sessions, tool lists, callers, audit writer."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
 
 log = structlog.get_logger(__name__)
+# Interval in which idle vendor sessions are closed.
 SWEEP_EVERY_S = 30.0
+# gc.set_threshold: allocations until a generation 0 collection, then collections until generations 1 and 2. Calls leave
+# few reference cycles, so 20,000 instead of CPython's 700.
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 
 
 @dataclass(slots=True)
 class Runtime:
-    """Built by `current()`; closed with its loop."""
+    """Created by `current()`, closed with its loop."""
 
     store: CoordinationStore
     snapshots: Snapshots
@@ -51,7 +54,7 @@ class Runtime:
     relay: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
-        """End sessions at vendors, flush the audit, close connections."""
+        """End vendor sessions, flush the audit log, close connections."""
         for task in (self.sweeper, self.relay):
             if task is not None:
                 task.cancel()
@@ -73,7 +76,7 @@ _runtimes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = weakr
 
 
 def current() -> Runtime:
-    """The running loop's runtime, made at first use."""
+    """The running loop's runtime, created at first use."""
     loop = asyncio.get_running_loop()
     found = _runtimes.get(loop)
     if found is None:
@@ -83,15 +86,12 @@ def current() -> Runtime:
 
 
 def existing() -> Runtime | None:
-    """The running loop's runtime, if anything has been served yet."""
+    """The running loop's runtime; None before the first request."""
     return _runtimes.get(asyncio.get_running_loop())
 
 
 async def start() -> None:
-    """Open what the first call would have to wait for, and take what is loaded by now out of garbage collection.
-
-    What a call leaves behind is freed by counting references; cycles are rare, so they are looked for rarely.
-    """
+    """Prepare what the first call would wait for, and exclude all loaded objects from garbage collection."""
     found = current()
     if registry.uses_outbox():
         found.relay = asyncio.ensure_future(keep_relaying(found.store, found.snapshots))
@@ -101,7 +101,6 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """Close the running loop's runtime."""
     found = _runtimes.pop(asyncio.get_running_loop(), None)
     if found is not None:
         await found.aclose()
@@ -152,5 +151,5 @@ async def _sweep(pool: SessionPool) -> None:
         await asyncio.sleep(SWEEP_EVERY_S)
         try:
             pool.close_idle()
-        except Exception:  # the next round may do better; without one, idle sessions would stay for good
+        except Exception:  # retried at the next round; a dead task would keep idle sessions for good
             log.exception("idle sessions not closed")

@@ -1,4 +1,4 @@
-"""Vendors that send stored credentials back: the value is masked, and the organization's log names the tool."""
+"""Records vendors that echo stored credentials: the value is masked, and the organization's log names the tool."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from proxy.vendors.pool import PoolKey
 
 log = structlog.get_logger(__name__)
 ACTOR = system("secret watch")
-WINDOW_S = 3600.0  # one row for each tool
+WINDOW_S = 3600.0  # at most one audit row per tool in this time
+# Tools in memory; the oldest is dropped first.
 MAX_REMEMBERED = 5_000
 
 
 class SecretWatch:
-    """One event loop. `note` returns at once."""
+    """One event loop. `note` returns at once and writes in the background."""
 
     def __init__(self, snapshots: Snapshots, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._snapshots = snapshots
@@ -31,7 +32,7 @@ class SecretWatch:
         self._noted: OrderedDict[tuple[PoolKey, str], float] = OrderedDict()
 
     def note(self, key: PoolKey, tool: str) -> None:
-        """Write down, soon, that this tool sent a stored value back; `tool` is the vendor's own spelling."""
+        """Record that this tool echoed a stored value; `tool` is the vendor's own name."""
         now_s = self._monotonic()
         noted_s = self._noted.get((key, tool))
         if noted_s is not None and now_s - noted_s < WINDOW_S:
@@ -46,7 +47,7 @@ class SecretWatch:
         task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
-        """Finish the writes that have begun."""
+        """Wait for all writes."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 

@@ -1,8 +1,4 @@
-"""The rows that many callers share, for the snapshot's threads: an organization's side of decisions, and the catalog.
-
-While its epoch stands it is used for MAX_AGE_S. While nobody can say what the epochs are it is used for a moment: the
-loss of the coordination store must not become the loss of the database.
-"""
+"""Rows shared by many callers, for the snapshot's threads: organizations' rights and the catalog."""
 
 from __future__ import annotations
 
@@ -20,33 +16,36 @@ from gateway.coordination import epochs
 from proxy.access import OrganizationAccess
 from proxy.snapshot_rows import organization_access
 
-MAX_AGE_S = epochs.IN_FORCE_WITHIN_S / 2  # a new caller may be made of an organization as old as that
+# Half the limit, because a new caller may be built on an organization of this age.
+MAX_AGE_S = epochs.IN_FORCE_WITHIN_S / 2
+# While epochs cannot be read, rows of up to this age are reused: the loss of the coordination store must not overload
+# the database.
 UNCONFIRMED_AGE_S = 1.0
+# Organizations in memory; the least recently used is dropped first.
 MAX_ORGANIZATIONS = 5_000
-_LOCKS = 64  # organizations that share one wait for each other now and then
+_LOCKS = 64  # lock stripes: organizations on one stripe load one after the other
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Shared(Generic[T]):
-    """Loaded rows with their epoch and time (monotonic seconds): a bump that was lost must not last."""
+    """Loaded rows with their epoch and load time (monotonic)."""
 
     value: T
     epoch: str | None
+    # Bounds the entry's age, in case a bump was lost.
     loaded_at_s: float
 
     def holds(self, epoch: str | None, not_before_s: float) -> bool:
-        """Whether it may be used under `epoch`. While that is None: if it was loaded at `not_before_s` or later.
-
-        An epoch that was never bumped vouches for nothing.
-        """
+        """Whether it is valid under `epoch`; while that is None, whether it was loaded at `not_before_s` or later."""
         if epoch is None:
             return self.loaded_at_s >= not_before_s
+        # An empty epoch was never bumped and confirms nothing.
         return bool(epoch) and self.epoch == epoch and time.monotonic() - self.loaded_at_s < MAX_AGE_S
 
 
 class SharedRows:
-    """Bounded; the rows used longest ago are forgotten first. One load at a time for each organization."""
+    """Bounded LRU with one load at a time per organization."""
 
     def __init__(self) -> None:
         self._organizations: OrderedDict[uuid.UUID, Shared[OrganizationAccess]] = OrderedDict()
@@ -56,7 +55,7 @@ class SharedRows:
         self._loading_catalog = threading.Lock()
 
     def organization(self, org_id: uuid.UUID, epoch: str | None, not_before_s: float) -> Shared[OrganizationAccess]:
-        """The organization's side. Raises: InvalidBearer when it is gone; django.db.Error."""
+        """Raises: InvalidBearer when the organization is deleted; django.db.Error."""
         with self._loading[hash(org_id) % _LOCKS]:
             known = self._organizations.get(org_id)
             if known is None or not known.holds(epoch, not_before_s):
@@ -69,7 +68,7 @@ class SharedRows:
             return known
 
     def catalog(self, epoch: str | None, not_before_s: float) -> Shared[Catalog]:
-        """The catalog. Raises: django.db.Error."""
+        """Raises: django.db.Error."""
         with self._loading_catalog:
             if self._catalog is None or not self._catalog.holds(epoch, not_before_s):
                 self._catalog = _load(catalog_registry.load, epoch, self._catalog)
@@ -77,10 +76,8 @@ class SharedRows:
 
 
 def _load(work: Callable[[], T], epoch: str | None, known: Shared[T] | None) -> Shared[T]:
-    """The rows just loaded; the `known` object if it says the same.
-
-    Callers of different age share objects: results computed for a vendor are looked up by the object.
-    """
+    """The loaded rows, or the `known` object if it is equal."""
     loaded_at_s = time.monotonic()
     value = work()
+    # Callers of different age share one object: results computed for a vendor are looked up by identity.
     return Shared(known.value if known is not None and known.value == value else value, epoch, loaded_at_s)

@@ -1,4 +1,4 @@
-"""Many callers that want the same thing share one attempt to get it."""
+"""Deduplicates concurrent attempts for the same key."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """At most one running attempt per key and event loop.
+    """At most one running attempt per key and event loop. A failure reaches all waiters and is not cached.
 
-    The attempt runs in a task of its own: a caller that gives up does not take it away from the others. A failure goes
-    to all that waited and is not kept. An attempt that does not outlive its callers ends when the last one has left.
+    The attempt is a task of its own, so that a caller's cancellation does not affect the others. With
+    `outlives_callers` False it is cancelled when the last caller leaves.
     """
 
     def __init__(self, *, outlives_callers: bool = True) -> None:
@@ -23,9 +23,9 @@ class SingleFlight(Generic[K, V]):
         self._waiting: dict[asyncio.Task[V], int] = {}
 
     async def run(self, key: K, attempt: Callable[[], Awaitable[V]]) -> V:
-        """The result of the attempt that is running for `key`, or of a new one."""
+        """The result of the running attempt for `key`, or of a new one."""
         task = self._running.get(key)
-        if task is None or task.done():  # its callback has not run yet: its result is from before this call
+        if task is None or task.done():  # its done callback has not run yet, and its result predates this call
             task = asyncio.ensure_future(_awaited(attempt))
             self._running[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
@@ -36,7 +36,7 @@ class SingleFlight(Generic[K, V]):
         finally:
             if not self._outlives_callers:
                 self._left(key, task)
-            del task  # a failure knows this frame, and would be known by it: only garbage collection parts such a ring
+            del task  # breaks the reference cycle of frame and exception, which only garbage collection would free
 
     def _left(self, key: K, task: asyncio.Task[V]) -> None:
         self._waiting[task] -= 1
@@ -44,7 +44,7 @@ class SingleFlight(Generic[K, V]):
             return
         del self._waiting[task]
         if not task.done():
-            self._forget(key, task)  # at once: whoever comes now must not join what is being given up
+            self._forget(key, task)  # before cancelling, so that a new caller starts a new attempt
             task.cancel()
 
     def _landed(self, key: K, task: asyncio.Task[V]) -> None:

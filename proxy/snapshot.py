@@ -1,9 +1,8 @@
-"""The only database reads of the hot path, gathered in one synchronous island and kept until an epoch says otherwise.
+"""Callers cached in memory, with the only database reads of the hot path, in a few dedicated threads.
 
-A bearer resolves to a `Caller`; the organization's side is shared by all its callers. Epochs are read before the rows
-are loaded, and an entry is dead when one of them differs. Whatever happens, no entry outlives shared_rows.MAX_AGE_S (a
-new caller may be made of an organization as old as that), and while nobody can say what the epochs are, no part of one
-is older than UNCONFIRMED_AGE_S.
+A bearer resolves to a `Caller`. Epochs are read before its rows, and an entry is stale once one of them differs. No
+entry outlives shared_rows.MAX_AGE_S (a new caller may use an organization of that age), and while epochs cannot be
+read, no part of an entry is older than UNCONFIRMED_AGE_S.
 """
 
 from __future__ import annotations
@@ -38,24 +37,29 @@ from proxy.shared_rows import SharedRows
 from proxy.single_flight import SingleFlight
 from proxy.snapshot_rows import principal_of
 
-# While epochs are unknown a change is in force within five seconds (F2 of the reliability goals). An entry counts from
-# its oldest part, so an organization shared for a second takes that second off; half a second is for the call itself.
+# While epochs cannot be read, a change takes effect within five seconds (F2 of the reliability goals). An entry counts
+# from its oldest part, so an organization shared for a second takes that second off; half a second is for the call
+# itself.
 UNCONFIRMED_AGE_S = 4.5
-UNCONFIRMED_SPREAD_S = 1.0  # not all callers at once when the store goes away
+UNCONFIRMED_SPREAD_S = 1.0  # spreads reloads when the store fails, so that callers do not all hit the database at once
+# "Last used" is written at most once per client in this time.
 NOTED_AGAIN_AFTER_S = 60.0
+# Callers in memory; the least recently used is dropped first.
 MAX_CALLERS = 20_000
+# Threads for database reads; HOT_PATH_CONNECTIONS counts them.
 ISLAND_THREADS = 4
+# Longest wait of a call for its caller's rows.
 ISLAND_DEADLINE_S = 5.0
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
 class SnapshotUnavailable(Exception):
-    """The database cannot be asked, and what is known is too old to be trusted."""
+    """The database is unavailable, and the cached rows are too old to use."""
 
 
 class Snapshots:
-    """Callers by the SHA-256 of the whole bearer; organizations and the catalog behind them. One event loop."""
+    """Callers by SHA-256 of the whole bearer, on shared organizations and catalog. One event loop."""
 
     def __init__(
         self,
@@ -64,12 +68,10 @@ class Snapshots:
         spread: Callable[[], float] = random.random,
         is_away: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`spread`: of 0 to 1, how much earlier than the others a caller is loaded again while epochs are unknown.
-
-        `is_away` says that the database is known not to answer: then no caller waits for it.
-        """
+        """`spread`: 0 to 1, how much earlier a caller reloads while epochs cannot be read."""
         self._store = store
         self._spread = spread
+        # Whether the database is known to be unavailable; then no caller waits for it.
         self._is_away = is_away
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
         self._shared = SharedRows()
@@ -88,10 +90,7 @@ class Snapshots:
         self._noting: asyncio.Task[None] | None = None
 
     async def caller(self, bearer: str, address: str) -> Caller:
-        """Who this bearer from `address` is, from memory when it is known and young.
-
-        Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable.
-        """
+        """Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable."""
         digest = secrets.sha256(bearer)
         known = self._callers.get(digest)
         if known is None:
@@ -102,12 +101,12 @@ class Snapshots:
         return await self.reload(bearer)
 
     async def confirmed(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
-        """`caller` if the epochs just read are the ones it was loaded under, else what the rows say now.
+        """`caller` if `current` epochs equal its own, otherwise the reloaded caller.
 
-        While nobody can say what the epochs are (`current` is None) it is believed for a moment only.
-        Raises: InvalidBearer; SnapshotUnavailable, also rather than rights older than an epoch that was seen.
+        Raises: InvalidBearer; SnapshotUnavailable, also rather than use rights older than an observed epoch.
         """
         if current is None:
+            # None: the epochs cannot be read, so the caller is trusted for a short time.
             if time.monotonic() < caller.unconfirmed_until_s:
                 return caller
         elif current == caller.epochs:
@@ -121,12 +120,9 @@ class Snapshots:
         raise SnapshotUnavailable("rows older than an epoch that was seen")
 
     async def reload(self, bearer: str, seen_at_s: float = -math.inf) -> Caller:
-        """Load the bearer's rows, once however many ask. Rows loaded before `seen_at_s` (monotonic) are not used
-        unless an epoch vouches for it.
-
-        Raises: InvalidBearer; SnapshotUnavailable.
-        """
+        """Load the bearer's rows once for all concurrent callers. Raises: InvalidBearer; SnapshotUnavailable."""
         digest = secrets.sha256(bearer)
+        # Rows from before `seen_at_s` (monotonic) are used only if an epoch confirms them.
         try:
             return await self._loading.run(digest, lambda: self._load(digest, bearer, seen_at_s=seen_at_s))
         except InvalidBearer:
@@ -134,45 +130,40 @@ class Snapshots:
             raise
 
     async def run(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
-        """Run synchronous database work on the island, or on other `threads`.
-
-        Raises: SnapshotUnavailable when the database cannot be asked, or does not answer in time.
-        """
+        """Run database work in the snapshot's threads, or in `threads`. Raises: SnapshotUnavailable."""
         if threads is None and self._is_away():
             raise SnapshotUnavailable("the database is away")
         loop = asyncio.get_running_loop()
         try:
+            # The thread goes on after the timeout; only the wait ends.
             async with asyncio.timeout(ISLAND_DEADLINE_S):
                 return await loop.run_in_executor(threads or self._island, with_own_connection, work)
         except (DatabaseError, InterfaceError, SigningKeysUnavailable, TimeoutError) as fault:
             raise SnapshotUnavailable(type(fault).__name__) from fault
 
     async def run_behind(self, work: Callable[[], T]) -> T:
-        """The same in a thread apart: while no write can end, loading must not wait behind writes.
-
-        Raises: SnapshotUnavailable.
-        """
+        """`run` in a separate thread, so that blocked writes never delay loading. Raises: SnapshotUnavailable."""
         return await self.run(work, self._notes)
 
     async def noted(self) -> None:
-        """Every use so far is written down, or could not be in time."""
+        """Wait until all uses so far are written, at most ISLAND_DEADLINE_S."""
         if self._noting is not None:
             await asyncio.wait({self._noting}, timeout=ISLAND_DEADLINE_S)
 
     async def aclose(self) -> None:
-        """Write what is still to be noted and let the threads end."""
+        """Write the remaining uses and shut the threads down."""
         await self.noted()
         for threads in (self._island, self._notes):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def _first_sight(self, digest: bytes, bearer: str, address: str) -> Caller:
-        """A bearer that this process does not know: refusing it is counted for its address."""
-
+        # A bearer that this process does not know: a refusal counts against its address.
         def checked() -> BearerIdentity:
             try:
-                self._refused.check(address)  # many may have come at once, before the first of them was refused
+                # Again in the thread: many requests may have queued before the first refusal.
+                self._refused.check(address)
             except RefusedTooOften:
-                # A token of ours cannot be guessed: whoever shares the address with somebody who guesses is let in.
+                # A token with the gateway's signature is no guess, so its sender passes from a throttled address.
                 if not bearers.is_signed_by_us(bearer):
                     raise
             return bearers.load_identity(bearer)
@@ -198,7 +189,7 @@ class Snapshots:
         seen_at_s: float = -math.inf,
     ) -> Caller:
         loaded_at_s = time.monotonic()
-        # The epochs must be read before the rows that count. A known caller names them; otherwise a first look does.
+        # Epochs must be read before the rows they guard. A cached caller names them; otherwise a first look-up does.
         known = self._callers.get(digest)
         if known is None:
             names = _names_of(await self.run(first_look or partial(bearers.load_identity, bearer)))
@@ -206,7 +197,7 @@ class Snapshots:
             names = known.epoch_names
         current = await self._current_epochs(names)
         caller = await self.run(lambda: self._assemble(bearer, names, current, loaded_at_s, seen_at_s))
-        if caller.epoch_names != names:  # the bearer speaks for another subject now
+        if caller.epoch_names != names:  # the bearer belongs to another subject now
             self._callers.pop(digest, None)
             return await self._load(digest, bearer, None, seen_at_s)
         self._note_use_later(caller)
@@ -217,17 +208,15 @@ class Snapshots:
         return caller
 
     async def _current_epochs(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The epochs, none of them empty: a name never bumped gets its first value here.
-
-        An entry loaded under "never bumped" would be believed again after a bump and a store that lost its memory.
-        """
+        """The current epochs; one that was never bumped gets its first value here."""
+        # An entry loaded under an empty epoch would look valid again after a bump and a loss of the store's memory.
         current = await self._store.read_epochs(names)
         if current is None or all(current):
             return current
         return await self._store.begin_epochs(names)
 
     def _note_use_later(self, caller: Caller) -> None:
-        """Keep "last used" about right, behind the call's back: a lock that a writer waits for must not hold it up."""
+        """Update "last used" in the background, so that a row lock never delays a call."""
         used, now_s = (caller.principal.client_pk, caller.is_agent_key), time.monotonic()
         if now_s - self._noted_at_s.get(used, -math.inf) < NOTED_AGAIN_AFTER_S:
             return
@@ -280,12 +269,12 @@ class Snapshots:
 
 
 def _names_of(identity: BearerIdentity) -> tuple[str, ...]:
-    """The epochs that the subject's rights depend on."""
+    # The epochs that the subject's rights depend on.
     return epochs.subject(identity.subject), epochs.organization(identity.org_id), epochs.CATALOG
 
 
 def _is_young(caller: Caller) -> bool:
-    """Whether an admission may confirm it, or is not needed for that yet."""
+    """Whether admission may confirm it, or need not yet."""
     now_s = time.monotonic()
     if caller.epochs is None:
         return now_s < caller.unconfirmed_until_s

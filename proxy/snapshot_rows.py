@@ -1,4 +1,4 @@
-"""The rows of a decision, read once: the rights of a bearer's identity, and the state of its organization."""
+"""Database reads behind a caller: rights of an identity, state of an organization."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from proxy.access import OrganizationAccess
 
 
 def principal_of(identity: BearerIdentity) -> Principal:
-    """The identity's present rights in its organization.
-
-    Raises: InvalidBearer for a person who is no member any more.
-    """
+    """The identity's current rights. Raises: InvalidBearer for a person who is no longer a member."""
     if identity.user_id is None:
         return Principal(
             kind=PrincipalKind.SERVICE,
@@ -55,10 +52,7 @@ def principal_of(identity: BearerIdentity) -> Principal:
 
 
 def organization_access(org_id: uuid.UUID) -> OrganizationAccess:
-    """The organization's side of every decision, as the rows say now.
-
-    Raises: InvalidBearer when it is gone.
-    """
+    """The organization's current rows. Raises: InvalidBearer when it is deleted."""
     organization = orgs.organization(org_id)
     if organization is None:
         raise InvalidBearer("The organization is gone.")

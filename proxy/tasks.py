@@ -1,4 +1,4 @@
-"""Scheduled work of the proxy: looking after vendors."""
+"""Scheduled tasks of the proxy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ log = structlog.get_logger(__name__)
 
 @shared_task(name="proxy.probe_vendors")  # type: ignore[untyped-decorator]
 def probe_vendors() -> None:
-    """One round over the vendors that some organization connected. However many workers and schedulers run, the first
-    of them in an interval leads and the others leave it alone.   Spec: §3 · D131
-    """
+    """One health round over the connected vendors. Spec: §3 · D131"""
     store = registry.current()
+    # Of all workers and schedulers, the first in an interval leads.
     if not is_our_turn(store):
         return
     found = asyncio.run(run_round(store, vendors_to_probe()))

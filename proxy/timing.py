@@ -1,4 +1,4 @@
-"""Pure: where the time of one call went."""
+"""Pure: time spent in each phase of a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AUTH, SESSION, VENDOR, TOTAL = b"x-auth-ms", b"x-session-ms", b"x-vendor-ms", b"
 
 
 class Phase:
-    """`with phase:` adds the time inside the block. A phase is entered again (a retry), and never within itself."""
+    """`with phase:` adds the block's time. It may be entered again (a retry), but not within itself."""
 
     __slots__ = ("_entered", "seconds")
 
@@ -26,12 +26,12 @@ class Phase:
 
     @property
     def ms(self) -> int:
-        """Whole milliseconds."""
+        # Whole milliseconds.
         return round(self.seconds * 1000)
 
 
 class Timing:
-    """Three phases, each 0 until it is entered. Spec: §4.14 · D102"""
+    """Three phases in seconds. Spec: §4.14 · D102"""
 
     __slots__ = ("_started", "auth", "session", "vendor")
 
@@ -40,31 +40,29 @@ class Timing:
         self.auth, self.session, self.vendor = Phase(), Phase(), Phase()
 
     def line(self) -> _Line:
-        """`with line():` inside `vendor` counts the time inside the block as `session`. Spec: D144"""
+        """`with line():` inside `vendor` moves the block's time to `session`. Spec: D144"""
         return _Line(self)
 
     def add(self, part: Timing) -> None:
-        """Count the phases of a part, such as one call of a batch, that has a timing of its own."""
+        """Add the phases of a part with its own timing, such as one call of a batch."""
         self.auth.seconds += part.auth.seconds
         self.session.seconds += part.session.seconds
         self.vendor.seconds += part.vendor.seconds
 
     def total_ms(self) -> int:
-        """Whole milliseconds since the request arrived."""
         return round((perf_counter() - self._started) * 1000)
 
     def headers_so_far(self) -> list[tuple[bytes, bytes]]:
-        """Those of the timing headers that are final while the vendor still works."""
+        """Timing headers that are final before the vendor answers."""
         return [(AUTH, b"%d" % self.auth.ms), (SESSION, b"%d" % self.session.ms)]
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The four timing headers, as they go over the wire."""
         vendor_and_total = [(VENDOR, b"%d" % self.vendor.ms), (TOTAL, b"%d" % self.total_ms())]
         return self.headers_so_far() + vendor_and_total
 
 
 class _Line:
-    """A wait in a line of ours, while the phase of the vendor goes on."""
+    """A wait for a free connection or slot inside the vendor phase."""
 
     __slots__ = ("_entered", "_timing")
 

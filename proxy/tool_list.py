@@ -1,4 +1,4 @@
-"""A vendor's tools as an organization saw them last, ready for the people who decide about them. No vendor is asked."""
+"""A vendor's tools as the organization last saw them, prepared for review. No vendor is asked."""
 
 from __future__ import annotations
 
@@ -21,67 +21,64 @@ from proxy.tool_text import Piece, Shown, hints, line_difference, shown, word_di
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
-COMPARED_AT_ONCE = 10  # nobody reads more at once, and the rest comes up when these are approved
-NAMED_AT_ONCE = 100  # changes
+COMPARED_AT_ONCE = 10  # enough to review at once; the rest follows after their approval
+NAMED_AT_ONCE = 100  # changes listed by name
 TOOLS_ON_A_PAGE = 250
-COMPARING_S = 0.25  # of a page; what a vendor writes decides how long one comparison takes
+COMPARING_S = 0.25  # CPU time per page, because the vendor's text decides how long a comparison takes
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """One tool that the vendor offers. `state` is new, changed, or empty when it is as approved."""
+    """An offered tool. `state` is "new", "changed" or "" (as approved)."""
 
     name: str
     title: str
     description: Shown
     hints: list[str]
+    # "new", "changed" or "gone".
     state: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTool:
-    """The change of a tool since the vendor's tools were approved. `state`: new, changed or gone; `row` its id.
+    """A tool's change since its approval."""
 
-    `owner` says in words whose key shows it so, "" for the general list.
-
-    `hidden` counts the characters of description and schema that no screen shows. `is_comparable` is False where a
-    definition is too large to keep, `is_listed_only` True past COMPARED_AT_ONCE or COMPARING_S.
-    """
-
+    # The id of its KnownTool row.
     row: int
     name: str
+    # Owner of the credential that shows it, in words; "" for the general list.
     owner: str
     state: str
     description: list[Piece]
     schema: list[Piece]
+    # Invisible characters in description and schema.
     hidden: int
+    # False where a definition is too large to be stored.
     is_comparable: bool
+    # Past COMPARED_AT_ONCE or COMPARING_S, only the name is listed.
     is_listed_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The answer of tools/list for a role: exposed names, encoded definitions, and about how many tokens they take.
-
-    Hidden characters, which no caller gets, are spelled out.
-    """
+    """tools/list for a role: exposed names with encoded definitions, and an estimated number of tokens."""
 
     tools: list[tuple[str, Shown]]
     tokens: int
 
     @property
     def about(self) -> str:
-        """The tokens as an estimate is said: 840, 2.9k, 26k."""
+        # For example 840, 2.9k, 26k.
         if self.tokens < 1_000:
             return str(self.tokens)
         return f"{self.tokens / 1_000:.{1 if self.tokens < 9_950 else 0}f}k"
 
 
 class ToolList:
-    """The tools of one vendor in one organization. The tools on the general list count as offered."""
+    """One vendor's tools in one organization. Only tools of the general list count as offered."""
 
     def __init__(self, organization: Organization, vendor: Vendor, owners: Mapping[str, str] | None = None) -> None:
-        """`owners`: by credential scope, whose key shows that list, in words."""
+        """`owners`: owner of each further list, in words."""
         self.vendor = vendor
         self._organization = organization
         self.rows: Sequence[KnownTool] = list(selectors.known_tools(organization, vendor.slug))
@@ -90,31 +87,26 @@ class ToolList:
 
     @property
     def names(self) -> list[str]:
-        """What the vendor offers, by its own names, in order."""
         return [row.tool for row in self._offered]
 
     @property
     def pages(self) -> int:
-        """The number of pages of TOOLS_ON_A_PAGE, one at least."""
         return max(-(-len(self._offered) // TOOLS_ON_A_PAGE), 1)
 
     def tools(self, page: int | None = None) -> list[ListedTool]:
-        """Each tool that is offered, or those on a page from 1 on."""
+        """All offered tools, or one page of them (from 1)."""
         start = 0 if page is None else (page - 1) * TOOLS_ON_A_PAGE
         return [self._tool(row) for row in self._offered[start : None if page is None else start + TOOLS_ON_A_PAGE]]
 
     @cached_property
     def waiting(self) -> int:
-        """The number of rows that are not as they were approved."""
         return sum(not row.is_approved for row in self.rows)
 
     def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
-        """The changes since the approval, NAMED_AT_ONCE at most.
-
-        `clock`: seconds of work; a busy machine shows no fewer tools.
-        """
+        """Up to NAMED_AT_ONCE changes since the approval."""
         waiting = [row for row in self.rows if not row.is_approved][:NAMED_AT_ONCE]
         texts = selectors.tool_texts(waiting[:COMPARED_AT_ONCE])
+        # CPU seconds of this thread, so that a busy machine compares as many tools.
         ends_at = clock() + COMPARING_S
         found: list[ChangedTool] = []
         for row in waiting:
@@ -127,7 +119,7 @@ class ToolList:
         return self._owners.get(row.credential_scope, "a key that is gone") if row.credential_scope else ""
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
-        """By the functions that also make tools/list."""
+        """Uses the functions that build tools/list."""
         index = self._index
         allowed = [
             tool.exposed_name
@@ -185,7 +177,7 @@ def _state(row: KnownTool) -> str:
 
 
 def _definition(tool: str, stored: str) -> dict[str, Any]:
-    """The stored definition; one that was not kept has a name at least."""
+    """The stored definition; without one, only its name."""
     found: dict[str, Any] = json.loads(stored) if stored else {"name": tool}
     return found
 
@@ -196,6 +188,5 @@ def _text(definition: Mapping[str, Any]) -> str:
 
 
 def _rest(definition: Mapping[str, Any]) -> Shown:
-    """Everything but name and description, a member to a line."""
     rest = {name: value for name, value in definition.items() if name not in {"name", "description"}}
     return shown(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False) if rest else "")

@@ -1,7 +1,4 @@
-"""Pure: what a vendor says about its tools, made fit to be judged by a person: hidden characters, differences, hints.
-
-Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)
-"""
+"""Pure: vendor text prepared for human review. Spec: ux.md 7 · reliability.md 2 (CVE-2025-54136)"""
 
 from __future__ import annotations
 
@@ -14,34 +11,33 @@ from typing import Literal
 from gateway.lib.hidden_text import replace_hidden
 
 Kind = Literal["same", "added", "removed"]
-MAX_COMPARED = 200  # words or lines, without those at both ends that are the same: comparing takes cubic time at worst
-MAX_LINES = 1_000  # of one text that is shown whole
+MAX_COMPARED = 200  # words or lines between the common ends; SequenceMatcher takes cubic time at worst
+MAX_LINES = 1_000  # of a text that is shown whole
 _words = re.compile(r"\s+|[^\s]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text, and whether it is in both versions."""
-
+    # "same" is in both versions.
     kind: Kind
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A text with each hidden character spelled out, and how many there are."""
+    """A text with its invisible characters spelled out, and their number."""
 
     text: str
     hidden: int
 
 
 def shown(text: str) -> Shown:
-    """`text` with characters that no screen shows, or that reorder the text, as `[U+200B]`."""
+    """`text` with invisible and reordering characters as `[U+200B]`."""
     return Shown(*replace_hidden(text, lambda character: f"[U+{ord(character):04X}]"))
 
 
 def word_difference(before: str, after: str) -> list[Piece]:
-    """What was taken out of a text and what was put in, word by word; both whole when they are too long to compare."""
+    """Word-by-word difference; both texts whole when more than MAX_COMPARED words differ."""
     old, new = _words.findall(before), _words.findall(after)
     head, tail = _same_ends(old, new)
     kept = old[len(old) - tail :]
@@ -49,7 +45,7 @@ def word_difference(before: str, after: str) -> list[Piece]:
     if max(len(old), len(new)) > MAX_COMPARED:
         return _pieces([("removed", before), ("added", after)])
     found: list[tuple[Kind, str]] = [("same", "".join(first))]
-    out, put = "", ""  # what goes out and comes in between two words that stay
+    out, put = "", ""  # removed and added text between two unchanged words
     for what, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         before_text, after_text = "".join(old[old_from:old_to]), "".join(new[new_from:new_to])
         if what != "equal" or ((out or put) and before_text.isspace() and old_to < len(old)):
@@ -61,17 +57,15 @@ def word_difference(before: str, after: str) -> list[Piece]:
 
 
 def line_difference(before: str, after: str) -> list[Piece]:
-    """The lines that differ, each with the one before and after it; an empty list when none does.
-
-    Where one text is empty, or more differ than can be compared, all lines of both, each text up to MAX_LINES.
-    """
+    """Differing lines with one line of context; empty for equal texts."""
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return []
     head, tail = _same_ends(old, new)
+    # One text is empty or too many lines differ: all lines of both, up to MAX_LINES each.
     if not (old and new) or max(len(old), len(new)) - head - tail > MAX_COMPARED:
         return _pieces([*_all_lines("removed", old), *_all_lines("added", new)])
-    start, end = max(head - 1, 0), max(tail - 1, 0)  # one line on either side stays, to stand beside
+    start, end = max(head - 1, 0), max(tail - 1, 0)  # keeps one line of context on either side
     found: list[tuple[Kind, str]] = []
     for line in list(unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=1, lineterm=""))[2:]:
         if line.startswith("@@"):
@@ -83,7 +77,7 @@ def line_difference(before: str, after: str) -> list[Piece]:
 
 
 def hints(annotations: object) -> list[str]:
-    """The vendor's claims about a tool, as words: read-only, destructive, writes. Nobody can check them."""
+    """The vendor's unverified claims about a tool: read-only, destructive, writes."""
     given: Mapping[str, object] = annotations if isinstance(annotations, dict) else {}
     if given.get("readOnlyHint") is True:
         return ["read-only"]
@@ -95,7 +89,7 @@ def hints(annotations: object) -> list[str]:
 
 
 def _same_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many items both begin with, and how many of the others both end with."""
+    """(length of the common prefix, length of the common suffix of the rest)."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     rest = shorter - head

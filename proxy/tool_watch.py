@@ -1,10 +1,5 @@
-"""Vendors change their tools: a new description can tell an agent something nobody agreed to. Changes are written down.
-
-Each new list is compared with what the organization saw last, in threads of their own, behind the call that fetched it.
-Organizations are served one after the other, so that none of them can keep the lists of others from being compared.
-An allowlist is never extended: what is new on a list is called by nobody until somebody says so.
-
-Spec: D78, D82 · reliability.md 2 (CVE-2025-54136)
+"""Records changes in vendors' tool lists, which can mislead an agent. Spec: D78, D82 · reliability.md 2
+(CVE-2025-54136)
 """
 
 from __future__ import annotations
@@ -30,23 +25,28 @@ from proxy.vendors.turns import Turns
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")
+# Fingerprints of compared lists; the oldest is dropped first.
 MAX_REMEMBERED = 5_000
-MAX_WAITING_PER_ORGANIZATION = 200  # lists; each is held until it has been compared
-# Of those lists as they came; read, they take several times that. Past the second an organization has one waiting.
+MAX_WAITING_PER_ORGANIZATION = 200  # lists, each kept until it is compared
+# Bytes of those lists on the wire; parsed, they take several times that. One list per organization may always wait.
 MAX_WAITING_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
 MAX_WAITING_BYTES = 32 * 1024 * 1024
-# One comparison at a time; the other threads are for going on while one that took too long still runs.
+# One comparison at a time. The other threads allow further ones while a timed-out comparison still runs.
 THREADS = 4
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # of one organization's vendor, after a comparison that took too long
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # per vendor and organization, after a comparison that timed out
+# Vendors of organizations in a pause; the oldest is dropped first.
 MAX_PAUSED = 5_000
 
 
+# Each new list is compared with the last known one, in separate threads behind the call that fetched it. An allowlist
+# is never extended: a new tool stays uncallable until a person allows it.
 class ToolWatch:
     """One event loop. `note` returns at once."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-watch")
+        # Organizations take turns, so that one cannot delay the comparisons of others.
         self._turns = Turns()
         self._waiting: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
         self._bytes_of: Counter[UUID] = Counter()
@@ -57,10 +57,7 @@ class ToolWatch:
         self._running: set[UUID] = set()  # organizations with a thread at work
 
     def note(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
-        """Compare a list that was just fetched, soon. Of one that still waits the newest is compared.
-
-        `size_bytes`: of the list as it came.
-        """
+        """Queue a fetched list for comparison; it replaces a queued older one. `size_bytes`: size on the wire."""
         if key in self._waiting:
             self._bytes_of[key.org_id] += size_bytes - self._waiting[key][1]
             self._waiting[key] = definitions, size_bytes
@@ -76,9 +73,9 @@ class ToolWatch:
         task.add_done_callback(self._tasks.discard)
 
     def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
-        """Whether the organization has enough lists waiting; one always may."""
         if not self._waiting_of[org_id]:
             return False
+        # One waiting list is always allowed.
         own = self._bytes_of[org_id] + size_bytes
         return (
             self._waiting_of[org_id] >= MAX_WAITING_PER_ORGANIZATION
@@ -87,12 +84,11 @@ class ToolWatch:
         )
 
     async def settled(self) -> None:
-        """Every list so far has been compared, or could not be in time."""
+        """Wait until all queued lists are compared or have timed out."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
     async def aclose(self) -> None:
-        """Finish what has begun."""
         await self.settled()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -105,10 +101,10 @@ class ToolWatch:
                 del self._waiting_of[key.org_id], self._bytes_of[key.org_id]
             now_s = asyncio.get_running_loop().time()
             if key.org_id not in self._running and self._pauses.is_over(key, now_s):
-                await self._compare(key, definitions)  # else when it is fetched again
+                await self._compare(key, definitions)  # otherwise at its next fetch
 
     async def _compare(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
-        """The time for it begins here, not when the list came in."""
+        """The deadline starts here, not when the list was queued."""
         work = partial(_compare, key, definitions, self._remembered.get(key, b""))
         try:
             self._remembered[key] = await self._snapshots.run(partial(self._run, key.org_id, work), self._threads)
@@ -123,7 +119,7 @@ class ToolWatch:
             self._remembered.popitem(last=False)
 
     def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
-        """In a thread, which goes on when its time is over: the organization gets no second one meanwhile."""
+        """In a thread, which continues after the deadline: the organization gets no second one meanwhile."""
         self._running.add(org_id)
         try:
             return work()
@@ -132,18 +128,17 @@ class ToolWatch:
 
 
 class _Pauses:
-    """Backoff of one organization's vendor: each comparison in a row that took too long doubles the pause."""
+    """Backoff per organization and vendor: each consecutive timeout doubles the pause."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[UUID, str], tuple[float, float]] = OrderedDict()  # when it ends, how long it is
+        # (end of the pause, its length), in seconds.
+        self._known: OrderedDict[tuple[UUID, str], tuple[float, float]] = OrderedDict()
 
     def is_over(self, key: PoolKey, now_s: float) -> bool:
-        """Whether the next comparison may begin."""
         ends_s, _ = self._known.get((key.org_id, key.vendor), (now_s, 0.0))
         return now_s >= ends_s
 
     def begin(self, key: PoolKey, now_s: float) -> None:
-        """A comparison took too long."""
         _, before_s = self._known.pop((key.org_id, key.vendor), (0.0, 0.0))
         pause_s = min(max(2 * before_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         self._known[key.org_id, key.vendor] = (now_s + pause_s, pause_s)
@@ -151,12 +146,11 @@ class _Pauses:
             self._known.popitem(last=False)
 
     def end(self, key: PoolKey) -> None:
-        """A comparison came to its end in time."""
         self._known.pop((key.org_id, key.vendor), None)
 
 
 def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: bytes) -> bytes:
-    """Write down what changed, unless the list is the `remembered` one; its fingerprint."""
+    """Record changes unless the list equals the `remembered` one; returns its fingerprint."""
     agreed = {name: agreed_json(definition) for name, definition in definitions.items()}
     fingerprint = hashlib.sha256(b"".join(agreed[name] for name in sorted(agreed))).digest()
     organization = None if fingerprint == remembered else selectors.organization(key.org_id)

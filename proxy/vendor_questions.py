@@ -1,8 +1,4 @@
-"""How many pages and `/api` requests wait for vendors at once. Calls of agents are not among them: they hold no thread.
-
-Somebody else's server may take its whole deadline, and whoever waits for it holds a thread that pages need. So only a
-part of a process's room may wait, one organization holds few places of it, and who finds none is told at once.
-"""
+"""Limit on pages and /api requests that wait for vendors. Calls of agents hold no thread and do not count."""
 
 from __future__ import annotations
 
@@ -17,33 +13,32 @@ from django.db import connection
 
 from gateway.lib.errors import DomainError
 
+# Seconds.
 _RETRY_AFTER_S = 5
 
 
 class TooManyQuestions(DomainError):
-    """Every place is taken, or each of the organization's."""
+    """The process's or the organization's limit is reached."""
 
-    code, status = "rate_limited", 429  # nothing was done, so the same request may be tried again
+    code, status = "rate_limited", 429  # nothing was done, so a retry is safe
     message = "Other questions to vendors are still waiting for an answer. Try again in a moment."
     headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 
 def _give_connection_back() -> None:
-    """To the pool: there are fewer connections than threads, and the vendor may take its time."""
+    # Return the connection to the pool: there are fewer connections than threads, and the vendor may be slow.
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 
 
 class VendorQuestions:
-    """`size` places, of which one organization holds at most `per_organization`. Safe from any thread.
-
-    `before_waiting` runs in the thread that is about to wait.
-    """
+    """`size` slots, at most `per_organization` of one organization. Thread-safe."""
 
     def __init__(
         self, *, size: int, per_organization: int, before_waiting: Callable[[], None] = _give_connection_back
     ) -> None:
         self._size = size
+        # Runs in the thread that is about to wait.
         self._before_waiting = before_waiting
         self._per_organization = per_organization
         self._asking: Counter[uuid.UUID] = Counter()
@@ -51,11 +46,10 @@ class VendorQuestions:
 
     @contextmanager
     def place(self, organization_id: uuid.UUID) -> Iterator[None]:
-        """A place for as long as the block runs.
-
-        Raises: TooManyQuestions.
-        """
+        """Hold a slot during the block. Raises: TooManyQuestions."""
         with self._lock:
+            # A waiting request holds a thread that pages need, and the vendor may take its whole deadline. So only part
+            # of the threads may wait, one organization has few slots, and a request without one is refused at once.
             is_full = self._asking.total() >= self._size
             if is_full or self._asking.get(organization_id, 0) >= self._per_organization:
                 raise TooManyQuestions
@@ -66,7 +60,7 @@ class VendorQuestions:
         finally:
             with self._lock:
                 self._asking[organization_id] -= 1
-                self._asking += Counter()  # drops organizations that ask nothing
+                self._asking += Counter()  # drops organizations without a slot
 
 
 questions = VendorQuestions(

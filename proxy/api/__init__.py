@@ -1,1 +1,1 @@
-"""The management API of what only the proxy can ask: the vendors themselves."""
+"""The proxy's part of the management API: routes that ask vendors or read their health."""

@@ -1,4 +1,4 @@
-"""The tools a vendor offers right now, each with who may call it and whether it changed."""
+"""A vendor's current tools, with the roles that may call each and whether it changed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DiscoveredOut(serializers.Serializer[Any]):
 
 
 class Discover(OrgView):
-    """GET /api/orgs/:orgId/tool-access/:vendor/discover. Spec: §4.9 · D78"""
+    """GET /api/orgs/:orgId/tool-access/:vendor/discover. Asks the vendor each time. Spec: §4.9 · D78"""
 
     gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS)}
     shapes = {
@@ -51,7 +51,7 @@ class Discover(OrgView):
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
-        """Live: nothing here is cached."""
+        # 404 for an unknown vendor, before the vendor is asked.
         known = registry.known_vendor(vendor)
         found = discovery.discover_for(self.membership, known)
         allowlists = selectors.allowlists(self.organization.id)
@@ -63,7 +63,7 @@ class Discover(OrgView):
 
 
 def _roles(vendor: str, tool: str, allowlists: Allowlists) -> list[str]:
-    """By the function that also filters lists and refuses calls."""
+    # The function that also filters tools/list and refuses calls.
     return [role.value for role in Role if role_may_call_tool(role, vendor, tool, allowlists)]
 
 

@@ -1,4 +1,4 @@
-"""How the organization's vendors are, from the states the monitor keeps."""
+"""Health of the organization's vendors, from the monitor's stored states."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class VendorHealthList(OrgView):
     shapes = {"GET": Shape("Its connected vendors and how they are, by name", answer=VendorsOut)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        """Cached states: reading never probes."""
+        # Cached states: a read never probes a vendor.
         return self.answer({"vendors": vendor_health(self.organization)})

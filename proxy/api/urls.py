@@ -1,4 +1,4 @@
-"""Addresses of the management API of the proxy."""
+"""URLs of the proxy's management API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proxy.api.discover import Discover
 from proxy.api.health import VendorHealthList
 
 app_name = "proxy_api"
-# Before the routes of orgs.api: `discover` is no role.
+# Included before orgs.api, whose route would take `discover` for a role.
 urlpatterns = [
     path("orgs/<str:org_id>/tool-access/<str:vendor>/discover", Discover.as_view(), name="discover"),
     path("orgs/<str:org_id>/vendor-health", VendorHealthList.as_view(), name="vendor-health"),

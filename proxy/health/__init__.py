@@ -1,1 +1,1 @@
-"""Whether vendors answer: five states from credential-less probes, shared by all processes, never probed on reading."""
+"""Vendor health: five states from probes without credentials, shared by all processes. Reading never probes."""

@@ -1,4 +1,4 @@
-"""One round of the monitor: every vendor that somebody connected, at once and within bounds."""
+"""One round of health probes over the connected vendors, concurrent within bounds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from proxy.health.states import UNKNOWN, VendorHealth, after_probe
 from proxy.vendors.transport import VendorTransport
 
 log = structlog.get_logger(__name__)
+# Concurrent probes.
 PROBES_AT_ONCE = 20
-# So that the monitors of many deployments do not knock at the same second; never more than a tenth of the interval, or
-# the states of a short one would be too old to be believed.
+# Seconds. Spreads the probes of many deployments over time. At most a tenth of the interval, otherwise the states of a
+# short interval would count as stale.
 JITTER_S = 2.0
 
 
 async def run_round(
     store: CoordinationStore, vendors: Sequence[Vendor], *, jitter_s: float | None = None
 ) -> dict[str, VendorHealth]:
-    """Probe each vendor once, keep and return the new states. Vendors at customer-supplied addresses are left alone."""
+    """Probe each vendor once and store its new state; returns the states by slug."""
+    # Customer-supplied addresses are never probed.
     probed = [vendor for vendor in vendors if not vendor.customer_supplied_url]
     if jitter_s is None:
         jitter_s = min(JITTER_S, settings.HEALTH_PROBE_INTERVAL_S / 10)

@@ -1,4 +1,4 @@
-"""One look at a vendor: POST initialize without credentials, never GET, and what came back in one value."""
+"""One probe of a vendor: POST initialize without credentials, never GET."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _FAULTS = {
 
 
 async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float) -> ProbeResult:
-    """What the vendor answered within `deadline_s`. Credentials of customers are never sent. Spec: §3 · D131"""
+    """The vendor's answer within `deadline_s`. Spec: §3 · D131"""
     started = time.perf_counter()
     deadline = asyncio.get_running_loop().time() + deadline_s
+    # Never with a customer's credentials.
     headers = base_headers()
     try:
         body = jsonrpc.request(1, "initialize", INITIALIZE_PARAMS)
@@ -47,7 +48,7 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
 
 
 async def _introduction(answer: VendorAnswer) -> tuple[str, str]:
-    """The server's own version, and what is odd about how it introduced itself. Spec: protocol.md A.6"""
+    """(server version, remark about an odd answer). Spec: protocol.md A.6"""
     if answer.status in (401, 403):
         return "", ""
     if answer.status != 200:
@@ -65,7 +66,7 @@ async def _introduction(answer: VendorAnswer) -> tuple[str, str]:
 
 
 async def _end(transport: VendorTransport, vendor: Vendor, headers: dict[str, str]) -> None:
-    """A probe leaves no session behind."""
+    # End the session that the probe opened.
     deadline = asyncio.get_running_loop().time() + CLOSE_DEADLINE_S
     try:
         async with transport.request("DELETE", vendor.url, headers, None, deadline=deadline):

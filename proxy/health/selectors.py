@@ -1,4 +1,4 @@
-"""What an organization reads of the health of its vendors. Reading never probes."""
+"""Vendor health as organizations read it. Reading never probes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class HealthEntry:
-    """One connected vendor. `monitored` is False at a customer-supplied address: it stays unknown. Spec: §2, §3
-
-    `remark` says what is odd about the answers of a vendor that does answer. `circuit` is the worst over the
-    organization's credentials, None while every call is sent. docs/decisions/0008
-    """
+    """One connected vendor. Spec: §2, §3"""
 
     vendor_slug: str
     display_name: str
@@ -43,28 +39,28 @@ class HealthEntry:
     latency_ms: int | None
     version: str
     error_detail: str | None
+    # False at a customer-supplied address, whose status stays unknown.
     monitored: bool
+    # An oddity in the answers of a vendor that does answer.
     remark: str = ""
+    # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0008
     circuit: PostedCircuit | None = None
 
     @property
     def circuit_state(self) -> CircuitState:
-        """Whether calls are sent."""
         return CircuitState.CLOSED if self.circuit is None else self.circuit.state(clock.now())
 
     @property
     def retry_at(self) -> datetime | None:
-        """When one call is let through to see, or since when the next one will be."""
+        # When the open circuit lets one call through; in the past for a half-open one.
         return None if self.circuit is None else self.circuit.until
 
     @property
     def detail(self) -> str:
-        """What the last probe found worth telling; empty if nothing."""
         return "; ".join(each for each in (self.error_detail, self.remark) if each)
 
     @property
     def label(self) -> str:
-        """What tenants read."""
         return LABELS[self.status]
 
 
@@ -78,12 +74,12 @@ def vendor_health(organization: Organization) -> list[HealthEntry]:
 
 
 def every_vendor_health() -> list[HealthEntry]:
-    """Every vendor that is watched for some organization; those at customer-supplied addresses are not. Spec: §3"""
+    """All monitored vendors that any organization uses. Spec: §3"""
     return [entry for entry in _entries(vendors_in_use()) if entry.monitored]
 
 
 def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | None:
-    """The circuit that holds back calls to the vendor with these credentials for longest, if one does."""
+    """The circuit that blocks calls with these credentials longest; None if none does."""
     names = [circuit_board.vendor_wide(vendor), *(circuit_board.of_credential(vendor, one) for one in credential_ids)]
     found = circuit_board.posted(registry.current(), names).values()
     return max(found, key=lambda circuit: circuit.until, default=None)
@@ -124,5 +120,4 @@ def _entry(vendor: Vendor, state: VendorHealth) -> HealthEntry:
 
 
 def worst_first(entries: list[HealthEntry]) -> list[HealthEntry]:
-    """For people who look for trouble."""
     return sorted(entries, key=lambda entry: (_WORST_FIRST.index(entry.status), entry.display_name.casefold()))

@@ -1,6 +1,8 @@
-"""Pure: the five states of a vendor and how a probe moves it from one to the next.
+"""Pure: the five health states and the transitions between them. Spec: §2, §3 · D131-D133
 
-Spec: §2 Vendor health entry, §3 Vendor health status · D131-D133
+unknown --answer--> healthy | reachable (401, 403) | degraded (slow)
+any     --failure-> degraded --third failure in a row--> down --answer--> as above
+any     --no probe for three intervals--> unknown (for readers)
 """
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ INTERVALS_UNTIL_STALE = 3
 
 
 class HealthStatus(StrEnum):
-    """The wire value; `LABELS` has what tenants read."""
-
     HEALTHY = "healthy"
     REACHABLE = "reachable"
     DEGRADED = "degraded"
@@ -34,36 +34,32 @@ LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one probe saw. `http_status` is None when nothing answered; `fault` then says why, without addresses.
-
-    `remark`: what the answer was if it was none to `initialize`; empty where it was one, or credentials are wanted.
-    """
+    """The result of one probe."""
 
     at: datetime
     latency_ms: int
+    # None without an answer; `fault` then gives the reason, without addresses.
     http_status: int | None
     version: str = ""
     fault: str = ""
+    # An oddity: the answer to `initialize` was neither an MCP result nor a demand for credentials.
     remark: str = ""
 
     @property
     def failed(self) -> bool:
-        """No answer, or the vendor's own fault. Every other answer shows that it lives. Spec: D131"""
+        """No answer, or a 5xx. Every other answer shows that the vendor is up. Spec: D131"""
         return self.http_status is None or self.http_status >= 500
 
 
 @dataclass(frozen=True, slots=True)
 class VendorHealth:
-    """The cached outcome. `error_detail` is there exactly when the status is degraded or down.
-
-    `remark` says of a vendor that answers what is odd about its answer: that something answers is no sign that it
-    speaks the protocol. Spec: D131 · protocol.md A.6
-    """
+    """The stored state. Spec: D131 · protocol.md A.6"""
 
     status: HealthStatus
     last_checked: datetime | None = None
     latency_ms: int | None = None
     version: str = ""
+    # Set exactly while the status is degraded or down.
     error_detail: str | None = None
     failures: int = 0
     remark: str = ""
@@ -73,7 +69,7 @@ UNKNOWN = VendorHealth(HealthStatus.UNKNOWN)
 
 
 def after_probe(before: VendorHealth, result: ProbeResult, *, latency_threshold_ms: int) -> VendorHealth:
-    """The state after one more probe. Only failures in a row count; one answer ends the row."""
+    """The next state. Only consecutive failures count."""
     if result.failed:
         return _after_failure(before, result)
     status, detail = HealthStatus.HEALTHY, None
@@ -93,7 +89,7 @@ def _after_failure(before: VendorHealth, result: ProbeResult) -> VendorHealth:
 
 
 def as_read(stored: VendorHealth | None, *, now: datetime, interval_s: int) -> VendorHealth:
-    """What a reader is told: a state that nobody refreshed for three intervals says nothing any more. Spec: D133"""
+    """The state for readers: unknown after three intervals without a probe. Spec: D133"""
     if stored is None or stored.last_checked is None:
         return UNKNOWN
     if now - stored.last_checked > timedelta(seconds=INTERVALS_UNTIL_STALE * interval_s):

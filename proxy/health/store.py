@@ -1,4 +1,4 @@
-"""Health states in the coordination store: written by the monitor, read by every process."""
+"""Health states in the coordination store, written by the monitor and read by every process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ _decoder = msgspec.json.Decoder(VendorHealth)
 
 
 def write(store: CoordinationStore, vendor: str, health: VendorHealth) -> None:
-    """Keep the state as long as anybody would believe it, and a little more for the count of failures."""
+    # Two intervals longer than readers use the state, for the count of consecutive failures.
     ttl_s = (INTERVALS_UNTIL_STALE + 2) * settings.HEALTH_PROBE_INTERVAL_S
     store.put_health(vendor, msgspec.json.encode(health), ttl_s)
 
 
 def read_raw(store: CoordinationStore, vendors: Iterable[str]) -> dict[str, VendorHealth]:
-    """The states as the monitor left them; a state that cannot be read counts as none."""
     found: dict[str, VendorHealth] = {}
     for vendor, raw in store.health(list(vendors)).items():
         try:
@@ -34,7 +33,7 @@ def read_raw(store: CoordinationStore, vendors: Iterable[str]) -> dict[str, Vend
 
 
 def read(store: CoordinationStore, vendors: Iterable[str]) -> Mapping[str, VendorHealth]:
-    """The state of each vendor as a reader is told it: unknown when nothing is known or it is too old."""
+    """The state of each vendor for readers: unknown when missing or stale."""
     asked = list(vendors)
     stored = read_raw(store, asked)
     now, interval_s = clock.now(), settings.HEALTH_PROBE_INTERVAL_S

@@ -1,4 +1,4 @@
-"""Pure: the states of several vendors in words."""
+"""Pure: the states of several vendors summarized in words."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ EXPLAINED = {
 
 
 class Seen(Protocol):
-    """What is counted."""
-
     @property
     def vendor_slug(self) -> str: ...
     @property
@@ -32,7 +30,8 @@ class Seen(Protocol):
 
 
 def in_words(entries: Sequence[Seen]) -> str:
-    """For example "2 not responding, 1 degraded, 14 fine"; what is never probed is no trouble. Spec: §3"""
+    """For example "2 not responding, 1 degraded, 14 fine". Spec: §3"""
+    # Vendors that are never probed count as no trouble.
     watched = [entry.status for entry in entries if entry.monitored]
     counts = (
         (watched.count(HealthStatus.DOWN), "not responding"),
@@ -45,18 +44,16 @@ def in_words(entries: Sequence[Seen]) -> str:
 
 
 def is_collecting(entries: Sequence[Seen]) -> bool:
-    """Nothing is known of any vendor that is watched: the monitor has just begun, which is no reason for alarm."""
+    """True right after the monitor's start, while every state is unknown: no reason for alarm."""
     watched = [entry for entry in entries if entry.monitored]
     return bool(watched) and all(entry.status is HealthStatus.UNKNOWN for entry in watched)
 
 
 def has_trouble(entries: Sequence[Seen]) -> bool:
-    """Whether a vendor that is watched does not answer, or not well."""
     return any(entry.monitored and entry.status in (HealthStatus.DOWN, HealthStatus.DEGRADED) for entry in entries)
 
 
 def oldest_check(entries: Sequence[Seen]) -> datetime | None:
-    """How old what is shown may be."""
     return min((entry.last_checked for entry in entries if entry.last_checked is not None), default=None)
 
 
@@ -67,6 +64,6 @@ def age_in_words(age: timedelta) -> str:
 
 
 def fingerprint(entries: Sequence[Seen]) -> str:
-    """Another value exactly when a vendor's label is another: readers are told of changes and not of each look."""
+    """Changes exactly when a vendor's status changes, so that screen readers announce only changes."""
     labels = sorted(f"{entry.vendor_slug}={entry.status.value}" for entry in entries)
     return hashlib.sha256(" ".join(labels).encode()).hexdigest()[:16]

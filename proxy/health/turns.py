@@ -1,4 +1,4 @@
-"""Who looks after the vendors, and after which."""
+"""Leader election for a health round, and its vendors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gateway.coordination.store import CoordinationStore
 
 
 def is_our_turn(store: CoordinationStore) -> bool:
-    """True for the first that asks in an interval, however many workers, schedulers and hosts ask. Spec: §3 · D131"""
+    """True for the first process that asks in an interval, across all hosts. Spec: §3 · D131"""
     interval_s = settings.HEALTH_PROBE_INTERVAL_S
     return store.hit(Rule("health-round", limit=1, window_s=max(1, interval_s - 2)), "leader").allowed
 
 
 def vendors_to_probe() -> list[Vendor]:
-    """Vendors of the catalog that some organization connected, by name."""
+    """Catalog vendors that any organization connected, by name."""
     used = vendors_in_use()
     return [vendor for vendor in catalog.load().all() if vendor.slug in used]

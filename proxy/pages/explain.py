@@ -1,4 +1,4 @@
-"""explain_access as a page: what the command prints, for oneself and, to admins, for anybody in the organization."""
+"""The explain_access page, for oneself and, for admins, any subject of the organization."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from orgs.roles import Role
 from proxy.explanation import Explanation, explain_access
 from proxy.protocol.tool_names import exposed_name
 
+# Entries of the suggestion list, of people and of service accounts each.
 SUGGESTED = 200
 TOOL_MAX_CHARACTERS = 200
 
@@ -28,7 +29,6 @@ class ExplainPage(OrgPage):
     nav_route = "proxy_pages:explain"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The question, and below it the steps with the first that fails and who can help."""
         who, tool = request.GET.get("who", "").strip(), _exposed(request)
         fault, explanation = "", None
         if tool:
@@ -55,6 +55,7 @@ class ExplainPage(OrgPage):
         if len(tool) > TOOL_MAX_CHARACTERS:
             raise Invalid(f"A tool name has at most {TOOL_MAX_CHARACTERS} characters.")
         subject = str(self.actor.id)
+        # Members may ask about themselves only.
         if who and who != subject:
             if not self._may_choose:
                 raise Forbidden("You may look at your own access only.")
@@ -63,7 +64,7 @@ class ExplainPage(OrgPage):
         return explain_access(subject, tool, org_id=self.organization.id, tells_count=is_own)
 
     def _suggestions(self) -> list[tuple[str, str]]:
-        """What may be typed for somebody, and who it is."""
+        """(value to type, name) pairs."""
         if not self._may_choose:
             return []
         people = [(row.user.email, row.user.name) for row in selectors.members(self.organization)[:SUGGESTED]]
@@ -72,18 +73,18 @@ class ExplainPage(OrgPage):
 
 
 def _exposed(request: HttpRequest) -> str:
-    """The tool as tools/list names it; `vendor` says whose own name it is, as a row of the log has it."""
+    """The exposed tool name; with `vendor`, `tool` is the vendor's own name as in the request log."""
     tool = request.GET.get("tool", "").strip()
     vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
     return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
 
 
 def _subject(organization: Organization, who: str) -> str:
-    """Of somebody who is named by e-mail address, id, `svc_` name or whole subject.
+    """The subject of an e-mail address, id, `svc_` name or whole subject.
 
-    Nothing is looked up outside the organization: a subject that is none comes back as it is, and fails at its token.
     Raises: Invalid when several members have the address.
     """
+    # Look-ups stay inside the organization. An unknown subject is returned unchanged and fails at the token step.
     if "@" in who:
         found = [str(row.user_id) for row in selectors.members(organization).filter(user__email__iexact=who)[:2]]
         if len(found) > 1:

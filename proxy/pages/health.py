@@ -1,4 +1,4 @@
-"""How the organization's vendors are. The table renews itself; without scripts it is as old as the page."""
+"""The health page. HTMX refreshes its table; without scripts the table is as old as the page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from proxy.health import summary
 from proxy.health.selectors import vendor_health, worst_first
 from proxy.health.states import LABELS
 
+# Seconds between refreshes of the table.
 RENEW_EVERY_S = 30
 
 
@@ -25,7 +26,7 @@ class HealthPage(OrgPage):
     nav_route = "proxy_pages:health"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The page, or its table alone for the script that renews it."""
+        # A refresh by HTMX gets the table alone.
         entries = worst_first(vendor_health(self.organization))
         now, checked_at = clock.now(), summary.oldest_check(entries)
         fingerprint = summary.fingerprint(entries)
@@ -49,8 +50,9 @@ class HealthPage(OrgPage):
         return render(request, "proxy/_vendor_health.html", {**context, "organization": self.organization})
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """After the session's end the script is told to load the page anew; it would put the sign-in into the table."""
         if _is_renewal(self.request):
+            # After the session's end, HX-Refresh reloads the page; otherwise the sign-in page would land inside the
+            # table.
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         return super().handle_no_permission()
 

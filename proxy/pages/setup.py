@@ -1,4 +1,4 @@
-"""My setup: the address, a snippet per client, what the person may use, and the causes when it does not work."""
+"""My setup: the gateway's address, a snippet per client, usable vendors, and likely causes of trouble."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from orgs.roles import Role
 from orgs.selectors import granted_vendors, people_who_may, team_ids
 from proxy.pages.snippets import snippets
 
+# Shown while the person can use no vendor.
 EXAMPLE_VENDOR = "<vendor>"
 
 
@@ -25,7 +26,6 @@ class SetupPage(OrgPage):
     nav_route = "proxy_pages:setup"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Paste-ready for this gateway and this person."""
         connected = connected_vendors(self.organization)
         catalog = registry.load()
         granted = self._granted(connected)
@@ -43,7 +43,7 @@ class SetupPage(OrgPage):
         return self.page("proxy/setup.html", context)
 
     def _granted(self, connected: list[str]) -> list[str]:
-        """The same rule as for calls, without a token. Spec: D33"""
+        """The rule that decides calls, without a token. Spec: D33"""
         role, default_all = Role(self.membership.role), self.organization.gives_access_by_default
         granted = granted_vendors(self.membership, team_ids(self.membership))
         return [

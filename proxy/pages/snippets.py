@@ -1,4 +1,4 @@
-"""Pure: what to paste into each client. Secrets appear only as names of environment variables. Spec: ux 6"""
+"""Pure: setup snippets for each client. Secrets appear only as names of environment variables. Spec: ux 6"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """One tab: `code` is copied as it stands; `link` installs with one click where the client can do that."""
+    """One tab; `link` installs the server with one click where the client supports that."""
 
     slug: str
     client: str
@@ -20,10 +20,11 @@ class Snippet:
 
 
 def snippets(base_url: str, vendor: str) -> list[Snippet]:
-    """Every client's snippet for this gateway; `vendor` is the slug that the CLI example calls."""
+    """`vendor` is the slug in the CLI example."""
     mcp_url = f"{base_url}/v1/mcp"
     entry = {"url": mcp_url}
     vscode = {"name": "gateway", "type": "http", "url": mcp_url}
+    # Cursor's install link carries its configuration in base64.
     cursor_config = base64.b64encode(json.dumps(entry).encode()).decode()
     return [
         Snippet("claude-code", "Claude Code", "In a terminal", f"claude mcp add --transport http gateway {mcp_url}"),

@@ -1,4 +1,4 @@
-"""How the service's vendors are as a whole, for everybody. No name of a vendor, no word about organizations."""
+"""The public status page: totals only, without names of vendors or organizations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from proxy.health.selectors import every_vendor_health
 
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
-    """GET /status. Vendors that are never probed count nowhere.   Spec: §3"""
+    """GET /status. Vendors that are never probed do not count.   Spec: §3"""
     entries = every_vendor_health()
     checked_at = summary.oldest_check(entries)
     context = {
         "page_title": "Status",
         "summary": summary.in_words(entries),
         "age": summary.age_in_words(clock.now() - checked_at) if checked_at else "",
+        # Totals only: names would reveal which vendors are in use.
         "has_trouble": summary.has_trouble(entries),
         "is_collecting": summary.is_collecting(entries),
     }

@@ -1,4 +1,4 @@
-"""Tool access: a vendor's tools as a checklist for each role, what changed about them, and what a role is shown."""
+"""Tool access: a vendor's tools as a checklist per role, changes to review, and a role's preview."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from proxy.health.states import HealthStatus
 from proxy.pages.tool_choice import Choice, posted, proposed, stored
 from proxy.tool_list import ToolList
 
+# Period of the usage figures beside each tool.
 USED_WITHIN = timedelta(days=30)
 
 
 class ToolsPage(OrgPage):
-    """GET /orgs/:orgId/tools: the connected vendors, and how much of each the roles may call."""
+    """GET /orgs/:orgId/tools: connected vendors, and how many tools each role may call."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Tool access"
     nav_route = "proxy_pages:tools"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One row for each vendor that is connected or has a list."""
         counts = selectors.tool_counts(self.organization)
         allowlists = selectors.allowlists(self.organization.id)
         catalog = registry.load()
@@ -64,7 +64,7 @@ class ToolsPage(OrgPage):
 
 
 class ToolAccessPage(OrgPage):
-    """GET, POST /orgs/:orgId/tools/:vendor?role=. Looking asks no vendor. Spec: §4.9 · D75-D78 · ux.md 7"""
+    """GET, POST /orgs/:orgId/tools/:vendor?role=. Only `discover` asks the vendor. Spec: §4.9 · D75-D78 · ux.md 7"""
 
     gates = {
         "GET": Gate(Role.ADMIN),
@@ -76,7 +76,7 @@ class ToolAccessPage(OrgPage):
     nav_route = "proxy_pages:tools"
 
     def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        """A role's list as it is stored, or as `?start=` proposes to begin."""
+        """The role's stored list, or the proposal of `?start=`."""
         known, role = registry.known_vendor(vendor), role_named(request.GET.get("role", Role.MEMBER.value))
         tools = self._tools(known)
         if request.GET.get("view") == "preview":
@@ -90,7 +90,6 @@ class ToolAccessPage(OrgPage):
         return ToolList(self.organization, vendor, list_owners(connections(self.organization, vendor=vendor.slug)))
 
     def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        """Discover, approve, or save one role's list."""
         known = registry.known_vendor(vendor)
         match request.POST.get("action"):
             case "discover":
@@ -127,6 +126,7 @@ class ToolAccessPage(OrgPage):
 
     def _save(self, vendor: Vendor, role: Role) -> HttpResponse:
         tools, choice = self._tools(vendor), posted(self.request.POST)
+        # An empty list blocks the whole vendor for the role, so it needs confirmation.
         if choice.is_list and not choice.tools and self.request.POST.get("confirm") != "empty":
             return self._page(tools, role, choice, asks_about_empty=True, status=422)
         before = self._lists(vendor).get(role.value)
@@ -165,6 +165,7 @@ class ToolAccessPage(OrgPage):
 
     def _preview(self, tools: ToolList, role: Role) -> HttpResponse:
         preview = tools.preview(role, selectors.allowlists(self.organization.id))
+        # Without allowlists: the comparison shows how many tokens the list saves.
         everything = tools.preview(role, {})
         context = {"preview": preview, "everything": everything, **self._frame(tools, role)}
         return self.page("proxy/tool_preview.html", context)
@@ -210,7 +211,7 @@ class ToolAccessPage(OrgPage):
         return self.page("proxy/tool_access.html", context, status=status)
 
     def _one_part(self, tools: ToolList, checked: set[str]) -> dict[str, Any]:
-        """One page of the checklist; `elsewhere` are the checked tools of its other pages."""
+        """One page of the checklist; `elsewhere` are the checked tools on other pages."""
         page = _page_number(self.request.GET.get("page", ""), tools.pages)
         on_page = tools.tools(page)
         here = {tool.name for tool in on_page}
@@ -224,7 +225,7 @@ class ToolAccessPage(OrgPage):
 
     @staticmethod
     def _vanished(row: ToolAllowlist | None, choice: Choice, offered: set[str]) -> list[str]:
-        """Names on a list that the vendor does not offer any more."""
+        """Names on a list that the vendor no longer offers."""
         listed = [*(row.tools if row else []), *(choice.tools if choice.is_list else [])]
         return [name for name in dict.fromkeys(listed) if name not in offered]
 
@@ -244,17 +245,18 @@ class ToolAccessPage(OrgPage):
 
     def _back(self, vendor: Vendor) -> HttpResponse:
         role = self.request.POST.get("role") or Role.MEMBER.value
+        # Redirect after POST, so that a reload does not repeat the change.
         path = reverse("proxy_pages:tool-access", args=[self.organization.id, vendor.slug])
         return redirect(f"{path}?{urlencode({'role': role_named(role).value})}")
 
 
 def _page_number(raw: str, pages: int) -> int:
-    """The page that was asked for, or the nearest one there is."""
+    # The nearest existing page.
     return min(max(int(raw), 1), pages) if raw.isascii() and raw.isdigit() and len(raw) < 6 else 1
 
 
 def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolList) -> str:
-    """The difference in words: the same for whoever reads it later in the log."""
+    """The change in words, as the audit log also has it."""
     offered = set(tools.names)
     was = set(before.tools) if before else offered
     now = set(choice.tools) if choice.is_list else offered

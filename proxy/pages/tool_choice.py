@@ -1,4 +1,4 @@
-"""Which tools of a vendor are ticked for a role: as stored, as proposed to begin with, or as a form sent them."""
+"""A role's selected tools: as stored, as proposed, or as posted."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ from proxy.tool_list import ToolList
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`is_list` False: every tool. `version` is that of the list it was made from, "" where there was none.
-
-    `is_unsaved`: it is not what is stored; `origin` says in words where it came from.
-    """
+    """`is_list` False: every tool is allowed."""
 
     is_list: bool
     tools: tuple[str, ...]
+    # Version of the list it was made from; "" without a list.
     version: str
+    # True if it differs from the stored list.
     is_unsaved: bool = False
+    # Where the proposal came from, in words.
     origin: str = ""
 
 
 def stored(row: ToolAllowlist | None) -> Choice:
-    """As the database has it."""
     return Choice(True, tuple(row.tools), row.version) if row else Choice(False, (), "")
 
 
 def posted(form: QueryDict) -> Choice:
-    """As the form has it."""
     is_list = form.get("mode") == "list"
     return Choice(is_list, tuple(form.getlist("tool")) if is_list else (), form.get("version", ""), is_unsaved=True)
 
 
 def proposed(begin: str, tools: ToolList, lists: Mapping[str, ToolAllowlist], role: str) -> Choice:
-    """A beginning for the role's list: everything, nothing, what is read-only, or another role's list."""
+    """A starting point for the role's list: everything, nothing, read-only tools, or another role's list."""
     version = lists[role].version if role in lists else ""
     if begin in lists:
         return Choice(True, tuple(lists[begin].tools), version, True, f"The list of the role {begin}")

@@ -1,4 +1,4 @@
-"""Addresses of pages about using the gateway."""
+"""URLs of the pages about using the gateway."""
 
 from __future__ import annotations
 

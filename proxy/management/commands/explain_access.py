@@ -1,4 +1,4 @@
-"""Say step by step why somebody may or may not call a tool."""
+"""`manage.py explain_access`: explain step by step why a subject may or may not call a tool."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from proxy.explanation import explain_access
 
 
 class Command(BaseCommand):
-    """Ask the functions that decide calls, print, exit 2 when the call would be refused."""
+    """Exit code 2 when the call would be refused."""
 
     help = "Say step by step why SUBJECT may or may not call TOOL. No vendor is contacted."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Who, and what."""
         parser.add_argument("subject", metavar="SUBJECT", help="a person's id, or svc:<org-id>:<client-id>")
         parser.add_argument("tool", metavar="TOOL", help="its name as tools/list has it")
         parser.add_argument("--org", help="the organization, for a person of several")
 
     def handle(self, *args: Any, subject: str, tool: str, org: str | None, **options: Any) -> None:
-        """One line per step."""
         org_id = ids.parse_id(org) if org else None
         if org and org_id is None:
             raise CommandError(f"{org} is no organization's id.")
+        # The functions that decide calls.
         explanation = explain_access(subject, tool, org_id=org_id)
         for step in explanation.steps:
             self.stdout.write(f"{'ok  ' if step.passed else 'DENY'} {step.name}: {step.detail}")

@@ -1,4 +1,4 @@
-"""Look at one vendor step by step and print what was found."""
+"""`manage.py vendor_doctor`: diagnose one vendor step by step. Credential values are never printed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,15 @@ from proxy.doctor import Opened, examine
 
 
 class Command(BaseCommand):
-    """No value of a credential is printed."""
-
     help = (
         "Tries one vendor, with an organization's credentials where --org names one; exit code 1 if something is wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which vendor, whose credentials."""
         parser.add_argument("slug")
         parser.add_argument("--org", default="", help="id of the organization whose default credentials are used")
 
     def handle(self, *, slug: str, org: str, **options: object) -> None:
-        """One table."""
         vendor = registry.vendor_or_none(slug)
         if vendor is None:
             raise CommandError(f"There is no vendor {slug} in the catalog.")
