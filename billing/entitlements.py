@@ -1,4 +1,4 @@
-"""What an organization's plan allows now. Every gate asks here; none reads a subscription's row. Spec: D7, D39, D41"""
+"""The functions that a plan allows now. Every gate asks here; none reads a subscription's row. Spec: D7, D39, D41"""
 
 from __future__ import annotations
 

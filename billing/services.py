@@ -17,10 +17,7 @@ from orgs.models import Organization
 def set_subscription(
     *, actor: Actor, organization: Organization, status: SubscriptionStatus, service_clients: bool | None = None
 ) -> Subscription:
-    """Set the state; `service_clients` True or False overrides the plan, None follows it. Spec: D39, D41, D42, D82
-
-    The audit event is billing.activated or billing.lapsed if the plan state changes, billing.updated otherwise.
-    """
+    """`service_clients` True or False overrides the plan, None follows it. Spec: D39, D41, D42, D82"""
     # Two changes of one subscription wait for each other, also while it has no row yet.
     Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)
     row = Subscription.objects.filter(organization=organization).first() or Subscription(organization=organization)
@@ -35,6 +32,7 @@ def set_subscription(
     # Setting the same state again is no event.
     if before is after and was == (status.value, service_clients):
         return row
+    # A change that keeps the plan state is billing.updated.
     event = EventType.BILLING_ACTIVATED if after is PlanState.ACTIVE else EventType.BILLING_LAPSED
     record_admin(
         event if before is not after else EventType.BILLING_UPDATED,

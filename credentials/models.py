@@ -43,14 +43,13 @@ class OrganizationDataKey(models.Model):
 
 
 class Credential(models.Model):
-    """One set of vendor fields at one scope. The fields exist only inside `sealed`. Spec: §2, §5 (7) · D62-D68
-
-    organization: the default · team: of one team · named_key: named, may be bound to a team · service_client: of one.
-    """
+    """One set of vendor fields at one scope. Spec: §2, §5 (7) · D62-D68"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="credentials")
     vendor = models.CharField(max_length=40)
+    # organization: the default · team: of one team · named_key: named, may be bound to a team ·
+    # service_client: of one service account.
     scope = models.CharField(max_length=16, choices=SCOPE_CHOICES)
     team = models.ForeignKey("orgs.Team", delete_or_unbind, null=True, blank=True, related_name="credentials")
     service_client = models.ForeignKey(
@@ -59,6 +58,7 @@ class Credential(models.Model):
     # Only named keys have a name; the others are identified by their holder.
     name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     data_key_version = models.PositiveIntegerField()
+    # The fields exist only in here.
     sealed = models.BinaryField()
     # Grows with every replacement: pooled sessions and cached results of the old fields must not serve the new ones.
     revision = models.PositiveIntegerField(default=1)

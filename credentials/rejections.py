@@ -34,12 +34,10 @@ def judged_connections(organization: Organization, *, vendor: str | None = None)
 
 
 def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, datetime]:
-    """Last rejection by credential id, without credentials that were accepted, stored or changed since.
-
-    One query if the log has no recent rejection, a fixed number otherwise. Spec: D67 · reliability.md 4
-    """
+    """Last rejection by credential id, unless accepted or changed since. Spec: D67 · reliability.md 4"""
     slugs = {row.vendor for row in rows}
     rejected = [use for use in rejected_uses(organization.id) if use.vendor in slugs] if rows else []
+    # Without a recent rejection this is the only query.
     if not rejected:
         return {}
     callers = _callers(organization, rows, rejected)

@@ -60,10 +60,7 @@ def _record_aad(organization_id: UUID, vendor: str, scope: CredentialScope, reco
 def seal_fields(
     *, organization_id: UUID, vendor: str, scope: CredentialScope, record_id: UUID, fields: Mapping[str, str]
 ) -> tuple[int, bytes]:
-    """Return the data key version and the sealed bytes for row `record_id`. Creates the first data key. Spec: D68
-
-    Raises: UnusableCredential if the organization's data key cannot be unwrapped.
-    """
+    """Return (data key version, sealed bytes) for row `record_id`. Raises: UnusableCredential. Spec: D68"""
     # A data key that does not open is an error: a second key would hide the loss of all that the first one sealed.
     row = _newest_data_key(organization_id)
     wrapped = WrappedKey(row.version, row.key_id, bytes(row.wrapped_key))
@@ -139,6 +136,7 @@ def _newest_data_key(organization_id: UUID) -> OrganizationDataKey:
     newest = rows.order_by("-version").first()
     if newest is not None:
         return newest
+    # The organization's first credential: create its data key.
     keys = keyring()
     wrapped_key = keys.wrap(os.urandom(KEY_BYTES), data_key_aad(organization_id, 1))
     # Two first credentials at the same time: the unique version admits one key, and both seal under it.

@@ -55,7 +55,8 @@ class VendorProbe(Protocol):
 
 class Verdict(StrEnum):
     VALIDATED = "validated"  # the vendor accepted them
-    UNCONFIRMED = "unconfirmed"  # nobody could say; stored all the same
+    # The vendor did not say; the fields are stored.
+    UNCONFIRMED = "unconfirmed"
     REJECTED = "rejected"  # the vendor refused them; nothing is stored
     ADDRESS_REFUSED = "address_refused"  # they lead where the service must not go; nothing is stored
 

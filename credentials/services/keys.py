@@ -23,10 +23,7 @@ from orgs.roles import Role
 def update_named_key(
     *, actor: User, organization: Organization, key_id: UUID, vendor: str, name: str, team_id: UUID | None
 ) -> Credential:
-    """Set the name and the team; None unbinds. Spec: §4.6 · D65
-
-    Raises: NotFound for a key or team of another organization; Forbidden, Invalid, KeyNameTaken, TeamHasKey.
-    """
+    """Raises: NotFound, Forbidden, Invalid, KeyNameTaken, TeamHasKey. Spec: §4.6 · D65"""
     try:
         cleaned = clean_name(name)
     except ValueError as fault:
@@ -48,6 +45,7 @@ def update_named_key(
         if others.filter(team_id=team_id).exists():
             raise TeamHasKey
     former = {"formerName": key.name, "formerTeamId": str(key.team_id) if key.team_id else None}
+    # `team_id` None unbinds the key.
     key.name, key.team_id, key.updated_at = cleaned, team_id, clock.now()
     key.save(update_fields=["name", "team_id", "updated_at"])
     record(EventType.CREDENTIAL_KEY_UPDATED, actor, key, **former)

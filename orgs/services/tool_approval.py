@@ -22,7 +22,7 @@ from orgs.services.tool_comparison import NOT_OFFERED
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a reviewer saw: `fingerprint_of` the vendor's tools, and the ids of the rows on the page."""
+    """The reviewer's view: `fingerprint_of` the vendor's tools, and the ids of the rows on the page."""
 
     fingerprint: str
     shown: frozenset[str]
