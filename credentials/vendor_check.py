@@ -16,7 +16,7 @@ from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from gateway.lib.outbound import AddressRefused, check_url
 
-# Seconds for the whole check: a person waits for the page meanwhile. Spec: D63
+# Seconds for the whole check. Spec: D63
 CHECK_TIMEOUT_S = 5.0
 # Some tool servers answer 200 and report their vendor's refusal in the text of a tool error.
 _REFUSED_TEXT = re.compile(

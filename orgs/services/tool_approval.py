@@ -70,5 +70,5 @@ def fingerprint_of(tools: Iterable[KnownTool]) -> str:
     seen = b"".join(
         f"{row.credential_scope}\0{row.tool}\0".encode() + bytes(row.seen_sha256) + b"\n" for row in ordered
     )
-    # 128 bits are enough to notice a change.
+    # The first 128 bits, as hex.
     return hashlib.sha256(seen).hexdigest()[:32]
