@@ -36,6 +36,7 @@ def schema(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest) -> HttpResponse:
     """GET /docs/api: all operations, grouped by tag."""
     found = list(_operations(document()))
+    # One group per Django app.
     tags = sorted({operation["tag"] for operation in found})
     groups = [(tag, [operation for operation in found if operation["tag"] == tag]) for tag in tags]
     context = {"page_title": "Management API", "groups": groups, "info": document()["info"]}

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from gateway.lib import error_answers
 
+# Paths of clients that read JSON.
 _MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
 _PERSON_PREFIXES = ("/oauth/authorize",)  # shown to people in a browser
 _TEXTS = {
@@ -34,6 +35,7 @@ def error_response(
     what_to_do: str | None = None,
 ) -> HttpResponse:
     """The error body for machine paths (D1), otherwise the error page; both carry the request id."""
+    # An unlisted status gets the text of 400 or 500.
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
     if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):

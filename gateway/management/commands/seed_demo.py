@@ -91,6 +91,7 @@ def _connect_vendors(owner: User, organization: Organization) -> None:
 
 
 def _service_account(owner: User, organization: Organization) -> tuple[Client, str]:
+    # Secrets are stored as hashes only, so each start rotates them.
     client = service_clients(organization).filter(name=SERVICE_ACCOUNT_NAME).first()
     if client is not None and not client.is_expired():
         return client, rotate_client_secret(actor=owner, client=client)
