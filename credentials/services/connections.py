@@ -76,7 +76,7 @@ def store_credential(
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
     credential = _existing(place) or Credential(created_by=actor, revision=0, **asdict(place))
-    # Pooled sessions and cached results are keyed by the revision.
+    # Cached results are keyed by the revision.
     credential.revision += 1
     credential.data_key_version, credential.sealed = seal_fields(
         organization_id=organization.id, vendor=vendor.slug, scope=scope, record_id=credential.id, fields=values
