@@ -1,4 +1,4 @@
-"""The body of a request on the hot path, read when the view asks for it: bounded in bytes and in time."""
+"""Request bodies of the hot path, read when the view needs them, bounded in bytes and time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Hold
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 BODY_TIMEOUT_S = 30.0
-# Bytes taken from the budget at a time for a body that does not say its length.
-STEP_BYTES = 256 * 1024
 
 
 class BodyRefused(Exception):
-    """The body is not read, or no further. `retry_after_s`: seconds, None when trying again is no use."""
+    """The body is not read to its end. `retry_after_s` is None where a retry does not help."""
 
     def __init__(self, status: int, error: str, description: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(error)
@@ -23,39 +21,34 @@ class BodyRefused(Exception):
 
     @classmethod
     def too_large(cls, max_bytes: int) -> BodyRefused:
-        """413."""
         return cls(413, "body_too_large", f"The body may hold {max_bytes} bytes.")
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its request was complete, or answered."""
+    """The client closed the connection before its request was complete or answered."""
 
 
 class IncomingBody:
-    """A body that has not come yet, or not all of it. `declared_bytes` is None if the head does not say."""
+    """A body that has not arrived completely. `declared_bytes` is None without Content-Length."""
 
     def __init__(self, receive: Receive, *, declared_bytes: int | None, max_bytes: int) -> None:
         self._receive = receive
         self.declared_bytes = declared_bytes
         self._max_bytes = max_bytes
 
-    async def read(self, hold: Hold) -> bytes:
-        """The whole body; `hold` then keeps its bytes, if there are more than FREE_BYTES.
-
-        Raises: BodyRefused; ClientGone.
-        """
-        if (self.declared_bytes or 0) > FREE_BYTES:
-            await self._make_room(hold, self.declared_bytes or 0)
+    async def read(self, new_hold: Callable[[], Hold]) -> bytes:
+        """The whole body; one of more than FREE_BYTES counts in a `new_hold`. Raises: BodyRefused; ClientGone."""
         try:
-            # The first part counts as well: a client may send its headers and nothing else.
+            # Includes the first part, because a client may send its headers and nothing else.
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await self._join_parts(hold)
+                return await self._join_parts(new_hold)
         except TimeoutError:
             raise BodyRefused(408, "request_timeout", "The body did not arrive in time.") from None
 
-    async def _join_parts(self, hold: Hold) -> bytes:
+    async def _join_parts(self, new_hold: Callable[[], Hold]) -> bytes:
         chunks: list[bytes] = []
         size = 0
+        hold: Hold | None = None
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -65,14 +58,16 @@ class IncomingBody:
             if size > self._max_bytes:
                 raise BodyRefused.too_large(self._max_bytes)
             chunks.append(chunk)
-            if not message.get("more_body"):
+            is_whole = not message.get("more_body")
+            if size > FREE_BYTES:
+                hold = hold or new_hold()
+                await self._make_room(hold, size, is_whole=is_whole)
+            if is_whole:
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            if size > max(FREE_BYTES, hold.bytes):
-                await self._make_room(hold, min(size + STEP_BYTES, self._max_bytes))
 
-    async def _make_room(self, hold: Hold, count: int) -> None:
+    async def _make_room(self, hold: Hold, size: int, *, is_whole: bool) -> None:
         try:
-            await hold.grow_to(count)
+            await hold.keep_up(size, self.declared_bytes or self._max_bytes, is_whole=is_whole)
         except BudgetExhausted:
             text = "Too many large requests are under way. Try again."
             raise BodyRefused(503, "overloaded", text, retry_after_s=2) from None

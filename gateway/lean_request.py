@@ -50,28 +50,28 @@ class LeanRequest(HttpRequest):
         self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
 
     async def load_body(self) -> bytes:
-        """The whole body. What exceeds FREE_BYTES is taken from the owner's budget before it is read.
-
-        Raises: BodyRefused; ClientGone.
-        """
+        """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientGone."""
         if self.incoming is not None:
-            body = await self.incoming.read(self._keep(body_budgets.inbound()))
+            body = await self.incoming.read(self._hold_of_body)
             self.incoming = None
             self.put_body(body)
         elif len(self._body) > FREE_BYTES:
-            self._keep(body_budgets.inbound()).count(len(self._body))
+            self._hold_of_body().settle(len(self._body))
         return self._body
 
     def count_answer(self, size_bytes: int) -> None:
         """So much of a large answer is in memory, at most, until the client has taken it."""
         if self._answer is None:
             self._answer = self._keep(body_budgets.vendors())
-        self._answer.count(size_bytes)
+        self._answer.settle(size_bytes)
 
     def release(self) -> None:
         """The request is over: give its bytes back to the budgets."""
         while self.kept:
             self.kept.pop().release()
+
+    def _hold_of_body(self) -> Hold:
+        return self._keep(body_budgets.inbound())
 
     def _keep(self, budget: ByteBudget) -> Hold:
         hold = budget.hold(self.owner)

@@ -1,7 +1,6 @@
-"""The budgets of an event loop: bodies of calls, bodies of pages, and answers of vendors on their way out.
+"""The byte budgets of an event loop: request bodies of callers, bodies of pages, and vendors' answers.
 
-They are apart, so that a call that keeps its arguments never waits for bytes that calls like it keep, nor for those of
-strangers.
+They are separate, so that a call whose arguments are kept waits neither for bytes of its own kind nor for strangers.
 """
 
 from __future__ import annotations
@@ -20,23 +19,24 @@ _vendors: _ByLoop = weakref.WeakKeyDictionary()
 
 
 def inbound() -> ByteBudget:
-    """Bodies of callers that are known, while they are read or worked on."""
-    return _of_loop(_inbound, settings.INBOUND_BYTES, settings.INBOUND_BYTES_OF_ONE)
+    """Request bodies of authenticated callers, until the request is answered."""
+    return _of_loop(_inbound, settings.INBOUND_BYTES, settings.INBOUND_BYTES_RESERVED, settings.MCP_BODY_BYTES)
 
 
 def pages() -> ByteBudget:
-    """Bodies of pages and /api, which are read before their sender is known."""
-    return _of_loop(_pages, settings.PAGE_BYTES, settings.PAGE_BYTES_OF_ONE)
+    """Bodies of pages and /api, which are read before authentication."""
+    return _of_loop(_pages, settings.PAGE_BYTES, settings.PAGE_BYTES_RESERVED, settings.WEB_BODY_BYTES)
 
 
 def vendors() -> ByteBudget:
-    """Answers of vendors, from their first bytes until the caller has taken them."""
-    return _of_loop(_vendors, settings.VENDOR_BYTES, settings.VENDOR_BYTES_OF_ONE)
+    """Vendors' answers, until the caller has received them."""
+    return _of_loop(_vendors, settings.VENDOR_BYTES, settings.VENDOR_BYTES_RESERVED, settings.VENDOR_REPLY_BYTES)
 
 
-def _of_loop(known: _ByLoop, total: int, share: int) -> ByteBudget:
+def _of_loop(known: _ByLoop, total: int, reserve: int, largest: int) -> ByteBudget:
     loop = asyncio.get_running_loop()
     found = known.get(loop)
     if found is None:
-        found = known[loop] = ByteBudget(total=total, share=share, wait_s=settings.LARGE_BODY_WAIT_S)
+        wait_s = settings.LARGE_BODY_WAIT_S
+        found = known[loop] = ByteBudget(total=total, reserve=reserve, largest=largest, wait_s=wait_s)
     return found

@@ -82,13 +82,14 @@ async def _whole_body(receive: Receive, hold: Hold) -> bytes | None:
             return None
         parts.append(message.get("body", b""))
         size += len(parts[-1])
+        is_whole = not message.get("more_body", False)
         if size > FREE_BYTES:
             try:
-                await hold.grow_to(settings.WEB_BODY_BYTES)
+                await hold.keep_up(size, settings.WEB_BODY_BYTES, is_whole=is_whole)
             except BudgetExhausted:
                 text = "Too many large requests are under way. Try again in a moment."
                 raise Refusal(503, "overloaded", text, retry_after_s=2) from None
-        if not message.get("more_body", False):
+        if is_whole:
             return b"".join(parts)
 
 

@@ -48,16 +48,16 @@ BODY_UNIT_BYTES = 64 * 1024
 _LARGE_BODY_MIB = env.integer("LARGE_BODY_MIB_PER_MINUTE", 256, low=4, high=100_000)
 LARGE_BODIES = Rule("large-bodies", limit=_LARGE_BODY_MIB * 1024 * 1024 // BODY_UNIT_BYTES, window_s=60)
 
-# Memory of one process for bodies over 64 KiB: two thirds for vendor answers, one third for request bodies. One
-# organization gets a quarter, which fits at least one body of the maximum size. A quarter of the request share is for
-# pages and /api, whose bodies are read before authentication, so that strangers take no memory from agents. One address
-# gets a quarter of that.
+# Memory of one process for bodies over 64 KiB: two thirds for vendor answers, one third for request bodies. A quarter
+# of the request share is for pages and /api, whose bodies are read before authentication, so that strangers take no
+# memory from agents. Each reserve fits at least one body of the maximum size. docs/decisions/0008
 _BODY_MEMORY_BYTES = env.integer("BODY_MEMORY_MIB", 192, low=60, high=65_536) * 1024 * 1024
 VENDOR_BYTES = 2 * _BODY_MEMORY_BYTES // 3
-PAGE_BYTES = INBOUND_BYTES_OF_ONE = (_BODY_MEMORY_BYTES - VENDOR_BYTES) // 4
-INBOUND_BYTES = 3 * INBOUND_BYTES_OF_ONE
-PAGE_BYTES_OF_ONE = PAGE_BYTES // 4
-VENDOR_BYTES_OF_ONE = VENDOR_BYTES // 4
+VENDOR_BYTES_RESERVED = VENDOR_BYTES // 4
+PAGE_BYTES = (_BODY_MEMORY_BYTES - VENDOR_BYTES) // 4
+PAGE_BYTES_RESERVED = PAGE_BYTES // 4
+INBOUND_BYTES = 3 * PAGE_BYTES
+INBOUND_BYTES_RESERVED = INBOUND_BYTES // 3
 # Wait for free memory: less than VENDOR_CHUNK_TIMEOUT_S, for which a vendor's answer may pause.
 LARGE_BODY_WAIT_S = 5.0
 # Open connections per process, and per address that is no trusted proxy, so that one client cannot take all.

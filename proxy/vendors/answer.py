@@ -1,4 +1,4 @@
-"""An answer of a vendor while it comes: filled by its connection, read by the call that waits for it."""
+"""A vendor's answer while it arrives: written by its connection, read by the call that waits for it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from proxy.outcomes import VendorFault
 from proxy.vendors import errors, turns
 from proxy.vendors.content_coding import STEP_BYTES, BadCoding, Gunzip
 
-FREE_BYTES = 64 * 1024  # from here on, undoing a packed body waits for its turn: it may grow a thousandfold
-UNREAD_BYTES = 256 * 1024  # of an event stream; the vendor waits until its reader is done with them
-STEP_OF_ROOM_BYTES = 256 * 1024  # of a body that does not say its length
+FREE_BYTES = 64 * 1024  # past this, a compressed body is decompressed by turns: it may grow a thousandfold
+UNREAD_BYTES = 256 * 1024  # of an event stream, before the connection stops reading
 
 
 class Until(IntEnum):
@@ -28,12 +27,12 @@ class Until(IntEnum):
 class VendorAnswer:
     """Status and headers of an answer; the body is read once, whole or in chunks.
 
-    Its connection writes `headers` (by lower-case name), `pieces` of the body not taken yet and their total `size` in
-    bytes so far, as they came, and says when the head or the whole of it is there, or what went wrong.
-    A packed body (`gunzip`) is undone while it is read, no further than `max_bytes`; `deadline` is in the loop's time.
+    The connection writes `headers` (by lower-case name), the `pieces` of the body that were not read yet, and the bytes
+    received of it so far (`size`). It sets `has_head`, `is_complete` or `fault`. A compressed body (`gunzip`) is
+    decompressed by the reader, up to `max_bytes`. `deadline` is in the loop's time.
 
-    The reader, who knows the owner, takes what exceeds FREE_BYTES from the budget of answers; until then the connection
-    reads no more of a body. `release` gives it back when the exchange is over.
+    A body of more than FREE_BYTES takes room from the budget of answers, one step ahead of what has arrived. The reader
+    takes the first step, because it knows the owner. Without room the connection stops reading and the reader waits.
     """
 
     __slots__ = (
@@ -73,20 +72,20 @@ class VendorAnswer:
         return None if value is None else value.decode("latin-1")
 
     async def body(self, owner: Hashable = None) -> bytes:
-        """The whole body, decoded. `owner` is whose answer it is: see turns.
+        """The whole decoded body. `owner`: see byte_budget and turns.
 
-        Raises: VendorProblem past a deadline or a cap, or when it breaks off.
+        Raises: VendorProblem past a deadline or limit, or when the connection breaks.
         """
         while not self.is_complete and self.fault is None:
             if self.size > self._granted_bytes:
-                await self._make_room(owner, self._expected_bytes())
+                await self._make_room(owner, self.size, self._most_bytes())
                 self.go_on()
             else:
                 await self.wait(Until.END)
         if self.fault is not None:
             raise self.fault.again()
         if self.size > FREE_BYTES:
-            self._hold_of(owner).count(self.size)
+            self._hold_of(owner).settle(self.size)
         pieces, self.pieces = self.pieces, []
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self.gunzip is not None:
@@ -95,10 +94,7 @@ class VendorAnswer:
         return body
 
     async def chunks(self, owner: Hashable = None) -> AsyncGenerator[bytes, None]:
-        """The decoded body as it comes.
-
-        Raises: as `body`.
-        """
+        """The decoded body as it arrives. Raises: as `body`."""
         while True:
             if self.pieces:
                 pieces, self.pieces = self.pieces, []
@@ -116,40 +112,44 @@ class VendorAnswer:
                 await self.wait(Until.MORE)
 
     async def keep(self, owner: Hashable, count: int) -> None:
-        """The reader of an event stream keeps `count` bytes of it now, and no others.
-
-        Raises: VendorProblem when there is no room for them in time.
-        """
+        """The reader of an event stream now keeps `count` bytes of it. Raises: VendorProblem without room in time."""
         if count > FREE_BYTES:
-            await self._make_room(owner, count)
+            await self._make_room(owner, count, count)
         if self._hold is not None:
             self._hold.shrink_to(count)
 
     def release(self) -> None:
-        """The exchange is over."""
+        """The exchange is over: give its room back."""
         if self._hold is not None:
             self._hold.release()
             self._hold = None
 
-    async def _make_room(self, owner: Hashable, count: int) -> None:
+    async def _make_room(self, owner: Hashable, size: int, most: int) -> None:
+        hold = self._hold_of(owner)
         try:
             async with asyncio.timeout_at(self.deadline):
-                await self._hold_of(owner).grow_to(count)
+                await hold.make_room(size, most)
         except BudgetExhausted:
             raise self._failed(_no_room()) from None
         except TimeoutError:
             raise self._failed(errors.timeout(errors.Sign.ANSWERED)) from None
-        self._granted_bytes = max(self._granted_bytes, count)
+        self._granted_bytes = hold.bytes
+
+    def _has_more_room(self) -> bool:
+        """Whether another step was free, so that the reader need not wake for it."""
+        if self._hold is None or not self._hold.try_make_room(self.size, self._most_bytes()):
+            return False
+        self._granted_bytes = self._hold.bytes
+        return True
 
     def _hold_of(self, owner: Hashable) -> Hold:
         if self._hold is None:
             self._hold = body_budgets.vendors().hold(owner)
         return self._hold
 
-    def _expected_bytes(self) -> int:
-        """Of the whole body if its length is known, else a step more than there is."""
-        length = int(self.headers.get(b"content-length", b"0"))
-        return length or min(self.size + STEP_OF_ROOM_BYTES, max(self.size, self._max_bytes))
+    def _most_bytes(self) -> int:
+        """The declared length of the body, else the limit."""
+        return int(self.headers.get(b"content-length", b"0")) or self._max_bytes
 
     async def _unpacked(self, gunzip: Gunzip, packed: bytes, owner: Hashable) -> bytes:
         """What `packed` adds. Raises: VendorProblem."""
@@ -165,7 +165,7 @@ class VendorAnswer:
                 found.append(piece)
                 size += len(piece)
                 if size > max(FREE_BYTES, self._hold.bytes if self._hold is not None else 0):
-                    await self._make_room(owner, size + STEP_OF_ROOM_BYTES)
+                    await self._make_room(owner, size, self._max_bytes)
         except BadCoding:
             raise self._failed(errors.bad_response("it is not encoded as it says")) from None
         except TimeoutError:
@@ -188,12 +188,14 @@ class VendorAnswer:
         return fault.again()
 
     def hold_back(self, transport: asyncio.Transport) -> None:
-        """Read no more for now, if the reader of an event stream is far behind, or a body needs room."""
+        """Pause reading if the reader of an event stream is far behind, or a body needs room."""
+        if self._held_back is not None:
+            return
         if self.is_event_stream:
             is_enough = self.size - self._taken_bytes > UNREAD_BYTES
         else:
-            is_enough = self.size > self._granted_bytes and not self.is_complete
-        if is_enough and self._held_back is None:
+            is_enough = self.size > self._granted_bytes and not self.is_complete and not self._has_more_room()
+        if is_enough:
             self._held_back = transport
             transport.pause_reading()
 

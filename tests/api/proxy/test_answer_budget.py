@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from gateway.lib import body_budgets
-from gateway.lib.byte_budget import FREE_BYTES
+from gateway.lib.byte_budget import FREE_BYTES, STEP_BYTES
 from proxy.outcomes import VendorFault
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import Limits, VendorTransport
@@ -37,21 +39,21 @@ ANSWERS = {
 
 
 @pytest.fixture(autouse=True)
-def small_share(settings: Any) -> None:
-    """Room for three bodies, of which one organization may have two, and a little for chunks."""
-    settings.VENDOR_BYTES, settings.VENDOR_BYTES_OF_ONE = 4 * MIB, 5 * MIB // 2
-    settings.LARGE_BODY_WAIT_S = 0.2
+def small_budget(settings: Any) -> None:
+    """Room for twelve of the largest bodies, three of them in reserve."""
+    settings.VENDOR_BYTES, settings.VENDOR_BYTES_RESERVED, settings.VENDOR_REPLY_BYTES = 12 * MIB, 3 * MIB, MIB
+    settings.LARGE_BODY_WAIT_S = 60.0
 
 
 @pytest.fixture
 async def large() -> Any:
-    made = VendorTransport(allow_private=True, limits=Limits(connect_s=1.0, chunk_s=2.0, body_bytes=2 * MIB))
+    made = VendorTransport(allow_private=True, limits=Limits(connect_s=1.0, chunk_s=30.0, body_bytes=MIB))
     yield made
     await made.aclose()
 
 
-async def ask(transport: VendorTransport, url: str, owner: str) -> int:
-    deadline = asyncio.get_running_loop().time() + 5.0
+async def ask(transport: VendorTransport, url: str, owner: str, *, within_s: float = 10.0) -> int:
+    deadline = asyncio.get_running_loop().time() + within_s
     async with transport.request("POST", url, {}, b"{}", deadline=deadline) as answer:
         size = len(await answer.body(owner))
         assert body_budgets.vendors().held_by(owner) >= size, "until the answer was read on"
@@ -66,7 +68,7 @@ async def test_a_large_answer_is_counted_while_it_is_there(large: VendorTranspor
 
 
 async def test_small_answers_need_no_room(large: VendorTransport) -> None:
-    body_budgets.vendors().take_anyway("acme", 100 * MIB)
+    body_budgets.vendors().hold("acme").settle(100 * MIB)
     small = b"x" * FREE_BYTES
     async with raw_vendor(says(JSON + b"Content-Length: %d\r\n\r\n" % len(small) + small)) as vendor:
         deadline = asyncio.get_running_loop().time() + 5.0
@@ -74,30 +76,80 @@ async def test_small_answers_need_no_room(large: VendorTransport) -> None:
             assert await answer.body("acme") == small
 
 
-async def test_one_organizations_answers_do_not_use_up_anothers_share(large: VendorTransport) -> None:
-    """Two bodies that never end fill the share: a third fails in time, and another organization's is read."""
-    async with raw_vendor(says(LARGE + BODY[: MIB // 2], pause_s=0.1)) as stuck, raw_vendor(says(LARGE + BODY)) as good:
-        waiting = [asyncio.ensure_future(ask(large, stuck.url, "acme")) for _ in range(2)]
-        await until(lambda: body_budgets.vendors().held_by("acme") >= 2 * MIB)
+@asynccontextmanager
+async def trickling(
+    transport: VendorTransport, sent: bytes, owners: Sequence[str], of_each: int
+) -> AsyncIterator[list[asyncio.Task[int]]]:
+    """Answers whose vendor sends so much of them and then says nothing for long."""
+    async with raw_vendor(says(sent, pause_s=60.0)) as vendor:
+        calls = [
+            asyncio.ensure_future(ask(transport, vendor.url, owner, within_s=60.0))
+            for owner in owners
+            for _ in range(of_each)
+        ]
+        try:
+            yield calls
+        finally:
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def test_an_answer_that_trickles_holds_what_came_of_it(large: VendorTransport) -> None:
+    budget = body_budgets.vendors()
+    async with trickling(large, LARGE + BODY[:100_000], ["acme"], 1):
+        await until(lambda: budget.held)
+        assert 100_000 <= budget.held <= 100_000 + STEP_BYTES
+    assert budget.held == 0
+
+
+@pytest.mark.parametrize(("sent", "held"), [(100_000, 1_200_000), (MIB - 1, 5 * MIB)], ids=["little", "nearly all"])
+async def test_four_organizations_whose_vendors_trickle_leave_a_fifth_its_room(
+    large: VendorTransport, sent: int, held: int
+) -> None:
+    """Their twelve answers together are as large as all the room that there is."""
+    fifth = JSON + b"Content-Length: 102400\r\n\r\n" + BODY[:80_000]
+    budget = body_budgets.vendors()
+    async with trickling(large, LARGE + BODY[:sent], ["a", "b", "c", "d"], 3) as calls:
+        await until(lambda: budget.held >= held)
+        async with raw_vendor(says(fifth, BODY[: 102_400 - 80_000], pause_s=0.05)) as good:
+            assert await ask(large, good.url, "globex") == 102_400
+        assert not any(each.done() for each in calls), "nothing of theirs had to end for it"
+    assert budget.held == 0
+
+
+async def test_answers_that_do_not_fit_together_are_read_in_turn(large: VendorTransport) -> None:
+    """Each holds a part of itself when there is no more room for any."""
+    script = says(LARGE + BODY[: MIB // 2], BODY[MIB // 2 :], pause_s=0.05)
+    async with raw_vendor(script) as vendor:
+        calls = [ask(large, vendor.url, f"organization {number}") for number in range(40)]
+        assert await asyncio.gather(*calls) == [MIB] * 40
+    assert body_budgets.vendors().held == 0
+
+
+async def test_one_organizations_answers_do_not_use_up_anothers_share(large: VendorTransport, settings: Any) -> None:
+    settings.LARGE_BODY_WAIT_S = 0.1
+    budget = body_budgets.vendors()
+    kept = budget.hold("acme")
+    kept.settle(12 * MIB)
+    async with raw_vendor(says(LARGE + BODY[:100_000], BODY[100_000:], pause_s=0.05)) as vendor:
         with pytest.raises(VendorProblem) as refused:
-            await ask(large, good.url, "acme")
+            await ask(large, vendor.url, "acme")
         assert refused.value.fault is VendorFault.UNAVAILABLE
         assert "too many large answers" in refused.value.detail
-        assert await ask(large, good.url, "globex") == MIB
-        for each in waiting:
-            each.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        assert body_budgets.vendors().held == 0
-        assert await ask(large, good.url, "acme") == MIB
+        assert budget.held == kept.bytes
+        assert await ask(large, vendor.url, "globex") == MIB
+        kept.release()
+        assert await ask(large, vendor.url, "acme") == MIB
 
 
-async def test_an_answer_that_waits_for_room_goes_on_when_there_is_some(large: VendorTransport, settings: Any) -> None:
-    settings.LARGE_BODY_WAIT_S = 5.0
+async def test_an_answer_that_waits_for_room_goes_on_when_there_is_some(large: VendorTransport) -> None:
     budget = body_budgets.vendors()
-    budget.take_anyway("acme", 2 * MIB)
-    async with raw_vendor(says(LARGE + BODY)) as vendor:
+    kept = budget.hold("acme")
+    kept.settle(12 * MIB)
+    async with raw_vendor(says(LARGE + BODY[:100_000], BODY[100_000:], pause_s=0.05)) as vendor:
         waits = asyncio.ensure_future(ask(large, vendor.url, "acme"))
         await until(lambda: budget._waiting)
-        budget.give_back("acme", 2 * MIB)
+        kept.release()
         assert await waits == MIB
     assert budget.held == 0

@@ -13,9 +13,13 @@ import pytest
 from gateway.asgi import application
 from gateway.coordination.rules import Rule
 from gateway.lib import body_budgets
+from gateway.lib.byte_budget import FREE_BYTES, STEP_BYTES
+from orgs.models import Membership, Organization
+from orgs.roles import Role
 from proxy import runtime
 from tests.api.proxy.traces import until
-from tests.factories.tenant import Tenant
+from tests.factories.cast import make_person
+from tests.factories.tenant import Tenant, make_tenant
 from tests.fakes.served_app import served
 
 LARGE = 4 * 1024 * 1024
@@ -187,45 +191,103 @@ async def test_a_refused_body_without_end_ends_the_connection(connect: Connect) 
         await client.send(*[part] * 100)
 
 
+async def test_a_small_body_that_comes_later_needs_no_room(connect: Connect, tenant: Tenant) -> None:
+    body_budgets.inbound().hold(tenant.organization.id).settle(1_000 * LARGE)
+    client = await connect()
+    await client.send(head(tenant.agent_key, FREE_BYTES), PING)
+    await client.send(b" " * (FREE_BYTES - len(PING)))
+    assert (await client.answer())[0] == 200
+
+
 @pytest.fixture
-def small_share(settings: Any) -> None:
-    """Room for three of the largest bodies, two of them of one organization."""
-    settings.INBOUND_BYTES, settings.INBOUND_BYTES_OF_ONE = 3 * LARGE, 2 * LARGE
-    settings.LARGE_BODY_WAIT_S = 0.1
+def small_budget(settings: Any) -> None:
+    """Room for four of the largest bodies, one of them in reserve."""
+    settings.INBOUND_BYTES, settings.INBOUND_BYTES_RESERVED = 4 * LARGE, LARGE
+    settings.LARGE_BODY_WAIT_S = 60.0
 
 
-@pytest.mark.usefixtures("small_share")
+def held_by(tenant: Tenant) -> int:
+    return body_budgets.inbound().held_by(tenant.organization.id)
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_a_sender_that_dawdles_holds_what_it_has_sent(connect: Connect, tenant: Tenant) -> None:
+    """Whatever its head declares."""
+    client = await connect()
+    await client.send(head(tenant.agent_key), b" " * 100_000)
+    await until(lambda: held_by(tenant))
+    assert 64 * 1024 < held_by(tenant) <= 100_000 + STEP_BYTES
+
+
+@pytest.mark.usefixtures("small_budget")
 async def test_one_organization_does_not_use_up_anothers_share(
-    connect: Connect, tenant: Tenant, other_tenant: Tenant
+    connect: Connect, tenant: Tenant, other_tenant: Tenant, settings: Any
 ) -> None:
-    dawdling = [await connect() for _ in range(2)]
-    for client in dawdling:
-        await client.send(head(tenant.agent_key), b" " * 1_000_000)
-    await until(lambda: body_budgets.inbound().held >= 2 * LARGE)
-    third = await connect()
-    await third.send(head(tenant.agent_key))
-    status, headers, body = await third.answer()
+    settings.LARGE_BODY_WAIT_S = 0.1
+    kept = body_budgets.inbound().hold(tenant.organization.id)
+    kept.settle(4 * LARGE)
+    large = await connect()
+    await large.send(head(tenant.agent_key), b" " * 100_000)
+    status, headers, body = await large.answer()
     assert (status, headers["retry-after"], json.loads(body)["error"]) == (503, "2", "overloaded")
+    assert held_by(tenant) == kept.bytes
     small = await connect()
     await small.send(head(tenant.agent_key, len(PING)), PING)
     assert (await small.answer())[0] == 200, "what is small needs no room"
     other = await connect()
     await other.send(head(other_tenant.agent_key), PING + b" " * (LARGE - len(PING)))
     assert (await other.answer())[0] == 200
-    for client in (*dawdling, third, small, other):
-        await client.close()
-    await until(lambda: not body_budgets.inbound().held)
+    kept.release()
+    again = await connect()
+    await again.send(head(tenant.agent_key), PING + b" " * (LARGE - len(PING)))
+    assert (await again.answer())[0] == 200
 
 
-@pytest.mark.usefixtures("small_share")
-async def test_who_waits_for_room_gets_it_when_a_body_ends(connect: Connect, tenant: Tenant, settings: Any) -> None:
-    settings.LARGE_BODY_WAIT_S = 10.0
+@pytest.mark.usefixtures("small_budget")
+async def test_bodies_that_do_not_fit_together_are_read_in_turn(connect: Connect, tenant: Tenant) -> None:
     body = PING + b" " * (LARGE - len(PING))
-    clients = [await connect() for _ in range(3)]
-    for client in clients:
-        await client.send(head(tenant.agent_key))
-    await until(lambda: body_budgets.inbound()._waiting)
-    for client in clients:
-        await client.send(body)
-    assert [(await client.answer())[0] for client in clients] == [200] * 3
+
+    async def call() -> int:
+        client = await connect()
+        await client.send(head(tenant.agent_key), body)
+        return (await client.answer())[0]
+
+    assert await asyncio.gather(*(call() for _ in range(8))) == [200] * 8
     assert body_budgets.inbound().held == 0
+
+
+@pytest.fixture
+def tenants(tenant: Tenant, other_tenant: Tenant) -> list[Tenant]:
+    """Five organizations."""
+    more = []
+    for name in ("Hooli", "Initech", "Umbrella"):
+        organization, owner = Organization.objects.create(name=name), make_person(f"owner_of_{name}")
+        Membership.objects.create(organization=organization, user=owner, role=Role.OWNER.value)
+        more.append(make_tenant(organization, owner))
+    return [other_tenant, *more, tenant]
+
+
+@pytest.mark.usefixtures("small_budget")
+@pytest.mark.parametrize("sent", [100_000, LARGE - 1], ids=["little", "nearly all"])
+async def test_four_organizations_whose_senders_dawdle_leave_a_fifth_its_room(
+    connect: Connect, tenants: list[Tenant], sent: int
+) -> None:
+    """Their twelve bodies together are three times as large as all the room that there is."""
+    *dawdling, fifth = tenants
+
+    async def dawdle(tenant: Tenant) -> None:
+        client = await connect()
+        await client.send(head(tenant.agent_key), b" " * sent)  # as far as it is taken
+        await client.reader.read(1)
+
+    senders = [asyncio.ensure_future(dawdle(tenant)) for tenant in dawdling for _ in range(3)]
+    await until(lambda: all(held_by(tenant) >= 3 * min(sent, 200_000) for tenant in dawdling))
+    client = await connect()
+    await client.send(head(fifth.agent_key, 200_000), PING + b" " * 99_000)
+    await until(lambda: held_by(fifth))
+    await client.send(b" " * (101_000 - len(PING)))
+    assert (await client.answer())[0] == 200
+    assert not any(each.done() for each in senders), "none of them had to be refused for it"
+    for each in senders:
+        each.cancel()
+    await asyncio.gather(*senders, return_exceptions=True)

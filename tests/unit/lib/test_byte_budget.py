@@ -1,150 +1,362 @@
-"""The shares of owners, their waits, and the return of every byte."""
+"""The room of owners, the turn of a body that is stuck, the waits, and the return of every byte."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.lib import byte_budget
-from gateway.lib.byte_budget import BudgetExhausted, ByteBudget
+from gateway.lib.byte_budget import STEP_BYTES, BudgetExhausted, ByteBudget, Hold
+
+MIB = 1024 * 1024
+LARGEST = 4 * MIB
 
 
-def budget(wait_s: float = 5.0) -> ByteBudget:
-    return ByteBudget(total=100, share=40, wait_s=wait_s)
+def budget(*, total: int = 48 * MIB, reserve: int = 16 * MIB, largest: int = LARGEST, wait_s: float = 60) -> ByteBudget:
+    return ByteBudget(total=total, reserve=reserve, largest=largest, wait_s=wait_s)
 
 
-async def begin(work: asyncio.Future[None] | object) -> asyncio.Task[None]:
-    task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+def small(wait_s: float = 60) -> ByteBudget:
+    """60 bytes to share, of which one owner alone gets 22, and 40 in reserve."""
+    return budget(total=100, reserve=40, largest=40, wait_s=wait_s)
+
+
+def taken(tried: ByteBudget, owner: str, wanted: int) -> Hold:
+    """A body that took room while it came until it was whole, or there was no more."""
+    hold = tried.hold(owner)
+    while hold.bytes < wanted and hold.try_make_room(min(hold.bytes + 1, wanted), wanted):
+        pass
+    return hold
+
+
+async def begin(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.ensure_future(work)
     await asyncio.sleep(0)
-    return task  # type: ignore[return-value]
+    return task
 
 
-async def test_an_owner_has_its_share_and_others_have_theirs() -> None:
-    tried = budget(wait_s=0.01)
-    await tried.take("a", 40)
+def is_empty(tried: ByteBudget) -> bool:
+    return tried.held == 0 and not (tried._by_owner or tried._lent_to or tried._waiting or tried._turn)
+
+
+def test_room_is_taken_a_step_ahead_of_what_came() -> None:
+    tried = budget()
+    hold = tried.hold("a")
+    assert hold.try_make_room(100_000, LARGEST)
+    assert hold.bytes == 100_000 + STEP_BYTES
+    assert hold.try_make_room(120_000, LARGEST), "there is room for it"
+    assert hold.bytes == 100_000 + STEP_BYTES
+    assert hold.try_make_room(200_000, 210_000)
+    assert tried.held == hold.bytes == 210_000
+    hold.settle(205_000)
+    assert tried.held_by("a") == 205_000
+    for _ in range(2):
+        hold.release()
+    assert is_empty(tried)
+
+
+@pytest.mark.parametrize(("owners", "left_at_least"), [(1, 19 * MIB), (2, 15 * MIB), (4, 12 * MIB), (30, 4 * MIB)])
+def test_owners_that_want_all_leave_room_for_others(owners: int, left_at_least: int) -> None:
+    tried = budget()
+    bodies = [[tried.hold(str(owner)) for _ in range(5)] for owner in range(owners)]
+    growing = [body for of_one in bodies for body in of_one]
+    while growing:
+        growing = [body for body in growing if body.bytes < LARGEST and body.try_make_room(body.bytes + 1, LARGEST)]
+    held = [tried.held_by(str(owner)) for owner in range(owners)]
+    assert 32 * MIB - sum(held) >= left_at_least
+    assert max(held) - min(held) <= 6 * STEP_BYTES
+    newcomer = taken(tried, "newcomer", 400_000)
+    assert newcomer.bytes == 400_000
+
+
+async def test_who_finds_no_room_keeps_nothing() -> None:
+    tried = small(wait_s=0.01)
+    tried.hold("a").settle(90)
+    stuck = tried.hold("a")
     with pytest.raises(BudgetExhausted):
-        await tried.take("a", 1)
-    await tried.take("b", 40)
-    await tried.take("c", 20)
+        await stuck.make_room(30, 30)
+    assert (stuck.bytes, tried.held, tried._waiting) == (0, 90, {})
+    stuck.settle(7)
     with pytest.raises(BudgetExhausted):
-        await tried.take("d", 1)
-    assert (tried.held, tried.held_by("a"), tried.held_by("d")) == (100, 40, 0)
+        await stuck.make_room(20, 20)
+    assert (stuck.bytes, tried.held) == (0, 90)
+    other = tried.hold("b")
+    await other.make_room(20, 20)
+    assert tried.held_by("b") == 20
 
 
-async def test_more_than_a_share_is_refused_at_once() -> None:
-    with pytest.raises(BudgetExhausted):
-        await asyncio.wait_for(budget(wait_s=60).take("a", 41), 1)
+async def test_what_is_in_memory_takes_nothing_from_the_room_of_others() -> None:
+    tried = small()
+    over = tried.hold("a")
+    over.settle(1_000)
+    assert tried.held == 1_000
+    assert taken(tried, "b", 20).bytes == 20
+    over.settle(10)
+    assert tried.held_by("a") == 10
 
 
 async def test_the_owner_that_holds_least_is_served_first() -> None:
-    tried = budget()
-    for owner, count in (("a", 40), ("b", 40), ("c", 20)):
-        await tried.take(owner, count)
+    tried = small()
+    kept = {owner: taken(tried, owner, count) for owner, count in (("a", 20), ("b", 7), ("c", 4), ("d", 5))}
+    reserved = tried.hold("e")
+    reserved.settle(40)
     order: list[str] = []
 
     async def take(owner: str) -> None:
-        await tried.take(owner, 10)
+        await tried.hold(owner).make_room(5, 5)
         order.append(owner)
 
-    tasks = [await begin(take(owner)) for owner in ("b", "b", "c", "d")]
-    tried.give_back("b", 40)  # b held most, and holds nothing now: it shares with d what became free
+    tasks = [await begin(take(owner)) for owner in ("b", "d", "c")]
+    assert order == []
+    kept["a"].release()
     await asyncio.gather(*tasks)
-    assert set(order) == {"b", "c", "d"}
-    assert order[-1] == "c", "it held most of those that waited"
-    assert tried.held == 100
+    assert order == ["c", "d", "b"]
 
 
-async def test_an_owner_at_its_share_is_passed_over() -> None:
-    tried = budget()
-    await tried.take("a", 40)
-    waits = await begin(tried.take("a", 10))
-    await tried.take("b", 10)
+async def test_the_oldest_body_of_an_owner_is_served_first() -> None:
+    """Also when it comes last in line: one that is nearly whole does not share what is free with ten that begin."""
+    tried = small()
+    reserved, other, oldest, younger = (tried.hold(owner) for owner in ("r", "b", "a", "a"))
+    reserved.settle(41)
+    assert other.try_make_room(18, 18)
+    assert oldest.try_make_room(12, 12)
+    waits = await begin(younger.make_room(5, 5))
+    grows = await begin(oldest.make_room(17, 17))
+    assert not tried.hold("a").try_make_room(1, 1), "others of its owner wait"
+    other.shrink_to(11)
+    await grows
     assert not waits.done()
-    tried.give_back("a", 40)
+    other.release()
     await waits
-    assert (tried.held_by("a"), tried.held_by("b")) == (10, 10)
 
 
-async def test_many_small_ones_do_not_overtake_a_large_one() -> None:
-    tried = budget()
-    for owner in ("a", "b"):
-        await tried.take(owner, 40)
-    large = await begin(tried.take("c", 40))
-    small = await begin(tried.take("d", 20))
-    tried.give_back("a", 20)
-    await large
-    assert not small.done()
-    tried.give_back("b", 20)
-    await small
+async def test_more_than_all_is_never_given() -> None:
+    tried = budget(total=180, reserve=120, largest=40)
+    assert taken(tried, "a", 20).bytes == 20
+    assert taken(tried, "b", 8).bytes == 8
+    assert not tried.hold("c").try_make_room(120, 120)
+
+
+async def test_bodies_that_wait_for_each_other_are_read_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "TURN_S", 1_000)
+    tried = small(wait_s=1)
+    bodies = [tried.hold(owner) for owner in "abcd"]
+    for body in bodies:
+        assert body.try_make_room(7, 7)
+    waiting = [await begin(body.make_room(40, 40)) for body in bodies]
+    for number, (body, wait) in enumerate(zip(bodies, waiting, strict=True)):
+        await wait
+        if number % 2:  # else its sender leaves
+            body.settle(40)
+        body.release()
+    assert is_empty(tried)
+
+
+async def test_the_turn_goes_to_the_owner_that_holds_least() -> None:
+    tried = small()
+    most, least = taken(tried, "a", 20), taken(tried, "b", 7)
+    first = await begin(most.make_room(40, 40))
+    second = await begin(least.make_room(40, 40))
+    await first
+    third = await begin(tried.hold("c").make_room(40, 40))
+    most.release()
+    await third
+    assert not second.done()
+    second.cancel()
+
+
+async def test_a_body_whose_turn_ended_has_another_before_those_that_need_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of the reserve is enough for that body alone: it is read, and then there is enough for all."""
+    monkeypatch.setattr(byte_budget, "TURN_S", 1_000)
+    tried = small(wait_s=1)
+    slow, other = taken(tried, "a", 20), taken(tried, "b", 7)
+    await slow.make_room(30, 30)
+    tried.end_turn(slow)
+    waits = await begin(other.make_room(40, 40))
+    await slow.make_room(40, 40)
+    assert not waits.done()
+    slow.release()
+    await waits
+
+
+async def test_a_turn_ends_when_its_sender_dawdles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "TURN_S", 0.01)
+    tried = budget(total=160, reserve=100, largest=40)
+    dawdling, stuck, last = (tried.hold(owner) for owner in "abc")
+    for body in (dawdling, stuck, last):
+        assert body.try_make_room(8, 8)
+    await asyncio.gather(*(body.make_room(30, 30) for body in (dawdling, stuck)))
+    assert tried.held == 68
+    stuck.release()
+    await last.make_room(20, 20)
+    assert dawdling.bytes == 30
+
+
+async def test_one_owner_does_not_use_up_the_reserve() -> None:
+    tried = budget(total=180, reserve=120, largest=40, wait_s=0.05)
+    tried.hold("a").settle(20)
+    tried.hold("b").settle(8)
+    slow = tried.hold("a")
+    await slow.make_room(40, 40)
+    slow.settle(40)  # and its client takes nothing of it
+    with pytest.raises(BudgetExhausted):
+        await tried.hold("a").make_room(40, 40)
+    await tried.hold("b").make_room(40, 40)
+    assert tried.held == 108
+
+
+@pytest.mark.parametrize("turn_s", [0, 1_000], ids=["short turns", "long turns"])
+async def test_many_bodies_of_many_owners_are_all_read(turn_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they come, and however little there is: nothing has to be refused while no sender dawdles."""
+    monkeypatch.setattr(byte_budget, "TURN_S", turn_s)
+    for seed in range(10):
+        rolls = random.Random(seed)
+        tried = budget(total=40 * MIB, reserve=10 * MIB, largest=10 * MIB, wait_s=5)
+        owners = [str(number) for number in range(rolls.choice([1, 3, 30, 100]))]
+
+        async def read(tried: ByteBudget, rolls: random.Random, owner: str) -> None:
+            hold, size, whole = tried.hold(owner), 0, rolls.choice([100_000, MIB, 10 * MIB])
+            try:
+                while size < whole:
+                    size = min(size + rolls.randrange(1, 256 * 1024), whole)
+                    await hold.make_room(size, whole)
+                    await asyncio.sleep(0)
+                hold.settle(whole)
+            finally:
+                hold.release()
+
+        bodies = [read(tried, rolls, rolls.choice(owners)) for _ in range(100)]
+        await asyncio.gather(*bodies)
+        assert is_empty(tried)
+
+
+async def test_small_ones_find_room_while_others_trickle() -> None:
+    """Many owners have sent nearly all of large bodies and say nothing more; others come and go beside them."""
+    for trickling in (1, 4, 12, 20):
+        tried = budget(total=128 * MIB, reserve=32 * MIB, largest=10 * MIB)
+        stuck = []
+        for number in range(trickling * 3):
+            hold = taken(tried, f"trickling {number % trickling}", 10 * MIB - 1)
+            if hold.bytes < 10 * MIB - 1:
+                stuck.append(await begin(hold.make_room(hold.bytes + 1, 10 * MIB)))
+        for number in range(50):
+            normal = taken(tried, f"normal {number % 5}", 200_000)
+            assert normal.bytes == 200_000
+            normal.release()
+        for each in stuck:
+            each.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+
+class Sums:
+    """The books of a budget, added up again from its holds."""
+
+    def __init__(self) -> None:
+        self.tried = budget()
+        self.holds: list[Hold] = []
+
+    def check(self) -> None:
+        tried = self.tried
+        lent = sum(hold.lent_bytes for hold in self.holds)
+        assert tried.held == sum(hold.bytes for hold in self.holds)
+        assert tried._lent == lent == sum(tried._lent_to.values())
+        assert tried._free > 0
+        assert all(0 <= hold.lent_bytes <= hold.bytes for hold in self.holds)
+        for owner in {hold.owner for hold in self.holds}:
+            assert tried.held_by(owner) == sum(hold.bytes for hold in self.holds if hold.owner == owner)
+
+
+@given(st.lists(st.tuples(st.integers(0, 19), st.sampled_from(["room", "settle", "shrink"]), st.integers(0, LARGEST))))
+def test_the_books_are_right_whatever_is_taken_and_given_back(steps: list[tuple[int, str, int]]) -> None:
+    sums = Sums()
+    sums.holds = [sums.tried.hold(str(number % 6)) for number in range(20)]
+    for number, what, count in steps:
+        hold = sums.holds[number]
+        if what == "room":
+            held, free = sums.tried.held_by(hold.owner), sums.tried._free
+            before = hold.bytes
+            if hold.try_make_room(count, LARGEST) and hold.bytes > before:
+                more = hold.bytes - before
+                assert (held + more) / (free - more) <= (free - more) / (32 * MIB)
+            else:
+                assert hold.bytes == before
+        elif what == "settle":
+            hold.settle(count)
+            assert hold.bytes == count
+        else:
+            hold.shrink_to(count)
+            assert hold.bytes <= count
+        sums.check()
+    for hold in sums.holds:
+        hold.release()
+    assert is_empty(sums.tried)
+
+
+async def test_nothing_is_lost_whoever_comes_waits_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "TURN_S", 0.001)
+    monkeypatch.setattr(byte_budget, "MAX_WAITING", 60)
+    rolls = random.Random(7)
+    sums = Sums()
+
+    async def read(owner: str) -> None:
+        hold = sums.tried.hold(owner)
+        sums.holds.append(hold)
+        try:
+            for part in range(rolls.randrange(1, 12)):
+                await hold.make_room((part + 1) * 300_000, LARGEST)
+                sums.check()
+                await asyncio.sleep(0)
+            hold.settle(hold.bytes)
+        finally:
+            hold.release()
+
+    bodies = [asyncio.ensure_future(read(str(rolls.randrange(8)))) for _ in range(400)]
+    for each in rolls.sample(bodies, 80):
+        await asyncio.sleep(0)
+        each.cancel()
+    ends = await asyncio.gather(*bodies, return_exceptions=True)
+    assert {type(end) for end in ends} == {type(None), asyncio.CancelledError, BudgetExhausted}
+    assert is_empty(sums.tried)
 
 
 @pytest.mark.parametrize("how", ["cancelled", "too late", "granted and cancelled at once"])
 async def test_what_a_waiter_that_leaves_was_given_comes_back(how: str) -> None:
-    tried = budget(wait_s=0.01 if how == "too late" else 60)
-    await tried.take("a", 40)
-    waiter = await begin(tried.take("a", 10))
+    tried = small(wait_s=0.01 if how == "too late" else 60)
+    kept, leaving = tried.hold("a"), tried.hold("a")
+    kept.settle(90)
+    waiter = await begin(leaving.make_room(10, 10))
     if how == "granted and cancelled at once":
-        tried.give_back("a", 40)
+        kept.release()
         waiter.cancel()
     elif how == "cancelled":
         waiter.cancel()
     await asyncio.wait([waiter])
     assert waiter.cancelled() or isinstance(waiter.exception(), BudgetExhausted)
-    tried.give_back("a", tried.held_by("a")) if tried.held_by("a") else None
-    assert tried.held == 0
-    assert tried._waiting == {}
-    await tried.take("a", 40)
-
-
-async def test_a_hold_grows_shrinks_and_is_released_once() -> None:
-    tried = budget(wait_s=0.01)
-    hold = tried.hold("a")
-    await hold.grow_to(30)
-    await hold.grow_to(20)
-    assert (hold.bytes, tried.held) == (30, 30)
-    with pytest.raises(BudgetExhausted):
-        await hold.grow_to(50)
-    assert hold.bytes == 30
-    hold.count(90)  # in memory already
-    assert tried.held_by("a") == 90
-    with pytest.raises(BudgetExhausted):
-        await tried.take("b", 20)
-    hold.shrink_to(10)
-    for _ in range(2):
-        hold.release()
-    assert (hold.bytes, tried.held, tried._by_owner) == (0, 0, {})
-
-
-async def test_a_thousand_waiters_are_served() -> None:
-    tried = budget()
-    await tried.take("a", 40)
-    waiting = [await begin(tried.take("a", 1)) for _ in range(40)]
-    with pytest.raises(BudgetExhausted):
-        await budget(wait_s=0).take("a", 41)
-    tried.give_back("a", 40)
-    await asyncio.gather(*waiting)
-    assert tried.held == 40
+    leaving.release()
+    kept.release()
+    assert is_empty(tried)
 
 
 async def test_an_owner_with_a_long_line_keeps_nobody_from_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "MAX_WAITING", 3)
-    tried = budget(wait_s=60)
-    await tried.take("a", 40)
-    waiting = [await begin(tried.take("a", 40)) for _ in range(3)]
+    tried = small()
+    kept = tried.hold("a")
+    kept.settle(90)
+    other = taken(tried, "b", 20)
+    waiting = [await begin(tried.hold("a").make_room(10, 10)) for _ in range(3)]
     with pytest.raises(BudgetExhausted):
-        await tried.take("a", 1)
-    await tried.take("b", 10)  # which fits: there is no waiting for it
+        await tried.hold("a").make_room(1, 1)
+    of_b = await begin(tried.hold("b").make_room(5, 5))
     with pytest.raises(BudgetExhausted):
         await waiting[2]
-    assert [each.done() for each in waiting[:2]] == [False, False]
-    await tried.take("b", 30)
-    tried.give_back("a", 40)
-    await waiting[0]
-    assert (tried.held_by("a"), tried.held_by("b"), tried.held) == (40, 40, 80)
-    waiting[1].cancel()
-    await asyncio.wait(waiting)
-    tried.give_back("a", 40)
-    tried.give_back("b", 40)
-    assert tried.held == 0
-    assert not tried._waiting
+    assert [each.done() for each in (*waiting[:2], of_b)] == [False] * 3
+    kept.release()
+    other.release()
+    await asyncio.gather(*waiting[:2], of_b)
+    assert tried.held == 25

@@ -10,6 +10,7 @@ import pytest
 
 from gateway import asgi
 from gateway.lib import body_budgets
+from gateway.lib.byte_budget import STEP_BYTES
 from gateway.middleware import page_room
 from gateway.middleware.body_limit import BodyLimit
 from gateway.middleware.page_room import PageRoom
@@ -160,14 +161,22 @@ def from_address(address: str) -> Message:
     return {**SCOPE, "client": (address, 4711)}
 
 
-async def test_large_bodies_of_one_address_leave_room_for_others(settings: Any) -> None:
-    """Taken before the place: who waits for one keeps no more than its address may."""
-    settings.PAGE_BYTES, settings.PAGE_BYTES_OF_ONE = 4 * settings.WEB_BODY_BYTES, settings.WEB_BODY_BYTES
+LARGE: Message = {"type": "http.request", "body": b"x" * 100_000}
+
+
+@pytest.fixture
+def small_budget(settings: Any) -> None:
+    """Room for two bodies of LARGE, of one address each, and none in reserve."""
+    settings.PAGE_BYTES, settings.PAGE_BYTES_RESERVED = 400_000, 0
     settings.LARGE_BODY_WAIT_S = 0.01
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
+    """Taken before the place: who waits for one keeps no more than its address may."""
     pages = Pages()
     room = PageRoom(pages, size=4, wait_s=5.0)
-    large: Message = {"type": "http.request", "body": b"x" * 100_000}
-    first, second, other, small = Visitor(large), Visitor(large), Visitor(large), Visitor({"type": "http.request"})
+    first, second, other, small = Visitor(LARGE), Visitor(LARGE), Visitor(LARGE), Visitor({"type": "http.request"})
     budget = body_budgets.pages()
 
     def enter(visitor: Visitor, address: str) -> asyncio.Task[None]:
@@ -183,25 +192,41 @@ async def test_large_bodies_of_one_address_leave_room_for_others(settings: Any) 
     tasks += [enter(other, "198.51.100.7"), enter(small, "203.0.113.9")]
     while pages.inside < 3:
         await asyncio.sleep(0)
-    assert budget.held == 2 * settings.WEB_BODY_BYTES
+    assert budget.held == 2 * 100_000
     pages.go_on.set()
     await asyncio.gather(*tasks)
     assert [visitor.status for visitor in (first, other, small)] == [200] * 3
     assert budget.held == 0
 
 
-async def test_large_bodies_of_strangers_leave_calls_their_room(settings: Any) -> None:
-    settings.PAGE_BYTES = settings.PAGE_BYTES_OF_ONE = settings.WEB_BODY_BYTES
-    settings.LARGE_BODY_WAIT_S = 0.01
+async def test_a_sender_that_dawdles_holds_what_it_has_sent() -> None:
     pages = Pages()
     room = PageRoom(pages, size=4, wait_s=5.0)
-    large: Message = {"type": "http.request", "body": b"x" * 100_000}
-    first, second = Visitor(large), Visitor(large)
-    task = asyncio.ensure_future(room(from_address("203.0.113.9"), first.receive, first.send))
-    while pages.inside < 1:
+    dawdling, other = Visitor({**LARGE, "more_body": True}), Visitor(LARGE)
+    slow = asyncio.ensure_future(room(from_address("203.0.113.9"), dawdling.receive, dawdling.send))
+    budget = body_budgets.pages()
+    await settle()
+    assert budget.held == 100_000 + STEP_BYTES
+    pages.go_on.set()
+    slow.cancel()
+    await asyncio.wait([slow])
+    await room(from_address("198.51.100.7"), other.receive, other.send)
+    assert (other.status, budget.held) == (200, 0)
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_large_bodies_of_strangers_leave_calls_their_room() -> None:
+    pages = Pages()
+    room = PageRoom(pages, size=4, wait_s=5.0)
+    visitors = [Visitor(LARGE) for _ in range(3)]
+    tasks = [
+        asyncio.ensure_future(room(from_address(f"203.0.113.{number}"), visitor.receive, visitor.send))
+        for number, visitor in enumerate(visitors)
+    ]
+    while pages.inside < 2:
         await asyncio.sleep(0)
     with pytest.raises(Refusal):
-        await room(from_address("198.51.100.7"), second.receive, second.send)
-    await body_budgets.inbound().hold("acme").grow_to(settings.MCP_BODY_BYTES)
+        await tasks[2]
+    assert body_budgets.inbound().hold("acme").try_make_room(1_000_000, 1_000_000)
     pages.go_on.set()
-    await task
+    await asyncio.gather(*tasks[:2])
