@@ -32,7 +32,7 @@ LAYERS = (
     ("audit", r"audit/|proxy/calls/record|/psycopg|gateway/lib/ids"),
     ("credentials", r"credentials/|gateway/lib/crypto|gateway/catalog/|proxy/calls/reach"),
     ("identity, snapshot", r"proxy/(authenticate|snapshot|access)|oauth_ext/|proxy/calls/admit"),
-    ("decision, finding the tool", r"proxy/calls/|orgs/grants|proxy/protocol/tool"),
+    ("decision, finding the tool", r"proxy/calls/|orgs/access_rules|proxy/protocol/tool"),
     ("request and answer", r"proxy/|gateway/(lean|asgi|lib|middleware)"),
     ("Django", r"/django/|/asgiref/"),
     ("ASGI server", r"/uvicorn/"),

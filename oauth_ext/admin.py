@@ -22,7 +22,7 @@ from oauth_ext.models import (
     IDToken,
     RefreshToken,
     RememberedConsent,
-    ServiceClientGrant,
+    ServiceClientVendor,
     SigningKey,
     TokenFamily,
 )
@@ -171,8 +171,8 @@ class SigningKeyAdmin(ReadOnlyAdmin):
     search_fields = ("kid",)
 
 
-@admin.register(ServiceClientGrant)
-class ServiceClientGrantAdmin(ReadOnlyAdmin):
+@admin.register(ServiceClientVendor)
+class ServiceClientVendorAdmin(ReadOnlyAdmin):
     fields = ("client", "vendor", "granted_by", "granted_at")
     list_display = ("vendor", "client", "granted_by", "granted_at")
     list_filter = ("vendor",)

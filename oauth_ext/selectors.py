@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
-from oauth_ext.models import AccessToken, Client, ServiceClientGrant, TokenFamily
+from oauth_ext.models import AccessToken, Client, ServiceClientVendor, TokenFamily
 from orgs.models import Organization, User
 
 _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
@@ -67,15 +67,15 @@ def service_client_of_any_organization(client_id: str) -> Client:
     return found
 
 
-def vendor_grants(client_pk: uuid.UUID) -> frozenset[str] | None:
+def restricted_vendors(client_pk: uuid.UUID) -> frozenset[str] | None:
     """Returns the vendors of a restricted service client; None for an unrestricted one. Spec: D34, D173"""
-    rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "vendor_grants__vendor"))
+    rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "restricted_vendors__vendor"))
     listed = frozenset(vendor for _, vendor in rows if vendor is not None)
     # Fails closed: a missing client, or a list without the flag, counts as restricted.
     return None if rows and not rows[0][0] and not listed else listed
 
 
-def vendor_grant_rows(organization: Organization) -> QuerySet[ServiceClientGrant]:
+def service_client_vendor_rows(organization: Organization) -> QuerySet[ServiceClientVendor]:
     """Lists the grants of all service clients of the organization, oldest first. Spec: §4.5 · D34"""
-    rows = ServiceClientGrant.objects.select_related("client").filter(client__organization=organization)
+    rows = ServiceClientVendor.objects.select_related("client").filter(client__organization=organization)
     return rows.order_by("granted_at", "id")

@@ -24,16 +24,16 @@ from orgs.models import (
     Membership,
     Organization,
     Removal,
-    ServerAccessGrant,
+    ServerAccess,
     Team,
     TeamMembership,
     ToolAllowlist,
-    ToolLook,
+    ToolSnapshot,
     User,
 )
 from orgs.services.invitations import revoke_invitation
 from orgs.services.members import remove_member
-from orgs.services.server_access import revoke_member, revoke_team
+from orgs.services.server_access import remove_member_vendor, remove_team_vendor
 
 # Replaced by a read-only page: operators change staff permissions on the command line.
 admin.site.unregister(Group)
@@ -199,9 +199,9 @@ class TeamMembershipAdmin(ReadOnlyAdmin):
     search_fields = ("team__name", "membership__user__email")
 
 
-@admin.register(ServerAccessGrant)
-class ServerAccessGrantAdmin(ActingAdmin):
-    actions = ("revoke_grants",)
+@admin.register(ServerAccess)
+class ServerAccessAdmin(ActingAdmin):
+    actions = ("revoke_access",)
     fields = ("organization", "membership", "team", "vendor", "granted_by", "granted_at")
     list_display = ("vendor", "organization", "membership", "team", "granted_at")
     list_filter = ("vendor",)
@@ -209,15 +209,15 @@ class ServerAccessGrantAdmin(ActingAdmin):
     search_fields = ("vendor", "organization__name", "membership__user__email", "team__name")
 
     @admin.action(description="Revoke the grant", permissions=["staff_delete"])
-    def revoke_grants(self, request: HttpRequest, chosen: QuerySet[ServerAccessGrant]) -> None:
+    def revoke_access(self, request: HttpRequest, chosen: QuerySet[ServerAccess]) -> None:
         actor = staff_actor(request)
 
-        def revoke(row: ServerAccessGrant) -> None:
+        def revoke(row: ServerAccess) -> None:
             of: dict[str, Any] = {"actor": actor, "organization": row.organization, "vendor": row.vendor}
             if row.membership is not None:
-                revoke_member(user_id=row.membership.user_id, **of)
+                remove_member_vendor(user_id=row.membership.user_id, **of)
             elif row.team_id is not None:
-                revoke_team(team_id=row.team_id, **of)
+                remove_team_vendor(team_id=row.team_id, **of)
 
         self.act(request, chosen.select_related("organization", "membership", "team"), revoke, "revoked.")
 
@@ -239,8 +239,8 @@ class KnownToolAdmin(ReadOnlyAdmin):
     search_fields = ("tool", "vendor", "organization__name")
 
 
-@admin.register(ToolLook)
-class ToolLookAdmin(ReadOnlyAdmin):
+@admin.register(ToolSnapshot)
+class ToolSnapshotAdmin(ReadOnlyAdmin):
     fields = ("organization", "vendor", "looked_at")
     list_display = ("organization", "vendor", "looked_at")
     list_select_related = ("organization",)

@@ -1,4 +1,4 @@
-"""Row locks that put an organization's changes in turn: members, grants, credentials."""
+"""Row locks that put an organization's changes in turn: members, server access, credentials."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from orgs.models import (
     KnownTool,
     Membership,
     Organization,
-    ServerAccessGrant,
+    ServerAccess,
     Team,
     TeamMembership,
     ToolAllowlist,
-    ToolLook,
+    ToolSnapshot,
     User,
 )
 from orgs.roles import Role
@@ -71,8 +71,8 @@ def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUI
 
 
 def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
-    """Vendors granted to the member or to one of its teams. Spec: D33"""
-    rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id)
+    """Vendors in the server access of the member or of one of its teams. Spec: D33"""
+    rows = ServerAccess.objects.filter(organization_id=membership.organization_id)
     return frozenset(rows.filter(Q(membership=membership) | Q(team_id__in=teams)).values_list("vendor", flat=True))
 
 
@@ -89,9 +89,9 @@ def members(organization: Organization, *, matching: str = "") -> QuerySet[Membe
     return rows.filter(_has_words(matching, *columns)).order_by("joined_at", "id")
 
 
-def member_grants(membership: Membership) -> list[str]:
-    """The member's direct grants, sorted. Spec: §4.5"""
-    rows = ServerAccessGrant.objects.filter(organization_id=membership.organization_id, membership=membership)
+def member_vendors(membership: Membership) -> list[str]:
+    """The member's direct server access, sorted. Spec: §4.5"""
+    rows = ServerAccess.objects.filter(organization_id=membership.organization_id, membership=membership)
     return list(rows.order_by("vendor").values_list("vendor", flat=True))
 
 
@@ -154,9 +154,9 @@ def team_members(team: Team) -> QuerySet[TeamMembership]:
     return rows.order_by("joined_at", "id")
 
 
-def vendors_granted_to_teams(organization: Organization) -> dict[uuid.UUID, list[str]]:
-    """Team id to sorted slugs; a team without a grant is absent."""
-    rows = ServerAccessGrant.objects.filter(organization=organization, team__isnull=False).order_by("vendor")
+def server_access_by_team(organization: Organization) -> dict[uuid.UUID, list[str]]:
+    """Team id to sorted slugs; a team without server access is absent."""
+    rows = ServerAccess.objects.filter(organization=organization, team__isnull=False).order_by("vendor")
     found: dict[uuid.UUID, list[str]] = {}
     for team_id, vendor in rows.values_list("team_id", "vendor"):
         if team_id is not None:
@@ -164,9 +164,9 @@ def vendors_granted_to_teams(organization: Organization) -> dict[uuid.UUID, list
     return found
 
 
-def grants(organization: Organization) -> QuerySet[ServerAccessGrant]:
+def server_access(organization: Organization) -> QuerySet[ServerAccess]:
     """Oldest first. Spec: §4.5 · D57"""
-    rows = ServerAccessGrant.objects.select_related("membership").filter(organization=organization)
+    rows = ServerAccess.objects.select_related("membership").filter(organization=organization)
     return rows.order_by("granted_at", "id")
 
 
@@ -204,8 +204,8 @@ def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
 
 def looked_at(organization: Organization, vendor: str) -> datetime | None:
     """When the vendor's tools were last compared."""
-    looks = ToolLook.objects.filter(organization=organization, vendor=vendor)
-    return looks.order_by("-looked_at").values_list("looked_at", flat=True).first()
+    snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
+    return snapshots.order_by("-looked_at").values_list("looked_at", flat=True).first()
 
 
 def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllowlist]:

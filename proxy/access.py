@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from orgs.grants import Allowlists
+from orgs.access_rules import Allowlists
 from orgs.principal import Principal
 
 if TYPE_CHECKING:

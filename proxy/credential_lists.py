@@ -9,7 +9,7 @@ from audit.actor import Actor
 from credentials.scopes import CredentialScope
 from credentials.selectors import Connection, connections
 from orgs.models import Organization
-from orgs.services.known_tools import GENERAL_LIST, note_tools
+from orgs.services.known_tools import GENERAL_LIST, record_tools
 
 
 class CredentialGone(Exception):
@@ -21,7 +21,7 @@ def note_list(
     organization: Organization,
     vendor: str,
     credential_id: UUID,
-    # As for note_tools.
+    # As for record_tools.
     definitions: Mapping[str, bytes],
     actor: Actor,
 ) -> frozenset[str]:
@@ -32,7 +32,7 @@ def note_list(
     scope = scopes.get(credential_id)
     if scope is None:
         raise CredentialGone
-    return note_tools(
+    return record_tools(
         organization=organization,
         vendor=vendor,
         definitions=definitions,

@@ -20,7 +20,7 @@ from oauth_ext import scopes
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.models import Client
 from oauth_ext.selectors import service_client_of_any_organization
-from orgs import grants, selectors
+from orgs import access_rules, selectors
 from orgs.models import User
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
@@ -85,7 +85,7 @@ def explain_access(
     return Explanation((known, quota, *_steps(principal, organization, vendor, tool)))
 
 
-# Every decision comes from the functions that decide calls (orgs.grants, credentials.resolve).
+# Every decision comes from the functions that decide calls (orgs.access_rules, credentials.resolve).
 def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
     credential = resolve(
         organization.credentials.get(vendor.slug, ()),
@@ -106,7 +106,7 @@ def _who(principal: Principal, organization: OrganizationAccess) -> str:
 def _grant(
     principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
 ) -> Step:
-    allowed = grants.may_use_vendor(
+    allowed = access_rules.may_use_vendor(
         principal,
         vendor.slug,
         default_access_all=organization.default_access_all,
@@ -144,7 +144,7 @@ def _credential(organization: OrganizationAccess, vendor: Vendor, credential: Cr
 def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Step:
     # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
     spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
-    if any(grants.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
+    if any(access_rules.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
         listed = (vendor.slug, principal.role.value) in organization.allowlists
         return Step(
             "allowlist", True, "The tool is on the role's list." if listed else "The role has no list: any tool."

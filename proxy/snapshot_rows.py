@@ -8,7 +8,7 @@ from audit.actor import label_of
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
-from oauth_ext.selectors import vendor_grants
+from oauth_ext.selectors import restricted_vendors
 from orgs import selectors as orgs
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
@@ -25,7 +25,7 @@ def principal_of(identity: BearerIdentity) -> Principal:
             org_id=identity.org_id,
             role=Role.MEMBER,
             team_ids=(),
-            granted_vendors=vendor_grants(identity.client_pk),
+            granted_vendors=restricted_vendors(identity.client_pk),
             scopes=identity.scopes,
             client_pk=identity.client_pk,
             client_id=identity.client_id,

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from orgs import selectors
-from orgs.grants import Allowlists, role_may_call_tool
+from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
 from orgs.roles import Role
 from proxy.protocol.tool_definitions import description_of, title_of

@@ -23,9 +23,9 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name
-from orgs.caps import require_room
 from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
+from orgs.quotas import require_quota
 from orgs.roles import Role
 
 
@@ -160,7 +160,7 @@ def _existing(place: _Place) -> Credential | None:
         raise KeyNameTaken
     if place.team_id is not None and rows.filter(team_id=place.team_id).exists():
         raise TeamHasKey
-    require_room(rows, settings.NAMED_KEYS_PER_VENDOR, "named keys for one vendor")
+    require_quota(rows, settings.NAMED_KEYS_PER_VENDOR, "named keys for one vendor")
     return None
 
 

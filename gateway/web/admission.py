@@ -12,7 +12,7 @@ from gateway.coordination.store import Admission
 from gateway.lib.errors import DomainError
 from gateway.web import rate
 from gateway.web.gate import Gate
-from orgs import access
+from orgs import membership_check
 from orgs.models import Membership, User
 
 
@@ -35,7 +35,7 @@ def pass_role(request: HttpRequest, user: User, gate: Gate, org_id: str | None) 
     if gate.role is None:
         return None
     try:
-        return access.membership(user, org_id or "", role=gate.role)
+        return membership_check.require_membership(user, org_id or "", role=gate.role)
     except DomainError:
         # A refused request counts too, so that a caller cannot try organization ids without end.
         rate.count(request, settings.BACKSTOP)

@@ -19,7 +19,7 @@ from gateway.lib.keyring import keyring
 from gateway.web.api_errors import refusal_of
 from gateway.web.api_json import JSONRenderer
 from gateway.web.shape import Shape
-from orgs.models import RememberedAnswer, User
+from orgs.models import IdempotencyRecord, User
 
 HEADER = "Idempotency-Key"
 # Retention of a claim and its answer.
@@ -75,10 +75,10 @@ def answer_once(
 
 
 def forget_old() -> None:
-    RememberedAnswer.objects.filter(created_at__lte=clock.now() - KEPT).delete()
+    IdempotencyRecord.objects.filter(created_at__lte=clock.now() - KEPT).delete()
 
 
-def _claim(request: HttpRequest, user: User, organization: str) -> tuple[RememberedAnswer, bool]:
+def _claim(request: HttpRequest, user: User, organization: str) -> tuple[IdempotencyRecord, bool]:
     key = request.headers[HEADER]
     if not re.fullmatch(KEY_PATTERN, key):
         raise InvalidIdempotencyKey
@@ -91,9 +91,9 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Remembe
     body_digest = bytes(salted_hmac(_SALT, request.body, algorithm="sha256").digest())
     try:
         with transaction.atomic():
-            row = RememberedAnswer.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_digest)
+            row = IdempotencyRecord.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_digest)
     except IntegrityError:
-        known = RememberedAnswer.objects.filter(user=user, key_sha256=key_sha256).first()
+        known = IdempotencyRecord.objects.filter(user=user, key_sha256=key_sha256).first()
         if known is None:  # the first request was refused and its claim deleted meanwhile
             raise FirstRequestUnfinished from None
         if not secrets.equal(bytes(known.body_sha256), body_digest):
@@ -102,7 +102,7 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Remembe
     return row, True
 
 
-def _again(row: RememberedAnswer) -> Response:
+def _again(row: IdempotencyRecord) -> Response:
     if row.status is None:
         raise FirstRequestUnfinished
     if not row.sealed:
@@ -114,5 +114,5 @@ def _again(row: RememberedAnswer) -> Response:
     return Response(json.loads(body), status=row.status, headers={"Idempotent-Replayed": "true"})
 
 
-def _aad(row: RememberedAnswer) -> bytes:
+def _aad(row: IdempotencyRecord) -> bytes:
     return f"answer|{row.user_id}|{bytes(row.key_sha256).hex()}".encode()

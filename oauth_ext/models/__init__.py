@@ -5,7 +5,7 @@ from oauth_ext.models.authorization_request import AuthorizationRequest
 from oauth_ext.models.client import Client
 from oauth_ext.models.device_grant import Decision, DeviceGrant, UserCodeMiss
 from oauth_ext.models.remembered_consent import RememberedConsent
-from oauth_ext.models.service_client_grant import ServiceClientGrant
+from oauth_ext.models.service_client_vendor import ServiceClientVendor
 from oauth_ext.models.signing_key import SigningKey
 from oauth_ext.models.token_family import TokenFamily
 from oauth_ext.models.tokens import AccessToken, Grant, IDToken, RefreshToken
@@ -21,7 +21,7 @@ __all__ = [
     "IDToken",
     "RefreshToken",
     "RememberedConsent",
-    "ServiceClientGrant",
+    "ServiceClientVendor",
     "SigningKey",
     "TokenFamily",
     "UserCodeMiss",

@@ -22,7 +22,7 @@ from oauth_ext import client_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
 from oauth_ext.pages.vendor_states import VendorState, message_for_admins, missing, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
-from orgs import access
+from orgs import membership_check
 from orgs.models import Membership
 from orgs.roles import Role
 from orgs.selectors import memberships
@@ -69,7 +69,7 @@ class ConsentPage(LoginRequiredMixin, View):
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
         # Allowed even while no vendor works for the person; the page names the missing steps.
-        membership = access.membership(signed_in(request), organization_id)
+        membership = membership_check.require_membership(signed_in(request), organization_id)
         location = allow_request(actor=membership.user, request=self.waiting, org_id=membership.organization_id)
         return person_pages.back_to_client(location)
 

@@ -13,7 +13,7 @@ from gateway.catalog.registry import Catalog
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client
-from oauth_ext.selectors import service_client, vendor_grants
+from oauth_ext.selectors import restricted_vendors, service_client
 from orgs.roles import Role
 
 
@@ -43,7 +43,7 @@ class ServiceAccountPage(OrgPage):
 
     def _reach(self, account: Client, catalog: Catalog) -> dict[str, Any]:
         """Spec: D34"""
-        listed = vendor_grants(account.id)
+        listed = restricted_vendors(account.id)
         shared = [slug for slug in organization_vendors(self.organization) if listed is None or slug in listed]
         return {"shared": [vendor_name(slug, catalog) for slug in shared], "is_restricted": listed is not None}
 

@@ -14,7 +14,7 @@ from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
-from orgs import grants
+from orgs import access_rules
 from orgs.models import Membership
 from orgs.roles import Role
 from orgs.selectors import granted_vendors, people_who_may, team_ids
@@ -53,7 +53,7 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
         named = scopes.for_vendor(vendor.slug) in asked
         if not named and not (of_vendor and not scopes.EVERYTHING.isdisjoint(asked)):
             continue
-        if not grants.person_may_use_vendor(
+        if not access_rules.person_may_use_vendor(
             Role(membership.role), granted, vendor.slug, default_access_all=organization.gives_access_by_default
         ):
             state = State.NO_ACCESS

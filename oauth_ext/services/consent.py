@@ -15,7 +15,7 @@ from gateway.lib.errors import DomainError
 from oauth_ext import authorization, lock_order, pkce, redirect_uris, scopes
 from oauth_ext.authorization import Asked
 from oauth_ext.models import AuthorizationRequest, Grant, RememberedConsent
-from orgs import access
+from orgs import membership_check
 from orgs.models import Membership, User
 
 
@@ -62,7 +62,7 @@ def waiting_request(*, actor: User, session_key: str, request_id: str) -> Author
 def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UUID | str) -> str:
     """Returns the redirect address with a code. Raises: NotFound, RequestGone. Spec: §4.2 · D119, D120, D135"""
     # NotFound for a person who is no member.
-    membership = access.membership(actor, org_id)
+    membership = membership_check.require_membership(actor, org_id)
     _take(request, membership)
     _remember(request, membership)
     record_admin(

@@ -19,9 +19,9 @@ from gateway.lib.text import clean_name
 from oauth_ext.models import AccessToken, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
 from oauth_ext.services.token_families import lock_families_of
-from orgs.caps import require_room
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
+from orgs.quotas import require_quota
 from orgs.roles import Role
 
 CLIENT_ID_CHARACTERS = 24
@@ -43,7 +43,7 @@ def create_service_client(
     now = clock.now()
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     own = Client.objects.filter(organization=organization)
-    require_room(own, settings.SERVICE_CLIENTS_PER_ORGANIZATION, "service accounts")
+    require_quota(own, settings.SERVICE_CLIENTS_PER_ORGANIZATION, "service accounts")
     client = Client.objects.create(
         client_id=SERVICE_CLIENT_ID_PREFIX + secrets.random_base62(CLIENT_ID_CHARACTERS),
         client_secret=client_secret,  # the field stores its hash

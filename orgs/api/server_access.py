@@ -16,11 +16,11 @@ from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from oauth_ext import selectors as clients
-from oauth_ext.models import Client, ServiceClientGrant
-from oauth_ext.services import vendor_grants
+from oauth_ext.models import Client, ServiceClientVendor
+from oauth_ext.services import service_client_vendors
 from orgs import selectors
-from orgs.effective_access import Access, effective_access
-from orgs.models import Membership, Organization, ServerAccessGrant
+from orgs.effective_server_access import AccessReason, effective_server_access
+from orgs.models import Membership, Organization, ServerAccess
 from orgs.roles import Role
 from orgs.services import server_access
 
@@ -83,20 +83,20 @@ class MemberVendorsOut(serializers.Serializer[Any]):
     )
 
 
-def grant_body(grant: ServerAccessGrant | ServiceClientGrant) -> dict[str, Any]:
+def server_access_body(row: ServerAccess | ServiceClientVendor) -> dict[str, Any]:
     """The input of GrantOut."""
-    own = {"vendor": grant.vendor, "grantedBy": grant.granted_by_id, "grantedAt": grant.granted_at}
-    if isinstance(grant, ServiceClientGrant):
-        return {"principalType": "service", "userId": grant.client_id, "teamId": None, **own}
+    own = {"vendor": row.vendor, "grantedBy": row.granted_by_id, "grantedAt": row.granted_at}
+    if isinstance(row, ServiceClientVendor):
+        return {"principalType": "service", "userId": row.client_id, "teamId": None, **own}
     return {
-        "principalType": "team" if grant.team_id else "user",
-        "userId": grant.membership.user_id if grant.membership else None,
-        "teamId": grant.team_id,
+        "principalType": "team" if row.team_id else "user",
+        "userId": row.membership.user_id if row.membership else None,
+        "teamId": row.team_id,
         **own,
     }
 
 
-class ServerAccess(OrgView):
+class ServerAccessList(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
     gates = {"GET": Gate(Role.ADMIN)}
@@ -104,8 +104,8 @@ class ServerAccess(OrgView):
 
     def get(self, request: Request, org_id: str) -> Response:
         # Grants of people and teams come first, then those of service clients.
-        clients_own = clients.vendor_grant_rows(self.organization)
-        return self.answer_part(selectors.grants(self.organization), clients_own, as_body=grant_body)
+        of_clients = clients.service_client_vendor_rows(self.organization)
+        return self.answer_part(selectors.server_access(self.organization), of_clients, as_body=server_access_body)
 
 
 class MemberServerAccess(OrgView):
@@ -128,20 +128,20 @@ class MemberServerAccess(OrgView):
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
             return self.answer(_access_of_client(principal, self.organization))
-        return self.answer(effective_access(principal, people_vendors(self.organization)))
+        return self.answer(effective_server_access(principal, people_vendors(self.organization)))
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
         principal = _principal(self.organization, user_id)
         wanted = self.fields["vendors"]
         if isinstance(principal, Client):
-            vendors = vendor_grants.replace_client_grants(
+            vendors = service_client_vendors.replace_client_vendors(
                 actor=self.actor, organization=self.organization, client=principal, vendors=wanted
             )
             return self.answer({"userId": principal.id, "vendors": vendors})
         # A member always has a list; only service clients can be unrestricted.
         if wanted is None:
             raise Invalid(fields={"vendors": ["Only the restriction of a service client can be lifted."]})
-        vendors = server_access.replace_member_grants(
+        vendors = server_access.replace_member_vendors(
             actor=self.actor, organization=self.organization, user_id=principal.user_id, vendors=wanted
         )
         return self.answer({"userId": principal.user_id, "vendors": vendors})
@@ -159,23 +159,23 @@ class MemberVendor(OrgView):
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
-            own = vendor_grants.grant_client(
+            own = service_client_vendors.add_client_vendor(
                 actor=self.actor, organization=self.organization, client=principal, vendor=vendor
             )
             return self.answer({"userId": principal.id, "vendor": vendor, "grantedAt": own.granted_at})
-        grant = server_access.grant_member(
+        row = server_access.add_member_vendor(
             actor=self.actor, organization=self.organization, user_id=principal.user_id, vendor=vendor
         )
-        return self.answer({"userId": principal.user_id, "vendor": vendor, "grantedAt": grant.granted_at})
+        return self.answer({"userId": principal.user_id, "vendor": vendor, "grantedAt": row.granted_at})
 
     def delete(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
-            vendor_grants.revoke_client(
+            service_client_vendors.remove_client_vendor(
                 actor=self.actor, organization=self.organization, client=principal, vendor=vendor
             )
         else:
-            server_access.revoke_member(
+            server_access.remove_member_vendor(
                 actor=self.actor, organization=self.organization, user_id=principal.user_id, vendor=vendor
             )
         return self.answer()
@@ -193,12 +193,16 @@ class TeamVendor(OrgView):
     def put(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:
         team = selectors.team(self.organization, team_id)
         return self.answer(
-            server_access.grant_team(actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor)
+            server_access.add_team_vendor(
+                actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor
+            )
         )
 
     def delete(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:
         team = selectors.team(self.organization, team_id)
-        server_access.revoke_team(actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor)
+        server_access.remove_team_vendor(
+            actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor
+        )
         return self.answer()
 
 
@@ -209,9 +213,9 @@ def _principal(organization: Organization, id_in_path: str) -> Membership | Clie
     return member or clients.service_client(organization, id_in_path)
 
 
-def _access_of_client(client: Client, organization: Organization) -> list[Access]:
+def _access_of_client(client: Client, organization: Organization) -> list[AccessReason]:
     """The client's list; without a restriction, all vendors of the organization. Spec: D58, D173"""
-    if clients.vendor_grants(client.id) is None:
-        return [Access(vendor, "default") for vendor in organization_vendors(organization)]
-    rows = clients.vendor_grant_rows(organization).filter(client=client).order_by("vendor")
-    return [Access(row.vendor, "direct", granted_at=row.granted_at) for row in rows]
+    if clients.restricted_vendors(client.id) is None:
+        return [AccessReason(vendor, "default") for vendor in organization_vendors(organization)]
+    rows = clients.service_client_vendor_rows(organization).filter(client=client).order_by("vendor")
+    return [AccessReason(row.vendor, "direct", granted_at=row.granted_at) for row in rows]

@@ -21,7 +21,7 @@ urlpatterns = [
     path(f"{_ORG}/teams", teams.TeamList.as_view(), name="teams"),
     path(f"{_ORG}/teams/<str:team_id>", teams.TeamDetail.as_view(), name="team"),
     path(f"{_ORG}/teams/<str:team_id>/members/<str:user_id>", teams.TeamMember.as_view(), name="team-member"),
-    path(f"{_ORG}/server-access", server_access.ServerAccess.as_view(), name="server-access"),
+    path(f"{_ORG}/server-access", server_access.ServerAccessList.as_view(), name="server-access"),
     path(
         f"{_ORG}/members/<str:user_id>/server-access",
         server_access.MemberServerAccess.as_view(),

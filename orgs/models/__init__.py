@@ -1,30 +1,30 @@
-"""Rows of people, organizations and grants. Reach tenant rows through orgs.access or a selector that takes the org."""
+"""People and organizations. Reach tenant rows through orgs.membership_check or a selector that takes the org."""
 
+from orgs.models.idempotency_record import IdempotencyRecord
 from orgs.models.invitation import Invitation, InvitationState
-from orgs.models.known_tool import KnownTool, ToolLook
+from orgs.models.known_tool import KnownTool, ToolSnapshot
 from orgs.models.membership import Membership
 from orgs.models.organization import Organization
-from orgs.models.remembered_answer import RememberedAnswer
 from orgs.models.removal import Removal
-from orgs.models.server_access import ServerAccessGrant
+from orgs.models.server_access import ServerAccess
 from orgs.models.team import Team, TeamMembership
 from orgs.models.tool_allowlist import ToolAllowlist
 from orgs.models.user import Identity, UsedLogoutToken, User
 
 __all__ = [
+    "IdempotencyRecord",
     "Identity",
     "Invitation",
     "InvitationState",
     "KnownTool",
     "Membership",
     "Organization",
-    "RememberedAnswer",
     "Removal",
-    "ServerAccessGrant",
+    "ServerAccess",
     "Team",
     "TeamMembership",
     "ToolAllowlist",
-    "ToolLook",
+    "ToolSnapshot",
     "UsedLogoutToken",
     "User",
 ]

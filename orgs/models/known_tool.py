@@ -51,10 +51,10 @@ class KnownTool(models.Model):
         return f"{self.tool} of {self.vendor}"
 
 
-class ToolLook(models.Model):
+class ToolSnapshot(models.Model):
     """When one credential's list of a vendor's tools was last compared with the rows of KnownTool."""
 
-    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="tool_looks")
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="tool_snapshots")
     vendor = models.CharField(max_length=40)
     credential_scope = models.CharField(max_length=SCOPE_MAX_CHARACTERS, blank=True, default="", db_default="")
     looked_at = models.DateTimeField(default=clock.now)
@@ -64,6 +64,7 @@ class ToolLook(models.Model):
     folded = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
+        db_table = "orgs_toollook"  # earlier releases use this name during an upgrade
         constraints = [
             models.UniqueConstraint(
                 fields=["organization", "vendor", "credential_scope"], name="tool_look_once_per_list"

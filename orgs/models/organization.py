@@ -11,7 +11,7 @@ class Organization(models.Model):
     """The tenant: every tenant row refers to one. Spec: §2 · D31, D32"""
 
     class DefaultServerAccess(models.TextChoices):
-        """The vendors that a member without a grant may use."""
+        """The vendors that a member without server access may use."""
 
         NONE = "none", "None: members need a grant for each vendor"
         ALL = "all", "All: members may use every connected vendor"

@@ -7,7 +7,7 @@ from gateway.lib.text import NAME_MAX_CHARACTERS
 
 
 class Team(models.Model):
-    """Members who share vendor grants and credentials. Spec: §2 Team · D60"""
+    """Members who share server access and credentials. Spec: §2 Team · D60"""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="teams")

@@ -23,7 +23,7 @@ from gateway.web.session import Unauthenticated
 from orgs.errors import InvitationBeforeRemoval
 from orgs.models import Invitation, InvitationState, Membership, User
 from orgs.selectors import membership_row, memberships
-from orgs.services.invitations import Accepted, accept_invitation, find_invitation
+from orgs.services.invitations import AcceptedInvitation, accept_invitation, find_invitation
 
 _HEADINGS = {
     402: "Nobody can join right now",
@@ -69,7 +69,7 @@ def _signed_in(request: HttpRequest) -> User:
     return request.user
 
 
-def _accept(user: User, token: str) -> Accepted:
+def _accept(user: User, token: str) -> AcceptedInvitation:
     """Spec: D53, D56"""
     invitation = find_invitation(token)
     # New members need an active plan; a person who is a member already needs none.
@@ -78,7 +78,7 @@ def _accept(user: User, token: str) -> Accepted:
     return accept_invitation(user=user, token=token)
 
 
-def _joined(accepted: Accepted, is_browser: bool) -> HttpResponse:
+def _joined(accepted: AcceptedInvitation, is_browser: bool) -> HttpResponse:
     organization = accepted.membership.organization
     if is_browser:
         answer = redirect("orgs:overview", organization.id)

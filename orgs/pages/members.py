@@ -18,7 +18,7 @@ from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from oauth_ext.selectors import connected_apps, live_access_tokens
 from orgs import selectors
-from orgs.access_change import vendors_of_member
+from orgs.default_server_access import vendors_of_member
 from orgs.errors import LastOwner
 from orgs.models import Membership, Organization
 from orgs.pages.other_member import OtherMemberPage
@@ -97,7 +97,7 @@ class MemberRolePage(OtherMemberPage):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RemovalImpact:
     """Consequences of the end of a membership: `invitations` counts all pending ones, `links` those that end."""
 
     apps: int
@@ -108,12 +108,12 @@ class Ending:
     links: int
 
 
-def ending_of(organization: Organization, target: Membership) -> Ending:
+def removal_impact_of(organization: Organization, target: Membership) -> RemovalImpact:
     made = selectors.pending_invitations(organization).filter(created_by=target.user)
-    return Ending(
+    return RemovalImpact(
         apps=connected_apps(organization, of=target.user).count(),
         tokens=live_access_tokens(organization, of=target.user).count(),
-        vendors=vendor_names(selectors.member_grants(target)),
+        vendors=vendor_names(selectors.member_vendors(target)),
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
         invitations=made.count(),
         links=made.filter(email="").count(),
@@ -132,7 +132,7 @@ class RemoveMemberPage(OrgPage):
         if target.pk == self.membership.pk:
             return redirect("orgs:leave", self.organization.id)
         self._require_removable(target)
-        context = {"target": target, "is_own": False, "ending": ending_of(self.organization, target)}
+        context = {"target": target, "is_own": False, "impact": removal_impact_of(self.organization, target)}
         return self.page("orgs/member_remove.html", context)
 
     def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
@@ -172,7 +172,7 @@ class LeavePage(OrgPage):
         context = {
             "target": self.membership,
             "is_own": True,
-            "ending": ending_of(self.organization, self.membership),
+            "impact": removal_impact_of(self.organization, self.membership),
             "refusal": refusal,
         }
         return self.page("orgs/member_remove.html", context, status=refusal.status if refusal else 200)

@@ -22,10 +22,10 @@ from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from orgs import selectors
-from orgs.effective_access import Access, effective_access_of
+from orgs.effective_server_access import AccessReason, effective_server_access_of
 from orgs.models import Membership, Team
 from orgs.roles import Role
-from orgs.services.grant_changes import Cell, Toggled, change_member_grants, change_team_grants
+from orgs.services.server_access_changes import ChangeCounts, PrincipalVendor, change_member_access, change_team_access
 
 # Members or teams, and vendors, on one page: bounds the form and its queries.
 ROWS = 20
@@ -36,7 +36,7 @@ MAX_UNDONE = 50
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One vendor. `is_connected`: a credential for people exists; otherwise a grant waits for one."""
+    """One vendor. `is_connected`: a credential for people exists; otherwise server access waits for one."""
 
     slug: str
     name: str
@@ -72,7 +72,7 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnsShown:
+class ColumnPage:
     """Vendors `start` to `end` of `total`; `before` and `after`: offsets or None."""
 
     shown: list[Column]
@@ -93,7 +93,7 @@ class ServerAccessPage(OrgPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         connected = people_vendors(self.organization)
         matching = self._columns(connected)
-        columns = _part_of(matching, request.GET.get("from", ""))
+        columns = _column_page(matching, request.GET.get("from", ""))
         by_team = request.GET.get("view") == "teams"
         page: Page[Any] = page_of(request, self._teams() if by_team else self._members(), size=ROWS)
         rows = self._team_rows(page, columns.shown) if by_team else self._member_rows(page, columns.shown, connected)
@@ -114,10 +114,10 @@ class ServerAccessPage(OrgPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         by_team = request.GET.get("view") == "teams"
         # Only the differences from the page as it was shown: other people's changes stay.
-        had, wanted = _cells(request.POST.getlist("had")), _cells(request.POST.getlist("grant"))
-        change = change_team_grants if by_team else change_member_grants
-        done = change(actor=self.actor, organization=self.organization, grants=wanted - had, revokes=had - wanted)
-        _say(request, done, wanted - had, had - wanted)
+        had, wanted = _read_pairs(request.POST.getlist("had")), _read_pairs(request.POST.getlist("grant"))
+        change = change_team_access if by_team else change_member_access
+        done = change(actor=self.actor, organization=self.organization, added=wanted - had, removed=had - wanted)
+        _report_changes(request, done, wanted - had, had - wanted)
         return redirect(request.get_full_path())
 
     @property
@@ -132,7 +132,7 @@ class ServerAccessPage(OrgPage):
 
     def _columns(self, connected: Sequence[str]) -> list[Column]:
         # Connected vendors, and vendors granted before they are connected.
-        granted = selectors.grants(self.organization).order_by().values_list("vendor", flat=True)
+        granted = selectors.server_access(self.organization).order_by().values_list("vendor", flat=True)
         catalog = registry.load()
         words = search_words(self.request, "vendor").casefold().split()
         found = []
@@ -146,7 +146,7 @@ class ServerAccessPage(OrgPage):
         self, members: Iterable[Membership], columns: Sequence[Column], connected: Sequence[str]
     ) -> list[MatrixRow]:
         shown = list(members)
-        access = effective_access_of(shown, connected)
+        access = effective_server_access_of(shown, connected)
         teams = Team.objects.in_bulk({each.team_id for reasons in access.values() for each in reasons if each.team_id})
         rows = []
         for member in shown:
@@ -156,7 +156,9 @@ class ServerAccessPage(OrgPage):
 
     def _team_rows(self, teams: Iterable[Any], columns: Sequence[Column]) -> list[MatrixRow]:
         shown = list(teams)
-        granted = set(selectors.grants(self.organization).filter(team__in=shown).values_list("team_id", "vendor"))
+        granted = set(
+            selectors.server_access(self.organization).filter(team__in=shown).values_list("team_id", "vendor")
+        )
         rows = []
         for team in shown:
             cells = [MatrixCell(column, (team.pk, column.slug) in granted) for column in columns]
@@ -165,12 +167,12 @@ class ServerAccessPage(OrgPage):
         return rows
 
 
-def _part_of(columns: Sequence[Column], asked: str) -> ColumnsShown:
+def _column_page(columns: Sequence[Column], asked: str) -> ColumnPage:
     start = min(int(asked), max(0, len(columns) - 1)) if asked.isdecimal() and len(asked) < 6 else 0
     # Whole parts only; a bad offset leads to an existing part.
     start -= start % COLUMNS
     end = min(start + COLUMNS, len(columns))
-    return ColumnsShown(
+    return ColumnPage(
         list(columns[start:end]),
         start + 1,
         end,
@@ -180,7 +182,7 @@ def _part_of(columns: Sequence[Column], asked: str) -> ColumnsShown:
     )
 
 
-def _cell(column: Column, access: Sequence[Access], teams: dict[Any, Team]) -> MatrixCell:
+def _cell(column: Column, access: Sequence[AccessReason], teams: dict[Any, Team]) -> MatrixCell:
     mine = [each for each in access if each.vendor == column.slug]
     reasons = tuple(
         f"team {teams[each.team_id].name}" if each.team_id in teams else each.source
@@ -190,9 +192,9 @@ def _cell(column: Column, access: Sequence[Access], teams: dict[Any, Team]) -> M
     return MatrixCell(column, any(each.source == "direct" for each in mine), reasons)
 
 
-def _cells(values: Sequence[str]) -> set[Cell]:
+def _read_pairs(values: Sequence[str]) -> set[PrincipalVendor]:
     """Parse `<id>:<slug> <slug>,…` as the form sends it. Raises: Invalid."""
-    found: set[Cell] = set()
+    found: set[PrincipalVendor] = set()
     for value in filter(None, ",".join(values).split(",")):
         key, _, slugs = value.partition(":")
         principal = ids.parse_id(key)
@@ -204,21 +206,23 @@ def _cells(values: Sequence[str]) -> set[Cell]:
     return found
 
 
-def _say(request: HttpRequest, done: Toggled, given: set[Cell], taken: set[Cell]) -> None:
+def _report_changes(
+    request: HttpRequest, done: ChangeCounts, added: set[PrincipalVendor], removed: set[PrincipalVendor]
+) -> None:
     if done.gone:
         messages.warning(request, f"{done.gone} of those you changed had left meanwhile.")
-    if not done.granted and not done.revoked:
+    if not done.added and not done.removed:
         if not done.gone:
             messages.info(request, "Nothing was changed.")
         return
-    grants = f"{done.granted} {'grant' if done.granted == 1 else 'grants'} given"
-    text = f"Saved: {grants}, {done.revoked} taken back. The next call sees it."
-    if done.gone or len(given) + len(taken) > MAX_UNDONE:
+    grants = f"{done.added} {'grant' if done.added == 1 else 'grants'} given"
+    text = f"Saved: {grants}, {done.removed} taken back. The next call sees it."
+    if done.gone or len(added) + len(removed) > MAX_UNDONE:
         messages.success(request, text)
     else:
-        undo.offer(request, text, {"had": _as_field(given), "grant": _as_field(taken)})
+        undo.offer(request, text, {"had": _form_value(added), "grant": _form_value(removed)})
 
 
-def _as_field(cells: set[Cell]) -> str:
-    """The format of `_cells`."""
-    return ",".join(f"{principal}:{slug}" for principal, slug in sorted(cells))
+def _form_value(pairs: set[PrincipalVendor]) -> str:
+    """The format of `_read_pairs`."""
+    return ",".join(f"{principal}:{slug}" for principal, slug in sorted(pairs))

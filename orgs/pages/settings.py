@@ -21,7 +21,7 @@ from gateway.web.paging import page_of
 from gateway.web.typed_name import name_refusal
 from oauth_ext.selectors import service_clients
 from orgs import selectors
-from orgs.access_change import default_access_changes
+from orgs.default_server_access import default_access_changes
 from orgs.models import Organization
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role

@@ -1,4 +1,4 @@
-"""One team: its name, members, vendor grants and credentials."""
+"""One team: its name, members, server access and credentials."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from orgs import selectors
 from orgs.pages.teams import TeamForm
 from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role
-from orgs.services.server_access import grant_team, revoke_team
+from orgs.services.server_access import add_team_vendor, remove_team_vendor
 from orgs.services.teams import add_team_member, remove_team_member, rename_team
 
 # Names in the list for adding a member; a search narrows it.
@@ -50,8 +50,8 @@ class TeamPage(OrgPage):
             "rename": self._rename,
             "add-member": self._add_member,
             "remove-member": self._remove_member,
-            "grant": self._grant,
-            "revoke": self._revoke,
+            "grant": self._add_vendor,
+            "revoke": self._remove_vendor,
             "bind-key": self._bind_key,
             "unbind-key": self._unbind_key,
         }
@@ -101,20 +101,20 @@ class TeamPage(OrgPage):
             self.request, f"{person.name} is out of the team.", {"action": "add-member", "member": str(person.id)}
         )
 
-    def _grant(self, team_id: UUID) -> HttpResponse | None:
+    def _add_vendor(self, team_id: UUID) -> HttpResponse | None:
         selectors.team(self.organization, str(team_id))
         vendor = self.request.POST.get("vendor", "")
         try:
-            grant_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
+            add_team_vendor(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
         except NotFound:
             return self._page(team_id, errors={"vendor": "Choose a vendor of the catalog."}, status=422)
         messages.success(self.request, f"Everybody in the team may use {vendor_names([vendor])[0]}.")
         return None
 
-    def _revoke(self, team_id: UUID) -> None:
+    def _remove_vendor(self, team_id: UUID) -> None:
         vendor = self.request.POST.get("vendor", "")
-        had_it = selectors.grants(self.organization).filter(team_id=team_id, vendor=vendor).exists()
-        revoke_team(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
+        had_it = selectors.server_access(self.organization).filter(team_id=team_id, vendor=vendor).exists()
+        remove_team_vendor(actor=self.actor, organization=self.organization, team_id=team_id, vendor=vendor)
         name = vendor_names([vendor])[0]
         if not had_it:
             messages.info(self.request, f"The team has no grant for {name}.")
@@ -185,19 +185,19 @@ class TeamPage(OrgPage):
 
     def _vendors(self, team_id: UUID) -> dict[str, Any]:
         catalog, connected = registry.load(), set(people_vendors(self.organization))
-        grants = list(selectors.grants(self.organization).filter(team_id=team_id).order_by("vendor"))
-        held = {grant.vendor for grant in grants}
+        rows = list(selectors.server_access(self.organization).filter(team_id=team_id).order_by("vendor"))
+        held = {row.vendor for row in rows}
         rest = [vendor for vendor in catalog if vendor.slug not in held]
         return {
-            "grants": [
+            "server_access": [
                 {
-                    "grant": grant,
-                    "name": vendor_names([grant.vendor], catalog)[0],
-                    "is_connected": grant.vendor in connected,
+                    "row": row,
+                    "name": vendor_names([row.vendor], catalog)[0],
+                    "is_connected": row.vendor in connected,
                 }
-                for grant in grants
+                for row in rows
             ],
-            "grantable": [
+            "addable": [
                 ("Connected", [vendor for vendor in rest if vendor.slug in connected]),
                 ("Not connected yet", [vendor for vendor in rest if vendor.slug not in connected]),
             ],

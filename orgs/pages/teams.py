@@ -69,7 +69,7 @@ class TeamsPage(OrgPage):
     def _page(self, form: TeamForm, *, status: int = 200) -> HttpResponse:
         page = page_of(self.request, selectors.teams(self.organization))
         catalog = registry.load()
-        granted, own = selectors.vendors_granted_to_teams(self.organization), vendors_by_team(self.organization)
+        granted, own = selectors.server_access_by_team(self.organization), vendors_by_team(self.organization)
         is_active = entitlements.is_active(self.organization)
         context = {
             "page": page,
@@ -111,7 +111,7 @@ class DeleteTeamPage(OrgPage):
         team = selectors.team(self.organization, str(team_id))
         catalog = registry.load()
         held = [row for row in connections(self.organization) if row.team_id == team.pk]
-        granted = selectors.vendors_granted_to_teams(self.organization).get(team.pk, [])
+        granted = selectors.server_access_by_team(self.organization).get(team.pk, [])
         context = {
             "team": team,
             "granted": vendor_names(granted, catalog),

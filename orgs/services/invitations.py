@@ -17,7 +17,6 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import Invalid, NotFound
-from orgs.caps import require_room
 from orgs.errors import (
     InvitationBeforeRemoval,
     InvitationEmailMismatch,
@@ -27,12 +26,13 @@ from orgs.errors import (
 )
 from orgs.locking import lock_for_change, lock_organization
 from orgs.models import Invitation, InvitationState, Membership, Organization, Removal, User
+from orgs.quotas import require_quota
 from orgs.roles import Role
 from orgs.services.invitation_sealing import seal_token
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedInvitation:
     """`already_member`: the person was a member before, and no use was consumed."""
 
     membership: Membership
@@ -56,7 +56,7 @@ def create_invitation(
     bound_to = _checked(email or "", max_uses, days)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     open_ones = Invitation.objects.filter(organization=organization).pending(clock.now())
-    require_room(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
+    require_quota(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
     # The token is in no log: the audit row names the invitation by its id.
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
     key_id, sealed = seal_token(token, org_id=organization.id, invitation_id=invitation_id)
@@ -106,7 +106,7 @@ def find_invitation(token: str) -> Invitation:
 
 
 @transaction.atomic
-def accept_invitation(*, user: User, token: str) -> Accepted:
+def accept_invitation(*, user: User, token: str) -> AcceptedInvitation:
     """Make the person a member; an existing member keeps the role. Spec: §4.4 · D51-D55, D161, D162
 
     Raises: InvitationNotFound, InvitationExpired, InvitationUsed, InvitationEmailMismatch, InvitationBeforeRemoval,
@@ -120,18 +120,18 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
         raise InvitationNotFound from None
     existing = Membership.objects.filter(organization=organization, user=user).first()
     if existing is not None:
-        return Accepted(existing, already_member=True)
+        return AcceptedInvitation(existing, already_member=True)
     if invitation.email and not user.owns_email(invitation.email):
         raise InvitationEmailMismatch
     _refuse_unusable(invitation)
     _refuse_removed(user, invitation)
-    require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
+    require_quota(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
     # The unique constraint decides between two acceptances of one person.
     membership, joined = Membership.objects.get_or_create(
         organization=organization, user=user, defaults={"role": Role.MEMBER.value}
     )
     if not joined:
-        return Accepted(membership, already_member=True)
+        return AcceptedInvitation(membership, already_member=True)
     # Raising rolls the membership back.
     if not Invitation.objects.take_one_use(invitation.pk, clock.now()):
         invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
@@ -145,7 +145,7 @@ def accept_invitation(*, user: User, token: str) -> Accepted:
         metadata={"email": user.email},
     )
     epochs.bump_on_commit(epochs.subject(str(user.id)))
-    return Accepted(membership, already_member=False)
+    return AcceptedInvitation(membership, already_member=False)
 
 
 def _refuse_removed(user: User, invitation: Invitation) -> None:

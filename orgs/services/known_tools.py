@@ -11,14 +11,14 @@ from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 from audit.actor import Actor, system
 from gateway.lib import clock
 from orgs.locking import lock_organization
-from orgs.models import KnownTool, Organization, ToolLook
+from orgs.models import KnownTool, Organization, ToolSnapshot
 from orgs.services.tool_change_log import record_changes
 from orgs.services.tool_comparison import (
     NOT_OFFERED,
     Comparison,
     KnownFingerprints,
     KnownLists,
-    Offered,
+    OfferedTool,
     compare,
 )
 
@@ -35,7 +35,7 @@ _NAMES_IN_A_STATEMENT = 500
 _SEEN_COLUMNS = ["seen_sha256", "seen_definition", "seen_at"]
 
 
-def note_tools(
+def record_tools(
     *,
     organization: Organization,
     vendor: str,
@@ -50,11 +50,11 @@ def note_tools(
     owner. Lists of scopes outside `current_scopes` are deleted. The first list is approved as it is. A change is
     recorded once, whichever process sees it. Raises: NotFound if the organization was deleted.
     """
-    offered = {tool: Offered(definition) for tool, definition in definitions.items()}
-    looks = ToolLook.objects.filter(organization=organization, vendor=vendor)
-    looks.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
+    offered = {tool: OfferedTool(definition) for tool, definition in definitions.items()}
+    snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
+    snapshots.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
     found = compare(offered, _known_lists(organization, vendor, credential_scope))
-    is_known = looks.filter(credential_scope=credential_scope).update(looked_at=clock.now())
+    is_known = snapshots.filter(credential_scope=credential_scope).update(looked_at=clock.now())
     if not is_known or found.needs_writing or found.is_news:
         found = _write_changes(organization, vendor, credential_scope, offered, actor)
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
@@ -64,12 +64,12 @@ def note_tools(
 
 @transaction.atomic
 def _write_changes(
-    organization: Organization, vendor: str, scope: str, offered: Mapping[str, Offered], actor: Actor
+    organization: Organization, vendor: str, scope: str, offered: Mapping[str, OfferedTool], actor: Actor
 ) -> Comparison:
     lock_organization(organization)
     # Compared again under the lock: the last holder may have stored the same list.
     found = compare(offered, _known_lists(organization, vendor, scope))
-    look, _ = ToolLook.objects.get_or_create(organization=organization, vendor=vendor, credential_scope=scope)
+    snapshot, _ = ToolSnapshot.objects.get_or_create(organization=organization, vendor=vendor, credential_scope=scope)
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     own = rows.filter(credential_scope=scope)
     for names in _portions(found.obsolete):
@@ -86,12 +86,12 @@ def _write_changes(
     _overwrite(approved, [*_SEEN_COLUMNS, "approved_sha256", "approved_definition"])
     _forget_oldest(rows.filter(credential_scope=GENERAL_LIST))
     if found.is_news:
-        record_changes(organization, look, found, actor)
+        record_changes(organization, snapshot, found, actor)
     return found
 
 
 def _row(
-    organization: Organization, vendor: str, scope: str, tool: str, offered: Offered, *, is_approved: bool
+    organization: Organization, vendor: str, scope: str, tool: str, offered: OfferedTool, *, is_approved: bool
 ) -> KnownTool:
     return KnownTool(
         organization=organization,
@@ -141,8 +141,8 @@ def _known_lists(organization: Organization, vendor: str, scope: str) -> KnownLi
     lists: dict[str, dict[str, KnownFingerprints]] = {}
     for owner, tool, seen, approved, is_kept in stored.values_list(*columns):
         lists.setdefault(owner, {})[tool] = KnownFingerprints(bytes(seen), bytes(approved), is_kept)
-    looks = ToolLook.objects.filter(organization=organization, vendor=vendor)
-    compared = {*looks.values_list("credential_scope", flat=True), *lists}
+    snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
+    compared = {*snapshots.values_list("credential_scope", flat=True), *lists}
     others = (rows.values() for owner, rows in lists.items() if owner != scope)
     return KnownLists(
         rows=lists.get(scope, {}),

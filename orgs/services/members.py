@@ -14,10 +14,10 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Forbidden
 from orgs import events
-from orgs.caps import require_room
 from orgs.errors import CannotChangeOwnRole, LastOwner
 from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
 from orgs.models import Membership, Organization, Removal, User
+from orgs.quotas import require_quota
 from orgs.roles import Role, may_remove
 from orgs.selectors import is_last_owner, member
 from orgs.services.invitations import revoke_open_links
@@ -30,7 +30,7 @@ def add_member(*, actor: Actor, organization: Organization, user: User, role: Ro
     lock_active_person(user)
     if Membership.objects.filter(organization=organization, user=user).exists():
         raise Conflict("This person is already a member.")
-    require_room(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
+    require_quota(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
     row = Membership.objects.create(organization=organization, user=user, role=role.value)
     _record(EventType.MEMBER_ADDED, actor, row, role=role.value)
     return row
@@ -54,7 +54,7 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
 
 @transaction.atomic
 def remove_member(*, actor: User | Actor, organization: Organization, user_id: UUID) -> None:
-    """End a membership with its grants, teams and tokens. Spec: §4.4 · D45, D162
+    """End a membership with its server access, teams and tokens. Spec: §4.4 · D45, D162
 
     Raises: NotFound; Forbidden if an admin removes an admin or owner; LastOwner. Support staff (`Actor`) may remove
     all but the last owner.
@@ -66,7 +66,7 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
         if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
             raise Forbidden("Only an owner removes admins and owners.")
     themselves = isinstance(actor, User) and row.user_id == actor.pk
-    _end(row, actor)
+    _end_membership(row, actor)
     if not themselves:
         # Earlier invitations no longer admit the person. Leaving by oneself leaves no such mark. Spec: D162
         Removal.objects.update_or_create(
@@ -79,10 +79,10 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
 def leave_organization(*, actor: User, organization: Organization) -> None:
     """The actor, of any role, leaves. Raises: NotFound; LastOwner. Spec: D45 · ux.md 3"""
     lock_organization(organization)
-    _end(current_membership(organization, actor, role=Role.MEMBER), actor)
+    _end_membership(current_membership(organization, actor, role=Role.MEMBER), actor)
 
 
-def _end(row: Membership, actor: User | Actor) -> None:
+def _end_membership(row: Membership, actor: User | Actor) -> None:
     """Raises: LastOwner. The caller holds the organization's lock."""
     if is_last_owner(row):
         raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)

@@ -15,31 +15,31 @@ from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
 from orgs import selectors
 from orgs.locking import lock_for_change
-from orgs.models import Membership, Organization, ServerAccessGrant, Team, User
+from orgs.models import Membership, Organization, ServerAccess, Team, User
 from orgs.roles import Role
 
 
 @transaction.atomic
-def grant_member(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccessGrant:
+def add_member_vendor(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccess:
     """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
     registry.known_vendor(vendor)
-    grant, created = ServerAccessGrant.objects.get_or_create(
+    row, created = ServerAccess.objects.get_or_create(
         organization=organization, membership=member, vendor=vendor, defaults={"granted_by": actor}
     )
     if created:
         _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _person(member), vendor=vendor)
         epochs.bump_on_commit(epochs.subject(str(user_id)))
-    return grant
+    return row
 
 
 @transaction.atomic
-def revoke_member(*, actor: User | Actor, organization: Organization, user_id: UUID, vendor: str) -> None:
+def remove_member_vendor(*, actor: User | Actor, organization: Organization, user_id: UUID, vendor: str) -> None:
     """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
-    deleted, _ = ServerAccessGrant.objects.filter(membership=member, vendor=vendor).delete()
+    deleted, _ = ServerAccess.objects.filter(membership=member, vendor=vendor).delete()
     if not deleted:
         registry.known_vendor(vendor)
         return
@@ -48,19 +48,19 @@ def revoke_member(*, actor: User | Actor, organization: Organization, user_id: U
 
 
 @transaction.atomic
-def replace_member_grants(
+def replace_member_vendors(
     *, actor: User, organization: Organization, user_id: UUID, vendors: Sequence[str]
 ) -> list[str]:
     """Return `vendors` sorted. Raises: Invalid for an unknown vendor; NotFound, Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     member = selectors.member(organization, str(user_id))
     wanted = require_vendors(vendors)
-    own = ServerAccessGrant.objects.filter(organization=organization, membership=member)
+    own = ServerAccess.objects.filter(organization=organization, membership=member)
     had = set(own.values_list("vendor", flat=True))
     # Grants that stay keep their date.
     own.exclude(vendor__in=wanted).delete()
-    ServerAccessGrant.objects.bulk_create(
-        ServerAccessGrant(organization=organization, membership=member, vendor=vendor, granted_by=actor)
+    ServerAccess.objects.bulk_create(
+        ServerAccess(organization=organization, membership=member, vendor=vendor, granted_by=actor)
         for vendor in wanted
         if vendor not in had
     )
@@ -72,26 +72,26 @@ def replace_member_grants(
 
 
 @transaction.atomic
-def grant_team(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccessGrant:
+def add_team_vendor(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccess:
     """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D59"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
     registry.known_vendor(vendor)
-    grant, created = ServerAccessGrant.objects.get_or_create(
+    row, created = ServerAccess.objects.get_or_create(
         organization=organization, team=team, vendor=vendor, defaults={"granted_by": actor}
     )
     if created:
         _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _group(team), vendor=vendor)
         _bump_team(team)
-    return grant
+    return row
 
 
 @transaction.atomic
-def revoke_team(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
+def remove_team_vendor(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
     """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     team = _team(organization, team_id)
-    deleted, _ = ServerAccessGrant.objects.filter(team=team, vendor=vendor).delete()
+    deleted, _ = ServerAccess.objects.filter(team=team, vendor=vendor).delete()
     if not deleted:
         registry.known_vendor(vendor)
         return

@@ -13,10 +13,10 @@ from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
 from gateway.lib.text import checked_name
-from orgs.caps import require_room
 from orgs.errors import TeamNameTaken
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
+from orgs.quotas import require_quota
 from orgs.roles import Role
 
 
@@ -26,7 +26,7 @@ def create_team(*, actor: User, organization: Organization, name: str) -> Team:
     cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_free(organization, cleaned)
-    require_room(Team.objects.filter(organization=organization), settings.TEAMS_PER_ORGANIZATION, "teams")
+    require_quota(Team.objects.filter(organization=organization), settings.TEAMS_PER_ORGANIZATION, "teams")
     team = Team.objects.create(organization=organization, name=cleaned)
     _record(EventType.TEAM_CREATED, actor, team)
     return team

@@ -11,7 +11,7 @@ from audit.actor import Actor, Target
 from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.lib import clock
-from orgs.models import Organization, ToolLook
+from orgs.models import Organization, ToolSnapshot
 from orgs.services.tool_comparison import Comparison
 
 # Tool names per row; the row has the full count.
@@ -21,38 +21,40 @@ RECORDED_PER_WINDOW = 4
 WINDOW = timedelta(hours=1)
 
 
-def record_changes(organization: Organization, look: ToolLook, found: Comparison, actor: Actor) -> None:
+def record_changes(organization: Organization, snapshot: ToolSnapshot, found: Comparison, actor: Actor) -> None:
     """Write a row, or count the change in `folded` once the window is used up. The caller holds the lock."""
     now = clock.now()
-    if look.recorded_since is None or now - look.recorded_since >= WINDOW:
-        look.recorded_since, look.recorded = now, 0
-    others = ToolLook.objects.filter(organization=organization, vendor=look.vendor, recorded_since__gt=now - WINDOW)
+    if snapshot.recorded_since is None or now - snapshot.recorded_since >= WINDOW:
+        snapshot.recorded_since, snapshot.recorded = now, 0
+    others = ToolSnapshot.objects.filter(
+        organization=organization, vendor=snapshot.vendor, recorded_since__gt=now - WINDOW
+    )
     # All lists of the vendor share one budget.
-    elsewhere = others.exclude(pk=look.pk).aggregate(total=Sum("recorded"))["total"] or 0
-    if look.recorded + elsewhere >= RECORDED_PER_WINDOW:
-        look.folded += 1
+    elsewhere = others.exclude(pk=snapshot.pk).aggregate(total=Sum("recorded"))["total"] or 0
+    if snapshot.recorded + elsewhere >= RECORDED_PER_WINDOW:
+        snapshot.folded += 1
     else:
-        _record(organization, look, found, actor)
-        look.recorded, look.folded = look.recorded + 1, 0
-    look.save(update_fields=["recorded_since", "recorded", "folded"])
+        _record(organization, snapshot, found, actor)
+        snapshot.recorded, snapshot.folded = snapshot.recorded + 1, 0
+    snapshot.save(update_fields=["recorded_since", "recorded", "folded"])
 
 
-def _record(organization: Organization, look: ToolLook, found: Comparison, actor: Actor) -> None:
+def _record(organization: Organization, snapshot: ToolSnapshot, found: Comparison, actor: Actor) -> None:
     tools = sorted((*found.added, *found.changed, *found.removed))
     record_admin(
         EventType.VENDOR_TOOLS_CHANGED,
         org_id=organization.id,
         actor=actor,
-        target=Target(id=look.vendor, label=look.vendor),
+        target=Target(id=snapshot.vendor, label=snapshot.vendor),
         metadata={
-            "vendor": look.vendor,
+            "vendor": snapshot.vendor,
             "tools": tools[:NAMED_IN_LOG],
             "count": len(tools),
             "added": _named(found.added),
             "changed": _named(found.changed),
             "removed": _named(found.removed),
-            **({"credential_scope": look.credential_scope} if look.credential_scope else {}),
-            **({"folded": look.folded} if look.folded else {}),
+            **({"credential_scope": snapshot.credential_scope} if snapshot.credential_scope else {}),
+            **({"folded": snapshot.folded} if snapshot.folded else {}),
         },
     )
 

@@ -24,7 +24,7 @@ _MEMBERS_OF_FIRST_VERSION = ("name", "title", "description", "inputSchema", "out
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
-class Offered:
+class OfferedTool:
     """One tool of the vendor's current list. `definition`: canonical JSON."""
 
     def __init__(self, definition: bytes) -> None:
@@ -62,15 +62,15 @@ class KnownFingerprints:
         return self.seen == self.approved
 
 
-Known = Mapping[str, KnownFingerprints]
+KnownTools = Mapping[str, KnownFingerprints]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLists:
     """The stored rows of the compared list and of the general list."""
 
-    rows: Known
-    general: Known | None  # None: the list is the general one
+    rows: KnownTools
+    general: KnownTools | None  # None: the list is the general one
     # Approved fingerprints of the vendor's tools on other lists.
     trusted: frozenset[bytes]
     # Neither this list nor, for a further list, the general list was compared before.
@@ -109,7 +109,7 @@ class Comparison:
         return bool(self.fresh or self.moved or self.approved or self.gone or self.obsolete)
 
 
-def compare(offered: Mapping[str, Offered], known: KnownLists) -> Comparison:
+def compare(offered: Mapping[str, OfferedTool], known: KnownLists) -> Comparison:
     """A definition that is approved on another list of the vendor is approved on this one."""
     found = Comparison()
     for tool in sorted(offered):
@@ -132,7 +132,7 @@ def compare(offered: Mapping[str, Offered], known: KnownLists) -> Comparison:
     return found
 
 
-def _note_unknown(found: Comparison, tool: str, offered: Offered, known: KnownLists) -> None:
+def _note_unknown(found: Comparison, tool: str, offered: OfferedTool, known: KnownLists) -> None:
     found.fresh.append(tool)
     if known.is_first or any(offered.matches(each) for each in known.trusted):
         found.trusted.add(tool)
@@ -141,7 +141,7 @@ def _note_unknown(found: Comparison, tool: str, offered: Offered, known: KnownLi
         found.added.append(tool)
 
 
-def _note_known(found: Comparison, tool: str, offered: Offered, row: KnownFingerprints) -> None:
+def _note_known(found: Comparison, tool: str, offered: OfferedTool, row: KnownFingerprints) -> None:
     is_approved = offered.matches(row.approved)
     if not is_approved:
         found.waiting.add(tool)
@@ -163,6 +163,6 @@ def _note_missing(found: Comparison, tool: str, row: KnownFingerprints) -> None:
         found.gone.append(tool)
 
 
-def _seen(rows: Known, tool: str) -> bytes:
+def _seen(rows: KnownTools, tool: str) -> bytes:
     row = rows.get(tool)
     return row.seen if row is not None else NOT_OFFERED

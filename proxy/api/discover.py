@@ -14,7 +14,7 @@ from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
 from gateway.web.shape import Shape
 from orgs import selectors
-from orgs.grants import Allowlists, role_may_call_tool
+from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.roles import ROLE_CHOICES, Role
 from proxy import discovery
 from proxy.protocol.tool_definitions import title_of

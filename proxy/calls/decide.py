@@ -11,7 +11,7 @@ from credentials.resolve import CredentialRef, resolve
 from credentials.scopes import CredentialScope
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
-from orgs import grants
+from orgs import access_rules
 from proxy.access import Caller
 from proxy.outcomes import Denial, Denied
 
@@ -34,7 +34,7 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
         service_client_id=principal.service_client_pk,
         team_ids=principal.team_ids,
     )
-    if not grants.may_use_vendor(
+    if not access_rules.may_use_vendor(
         principal,
         vendor.slug,
         default_access_all=organization.default_access_all,
@@ -56,7 +56,7 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
 
 def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:
     """None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77"""
-    if grants.may_call_tool(caller.principal, vendor.slug, vendor_tool_name, caller.organization.allowlists):
+    if access_rules.may_call_tool(caller.principal, vendor.slug, vendor_tool_name, caller.organization.allowlists):
         return None
     return Denied(
         Denial.TOOL_NOT_ALLOWED,

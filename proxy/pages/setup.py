@@ -9,7 +9,7 @@ from credentials.selectors import connected_vendors, vendors_serving
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
-from orgs.grants import person_may_use_vendor
+from orgs.access_rules import person_may_use_vendor
 from orgs.roles import Role
 from orgs.selectors import granted_vendors, people_who_may, team_ids
 from proxy.pages.snippets import snippets

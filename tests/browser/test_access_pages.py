@@ -103,7 +103,7 @@ def test_two_owners_of_one_list(visitor: NewVisitor) -> None:
     expect(said(page, "8 of 9 tools allowed (+1 −1)")).to_be_visible()
 
 
-def test_a_vendor_is_granted_to_a_member(visitor: NewVisitor) -> None:
+def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
     owner, member = visitor(), visitor()
     org = owner.found_organization("Nordwind")
     owner.connect_acme(org)

@@ -17,7 +17,7 @@ NOT_SHOWN = {
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.IDToken",
     "oauth_ext.UserCodeMiss",
-    "orgs.RememberedAnswer",
+    "orgs.IdempotencyRecord",
     "orgs.UsedLogoutToken",
     "sessions.Session",
 }

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from audit.models import AdminAuditEntry
 from gateway.coordination import registry
 from gateway.coordination.store import CoordinationUnavailable
-from orgs import access
+from orgs import membership_check
 from tests.contracts.test_routes import TABLE, World, undone, world  # noqa: F401
 from tests.contracts.url_walk import api_addresses
 from tests.factories.api import JSON, Api
@@ -155,7 +155,7 @@ def test_a_database_that_is_away_is_said_without_its_words(api: Api, monkeypatch
     def broken(*arguments: object, **options: object) -> None:
         raise OperationalError("connection to server at 10.0.0.5 refused: SELECT secret")
 
-    monkeypatch.setattr(access, "membership", broken)
+    monkeypatch.setattr(membership_check, "require_membership", broken)
     answer = api.send("owner", "GET", "/orgs/{org}")
     assert (told(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
     assert b"10.0.0.5" not in answer.content

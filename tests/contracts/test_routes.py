@@ -21,12 +21,12 @@ from audit.models import AdminAuditEntry
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
 from gateway.lib import clock
-from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientGrant
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
 from orgs.models import (
     Invitation,
     Membership,
     Organization,
-    ServerAccessGrant,
+    ServerAccess,
     Team,
     TeamMembership,
     ToolAllowlist,
@@ -276,12 +276,12 @@ def tenant_rows() -> dict[str, list[dict[str, Any]]]:
         Invitation,
         Team,
         TeamMembership,
-        ServerAccessGrant,
+        ServerAccess,
         ToolAllowlist,
         Credential,
         Client,
         AgentKey,
-        ServiceClientGrant,
+        ServiceClientVendor,
         AdminAuditEntry,
     )
     return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in models}

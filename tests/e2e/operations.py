@@ -27,7 +27,7 @@ from gateway.catalog import registry, services  # noqa: E402
 from gateway.coordination import registry as coordination  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
-from oauth_ext.services import agent_keys, service_clients, vendor_grants  # noqa: E402
+from oauth_ext.services import agent_keys, service_client_vendors, service_clients  # noqa: E402
 from orgs.models import Membership, Organization, User  # noqa: E402
 from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
@@ -101,11 +101,11 @@ def delete_service_client(client_id: str) -> None:
     service_clients.delete_service_client(actor=_owner(str(client.organization_id)), client=client)
 
 
-def grant_vendors(client_id: str, vendors: list[str]) -> None:
+def restrict_to_vendors(client_id: str, vendors: list[str]) -> None:
     """The service account may use exactly these vendors."""
     client = _client(client_id)
     org_id = str(client.organization_id)
-    vendor_grants.replace_client_grants(
+    service_client_vendors.replace_client_vendors(
         actor=_owner(org_id), organization=_organization(org_id), client=client, vendors=vendors
     )
 
@@ -115,7 +115,7 @@ def add_member(org_id: str, email: str, vendors: list[str]) -> str:
     organization, owner = _organization(org_id), _owner(org_id)
     user = User.objects.create_user(email=email, display_name=email)
     members.add_member(actor=owner.as_actor(), organization=organization, user=user, role=Role.MEMBER)
-    server_access.replace_member_grants(actor=owner, organization=organization, user_id=user.pk, vendors=vendors)
+    server_access.replace_member_vendors(actor=owner, organization=organization, user_id=user.pk, vendors=vendors)
     return str(user.pk)
 
 
@@ -168,7 +168,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         rotate_agent_key,
         revoke_agent_key,
         delete_service_client,
-        grant_vendors,
+        restrict_to_vendors,
         add_member,
         allow_tools,
         bump_epoch,

@@ -91,19 +91,19 @@ def test_a_deleted_service_account(gateway: Gateway, new_caller: Callable[[], Ca
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
-def test_a_grant_that_was_taken_away(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+def test_server_access_that_was_removed(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller = new_caller()
     client_id = caller.account.client_id
-    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["acme", "time"])
+    gateway.operator.run("restrict_to_vendors", client_id=client_id, vendors=["acme", "time"])
     for answer in caller.mcp("acme_whoami"):
         agent.result(answer)
-    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["time"])
+    gateway.operator.run("restrict_to_vendors", client_id=client_id, vendors=["time"])
     for answer in caller.mcp("acme_whoami"):
         assert answer.json()["result"]["isError"] is True
         assert "has no access to Acme RMM" in answer.json()["result"]["content"][0]["text"]
     assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [403, 403]
     assert [answer.status_code for answer in caller.cli("time", "get-current-time")] == [422, 422], "it wants a zone"
-    gateway.operator.run("grant_vendors", client_id=client_id, vendors=["acme"])
+    gateway.operator.run("restrict_to_vendors", client_id=client_id, vendors=["acme"])
     for answer in caller.mcp("acme_whoami"):
         agent.result(answer)
 

@@ -15,7 +15,7 @@ from credentials.models import Credential
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib import clock
 from oauth_ext.models import AuthorizationRequest, Client, Grant
-from orgs.models import Organization, ServerAccessGrant
+from orgs.models import Organization, ServerAccess
 from proxy.vendors import probe
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
@@ -264,7 +264,7 @@ def test_which_vendors_would_work(cast: Cast, flow: Flow) -> None:
     assert states(member, member.ask()) == {"acme": "No access"}
     membership = cast.org.memberships.get(user=cast.user("member"))
     for slug in ("acme", "zeta"):
-        ServerAccessGrant.objects.create(organization=cast.org, membership=membership, vendor=slug)
+        ServerAccess.objects.create(organization=cast.org, membership=membership, vendor=slug)
     assert states(member, member.ask()) == {"acme": "Connected"}
     page = member.ask(scope="mcp:zeta")
     assert states(member, page) == {"zeta": "Needs credentials"}
@@ -284,7 +284,7 @@ def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:
         connect(cast.org, cast.user("owner"), slug=slug)
     assert f"Could you let me use Acme, Zeta in Acme? {place}/access" in shown(flow, flow.ask())
     membership = cast.org.memberships.get(user=cast.user("member"))
-    ServerAccessGrant.objects.create(organization=cast.org, membership=membership, vendor="acme")
+    ServerAccess.objects.create(organization=cast.org, membership=membership, vendor="acme")
     assert "Ask an admin" not in shown(flow, flow.ask())  # everything it may use works
     assert "Could you let me use Zeta in Acme?" in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
     owner = make_flow(cast, "owner", name="Could you")

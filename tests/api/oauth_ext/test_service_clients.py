@@ -18,7 +18,7 @@ from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from oauth_ext import selectors
 from oauth_ext.bearer import InvalidBearer, load_identity
-from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientGrant
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from oauth_ext.validator import Validator
@@ -80,12 +80,12 @@ def test_delete_takes_everything_along(
 ) -> None:
     service.token()
     mint_agent_key(actor=cast.user("owner"), client=service.client)
-    ServiceClientGrant.objects.create(client=service.client, vendor="acme")
+    ServiceClientVendor.objects.create(client=service.client, vendor="acme")
     subject = service.client.subject
     with django_capture_on_commit_callbacks(execute=True) as callbacks:
         delete_service_client(actor=cast.user("admin"), client=service.client)
     assert len(callbacks) == 1
-    for model in (Client, AccessToken, AgentKey, ServiceClientGrant):
+    for model in (Client, AccessToken, AgentKey, ServiceClientVendor):
         assert not model._default_manager.exists()
     entry = AdminAuditEntry.objects.get(event_type="service_client.deleted")
     assert (entry.target_label, entry.metadata) == ("build bot", {"client_id": service.client.client_id})
@@ -155,11 +155,11 @@ def test_no_client_of_another_organization(cast: Cast, service: Service, public_
             selectors.service_client(cast.org, wanted)
 
 
-def test_vendor_grants(cast: Cast, service: Service) -> None:
-    assert selectors.vendor_grants(service.client.pk) is None
-    ServiceClientGrant.objects.create(client=service.client, vendor="acme")
-    ServiceClientGrant.objects.create(client=make_service(cast).client, vendor="globex")
-    assert selectors.vendor_grants(service.client.pk) == {"acme"}
+def test_restricted_vendors(cast: Cast, service: Service) -> None:
+    assert selectors.restricted_vendors(service.client.pk) is None
+    ServiceClientVendor.objects.create(client=service.client, vendor="acme")
+    ServiceClientVendor.objects.create(client=make_service(cast).client, vendor="globex")
+    assert selectors.restricted_vendors(service.client.pk) == {"acme"}
 
 
 def test_tokens_of_the_old_secret_are_dead_at_once(cast: Cast, service: Service) -> None:

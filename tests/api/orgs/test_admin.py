@@ -15,11 +15,11 @@ from orgs.models import (
     Membership,
     Organization,
     Removal,
-    ServerAccessGrant,
+    ServerAccess,
     Team,
     TeamMembership,
     ToolAllowlist,
-    ToolLook,
+    ToolSnapshot,
     User,
 )
 from orgs.services.invitation_sealing import token_of
@@ -33,12 +33,12 @@ MODELS = [
     Membership,
     Organization,
     Removal,
-    ServerAccessGrant,
+    ServerAccess,
     Subscription,
     Team,
     TeamMembership,
     ToolAllowlist,
-    ToolLook,
+    ToolSnapshot,
     User,
 ]
 
@@ -66,12 +66,12 @@ def rows(cast: Cast) -> dict[type, object]:
         Membership: member,
         Organization: cast.org,
         Removal: Removal.objects.create(organization=cast.org, user=cast.user("stranger")),
-        ServerAccessGrant: ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor="acme"),
+        ServerAccess: ServerAccess.objects.create(organization=cast.org, team=team, vendor="acme"),
         Subscription: Subscription.objects.create(organization=cast.org, status="active"),
         Team: team,
         TeamMembership: TeamMembership.objects.create(team=team, membership=member),
         ToolAllowlist: ToolAllowlist.objects.create(organization=cast.org, vendor="acme", role="member", tools=["t"]),
-        ToolLook: ToolLook.objects.create(organization=cast.org, vendor="acme"),
+        ToolSnapshot: ToolSnapshot.objects.create(organization=cast.org, vendor="acme"),
         User: cast.user("owner"),
     }
 

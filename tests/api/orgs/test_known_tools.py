@@ -13,9 +13,9 @@ import pytest
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
-from orgs.models import KnownTool, Organization, ToolLook
+from orgs.models import KnownTool, Organization, ToolSnapshot
 from orgs.services import known_tools
-from orgs.services.known_tools import KEPT_TOOLS, KEPT_TOOLS_OF_FURTHER_LISTS, note_tools
+from orgs.services.known_tools import KEPT_TOOLS, KEPT_TOOLS_OF_FURTHER_LISTS, record_tools
 from orgs.services.tool_approval import Review, approve_shown_tools, approve_tools, fingerprint_of
 from orgs.services.tool_change_log import RECORDED_PER_WINDOW, WINDOW
 from proxy.protocol.tool_definitions import MAX_TOOLS, agreed_json
@@ -38,7 +38,7 @@ def look(
 ) -> set[str]:
     offered = definitions(names, description, **more)
     return set(
-        note_tools(
+        record_tools(
             organization=organization,
             vendor="acme",
             definitions=offered,
@@ -77,9 +77,9 @@ def test_an_empty_first_list_approves_nothing_that_comes_later(cast: Cast) -> No
     assert look(cast.org, "send_keys") == {"send_keys"}
 
 
-def test_rows_from_before_looks_were_kept_are_a_first_look(cast: Cast) -> None:
+def test_rows_from_before_snapshots_were_kept_are_a_first_comparison(cast: Cast) -> None:
     look(cast.org, "a")
-    ToolLook.objects.all().delete()
+    ToolSnapshot.objects.all().delete()
     assert look(cast.org, "a", "b") == {"b"}
 
 
@@ -194,7 +194,7 @@ def test_lists_of_credentials_that_are_gone_are_forgotten(cast: Cast) -> None:
         look(organization, "a", "b", scope=TEAM)
     look(cast.org, "a", scopes=("",))
     assert rows(cast.org, TEAM) == {}
-    assert list(ToolLook.objects.filter(organization=cast.org).values_list("credential_scope", flat=True)) == [""]
+    assert list(ToolSnapshot.objects.filter(organization=cast.org).values_list("credential_scope", flat=True)) == [""]
     assert rows(cast.other_org, TEAM) == {"b": (True, False)}
 
 
@@ -276,7 +276,7 @@ def test_an_organization_that_ended_has_no_tools(cast: Cast) -> None:
         look(gone, "a")
 
 
-def test_a_look_that_finds_nothing_new_loads_no_definition_and_locks_nothing(
+def test_a_comparison_without_news_loads_no_definition_and_locks_nothing(
     cast: Cast, django_assert_max_num_queries: Any
 ) -> None:
     look(cast.org, "a", "b")

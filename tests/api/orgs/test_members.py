@@ -9,7 +9,7 @@ import pytest
 from audit.models import AdminAuditEntry
 from gateway.lib.errors import NotFound
 from oauth_ext.models import Client, TokenFamily
-from orgs.models import Membership, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Membership, ServerAccess, Team, TeamMembership
 from orgs.services.members import leave_organization
 from tests.factories.api import Api
 
@@ -116,7 +116,7 @@ def test_what_was_given_in_the_membership_goes_with_it(api: Api, epochs_to_bump:
     row = Membership.objects.get(user=user)
     team = Team.objects.create(organization=api.cast.org, name="Ops")
     TeamMembership.objects.create(team=team, membership=row)
-    ServerAccessGrant.objects.create(organization=api.cast.org, membership=row, vendor="acme")
+    ServerAccess.objects.create(organization=api.cast.org, membership=row, vendor="acme")
     app = Client.objects.create(client_id="mcpc_1", client_type="public", authorization_grant_type="authorization-code")
     for organization in (api.cast.org, api.cast.other_org):
         TokenFamily.objects.create(
@@ -124,7 +124,7 @@ def test_what_was_given_in_the_membership_goes_with_it(api: Api, epochs_to_bump:
         )
     assert api.send("admin", "DELETE", member_path(api, "member")).status_code == 204
     assert not TeamMembership.objects.exists()
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
     assert TokenFamily.objects.get().organization_id == api.cast.other_org.id
     assert f"subject:{user.id}" in epochs_to_bump
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from credentials.scopes import CredentialScope
-from oauth_ext.models import ServiceClientGrant
-from oauth_ext.selectors import vendor_grants
-from orgs.models import ServerAccessGrant, Team, TeamMembership
+from oauth_ext.models import ServiceClientVendor
+from oauth_ext.selectors import restricted_vendors
+from orgs.models import ServerAccess, Team, TeamMembership
 from tests.factories.api import Api
 from tests.factories.credentials import make_service_client, make_setting
 
@@ -29,7 +29,7 @@ def team(api: Api) -> Team:
     return team
 
 
-def test_a_grant_is_given_once_and_taken_back(api: Api, epochs_to_bump: list[str]) -> None:
+def test_a_vendor_is_added_once_and_removed(api: Api, epochs_to_bump: list[str]) -> None:
     user = api.cast.user("member")
     first = api.send("admin", "PUT", of(api, "member", "acme"))
     assert first.status_code == 200
@@ -56,7 +56,7 @@ def test_replacing_is_all_or_nothing(api: Api) -> None:
     answer = api.send("admin", "PUT", of(api, "member"), {"vendors": ["globex", "acme", "globex"]})
     assert answer.json() == {"userId": str(api.cast.user("member").id), "vendors": ["acme", "globex"]}
     assert api.faults("admin", "PUT", of(api, "member"), {"vendors": ["acme", "nowhere"]}) == {"vendors"}
-    assert ServerAccessGrant.objects.count() == 2
+    assert ServerAccess.objects.count() == 2
     assert api.send("admin", "PUT", of(api, "member"), {"vendors": []}).json()["vendors"] == []
     assert api.events() == ["server_access.granted", "server_access.replaced", "server_access.replaced"]
 
@@ -71,7 +71,7 @@ def test_a_list_of_vendors_is_needed(api: Api, body: object) -> None:
 @pytest.mark.parametrize("value", [1, None, True, ["acme"]])
 def test_each_vendor_is_text(api: Api, value: object) -> None:
     assert api.faults("admin", "PUT", of(api, "member"), {"vendors": ["acme", value]}) == {"vendors.1"}
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
 
 
 def test_unknown_vendors_and_people_are_not_found(api: Api, team: Team) -> None:
@@ -80,10 +80,10 @@ def test_unknown_vendors_and_people_are_not_found(api: Api, team: Team) -> None:
     for path in paths:
         assert api.refused("owner", "PUT", path) == (404, "not_found")
         assert api.refused("owner", "DELETE", path) == (404, "not_found")
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
 
 
-def test_a_team_grants_to_its_members(api: Api, team: Team, epochs_to_bump: list[str]) -> None:
+def test_server_access_of_a_team_is_its_members(api: Api, team: Team, epochs_to_bump: list[str]) -> None:
     path = f"/orgs/{{org}}/teams/{team.id}/server-access/acme"
     first = api.send("admin", "PUT", path)
     assert (first.status_code, first.json()["teamId"], first.json()["vendor"]) == (200, str(team.id), "acme")
@@ -101,7 +101,7 @@ def test_a_team_grants_to_its_members(api: Api, team: Team, epochs_to_bump: list
 
 def test_every_reason_is_named(api: Api, team: Team) -> None:
     make_setting(api.cast).store()
-    ServerAccessGrant.objects.create(organization=api.cast.org, team=team, vendor="acme")
+    ServerAccess.objects.create(organization=api.cast.org, team=team, vendor="acme")
     api.send("admin", "PUT", of(api, "member", "acme"))
     api.send("owner", "PATCH", "/orgs/{org}/settings", {"defaultServerAccess": "all"})
     assert [each["source"] for each in api.get("member", of(api, "member"))] == ["default", "direct", "team"]
@@ -130,7 +130,7 @@ def test_who_may_not(api: Api, team: Team, who: str, status: int) -> None:
     ]
     assert {api.refused(who, method, path, body)[0] for method, path, body in calls} == {status}
     assert api.refused("other_owner", "PUT", f"/orgs/{{other}}/teams/{team.id}/server-access/acme")[0] == 404
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
 
 
 def test_a_service_client_takes_a_list_too(api: Api, epochs_to_bump: list[str]) -> None:
@@ -138,13 +138,13 @@ def test_a_service_client_takes_a_list_too(api: Api, epochs_to_bump: list[str]) 
     path = f"/orgs/{{org}}/members/{client.client_id}/server-access"
     answer = api.send("admin", "PUT", f"/orgs/{{org}}/members/{client.id}/server-access/acme")
     assert (answer.status_code, answer.json()["userId"]) == (200, str(client.id))
-    assert vendor_grants(client.pk) == frozenset({"acme"})
+    assert restricted_vendors(client.pk) == frozenset({"acme"})
     assert [each["principalType"] for each in api.get("admin", PATH)] == ["service"]
     assert [each["vendor"] for each in api.get("admin", path)] == ["acme"]
     assert api.send("admin", "PUT", path, {"vendors": ["globex", "acme"]}).json()["vendors"] == ["acme", "globex"]
     assert api.send("admin", "DELETE", f"{path}/acme").status_code == 204
     assert api.send("admin", "DELETE", f"{path}/acme").status_code == 204
-    assert vendor_grants(client.pk) == frozenset({"globex"})
+    assert restricted_vendors(client.pk) == frozenset({"globex"})
     assert set(epochs_to_bump) == {f"subject:{client.subject}"}
 
 
@@ -156,7 +156,7 @@ def test_a_foreign_service_client_is_not_found(api: Api) -> None:
         assert api.refused("owner", "PUT", path, {"vendors": ["acme"]}) == (404, "not_found")
         assert api.refused("owner", "PUT", f"{path}/acme") == (404, "not_found")
         assert api.refused("owner", "DELETE", f"{path}/acme") == (404, "not_found")
-    assert not ServiceClientGrant.objects.exists()
+    assert not ServiceClientVendor.objects.exists()
 
 
 def test_credentials_of_a_service_client_open_nothing_for_people(api: Api) -> None:

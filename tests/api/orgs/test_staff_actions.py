@@ -13,7 +13,7 @@ from django.urls import reverse
 from audit.models import AdminAuditEntry
 from billing import entitlements
 from billing.models import Subscription
-from orgs.models import Invitation, Membership, Organization, ServerAccessGrant, Team, User
+from orgs.models import Invitation, Membership, Organization, ServerAccess, Team, User
 from orgs.services.invitations import create_invitation
 from tests.factories.cast import Cast, make_person
 from tests.factories.catalog import load_vendors
@@ -87,17 +87,17 @@ def test_an_invitation_is_revoked_once(cast: Cast, staff: Browser) -> None:
     assert entry(cast, "invitation.revoked").target_id == str(row.pk)
 
 
-def test_grants_of_members_and_teams_are_revoked(cast: Cast, staff: Browser) -> None:
+def test_server_access_of_members_and_teams_is_revoked(cast: Cast, staff: Browser) -> None:
     load_vendors("acme")
     team = Team.objects.create(organization=cast.org, name="Ops")
     rows = [
-        ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor="acme"),
-        ServerAccessGrant.objects.create(
+        ServerAccess.objects.create(organization=cast.org, team=team, vendor="acme"),
+        ServerAccess.objects.create(
             organization=cast.org, membership=Membership.objects.get(user=cast.user("member")), vendor="acme"
         ),
     ]
-    assert said(act(staff, ServerAccessGrant, "revoke_grants", *rows)) == ["2 revoked."]
-    assert not ServerAccessGrant.objects.exists()
+    assert said(act(staff, ServerAccess, "revoke_access", *rows)) == ["2 revoked."]
+    assert not ServerAccess.objects.exists()
     found = AdminAuditEntry.objects.filter(event_type="server_access.revoked", org_id=cast.org.id)
     assert {row.target_label for row in found} == {"Ops", "Member"}
     assert {row.actor_label for row in found} == {"Support (support staff)"}
@@ -128,21 +128,21 @@ def test_staff_who_may_only_look_end_nothing(cast: Cast, person: User, staff: Br
     settings.BILLING_MODE = "manual"
     invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
     member = Membership.objects.get(user=cast.user("member"))
-    grant = ServerAccessGrant.objects.create(organization=cast.org, membership=member, vendor="acme")
+    access = ServerAccess.objects.create(organization=cast.org, membership=member, vendor="acme")
     AdminAuditEntry.objects.all().delete()
     person.is_superuser = False
     person.save()
-    names = ["view_membership", "view_invitation", "view_serveraccessgrant", "view_organization"]
+    names = ["view_membership", "view_invitation", "view_serveraccess", "view_organization"]
     person.user_permissions.set(Permission.objects.filter(codename__in=names))
     for model, action, row in (
         (Membership, "remove_members", member),
         (Invitation, "revoke_invitations", invitation),
-        (ServerAccessGrant, "revoke_grants", grant),
+        (ServerAccess, "revoke_access", access),
         (Organization, "set_active", cast.org),
         (Membership, "delete_selected", member),
     ):
         assert act(staff, model, action, row).status_code == 200
-    for row in (invitation, member, grant):
+    for row in (invitation, member, access):
         row.refresh_from_db()
     assert invitation.revoked_at is None
     assert not Subscription.objects.exists()

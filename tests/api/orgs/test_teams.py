@@ -8,7 +8,7 @@ import pytest
 
 from credentials.models import Credential
 from credentials.scopes import CredentialScope
-from orgs.models import Membership, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Membership, ServerAccess, Team, TeamMembership
 from tests.factories.api import Api
 from tests.factories.credentials import make_setting
 
@@ -71,7 +71,7 @@ def test_deleting_a_team_takes_its_credentials_and_frees_its_keys(api: Api) -> N
     default = setting.store()
     member = Membership.objects.get(user=api.cast.user("member"))
     TeamMembership.objects.create(team=setting.team, membership=member)
-    ServerAccessGrant.objects.create(organization=api.cast.org, team=setting.team, vendor="acme")
+    ServerAccess.objects.create(organization=api.cast.org, team=setting.team, vendor="acme")
     found = {each["name"]: each for each in api.get("admin", PATH)}["Night shift"]
     assert (found["memberCount"], found["vendors"]) == (1, ["acme"])
     assert api.refused("admin", "DELETE", f"{PATH}/{setting.team.id}") == (403, "forbidden")
@@ -79,7 +79,7 @@ def test_deleting_a_team_takes_its_credentials_and_frees_its_keys(api: Api) -> N
     assert set(Credential.objects.values_list("pk", flat=True)) == {key.pk, default.pk} - {own.pk}
     key.refresh_from_db()
     assert key.team_id is None
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
     assert Membership.objects.filter(pk=member.pk).exists()
     assert api.refused("owner", "DELETE", f"{PATH}/{setting.team.id}") == (404, "not_found")
 

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection
 
 from credentials.models import Credential
 from oauth_ext.services.service_clients import create_service_client
-from orgs.models import Membership, Organization, ServerAccessGrant, Team
+from orgs.models import Membership, Organization, ServerAccess, Team
 from tests.factories.cast import Cast
 
 pytestmark = pytest.mark.skipif(
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(
 
 def grant_of_member(cast: Cast, organization: Organization) -> None:
     membership = Membership.objects.get(user=cast.user("member"))
-    ServerAccessGrant.objects.create(organization=organization, membership=membership, vendor="acme")
+    ServerAccess.objects.create(organization=organization, membership=membership, vendor="acme")
 
 
 def grant_of_team(cast: Cast, organization: Organization) -> None:
     team = Team.objects.create(organization=cast.org, name="Ops")
-    ServerAccessGrant.objects.create(organization=organization, team=team, vendor="acme")
+    ServerAccess.objects.create(organization=organization, team=team, vendor="acme")
 
 
 def credential(organization: Organization, scope: str, **of: object) -> None:
@@ -60,7 +60,7 @@ def test_an_organization_still_ends_with_all_of_it(cast: Cast, make: Callable[[C
     make(cast, cast.org)
     cast.org.delete()
     connection.check_constraints()
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
     assert not Credential.objects.exists()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client as Browser
 
-from orgs.models import Invitation, Membership, Organization, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Invitation, Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.services.invitations import create_invitation
 from tests.api.pages.conftest import Site
 from tests.factories.cast import make_person
@@ -90,7 +90,7 @@ def state() -> dict[str, Any]:
         "members": sorted(map(str, Membership.objects.values_list("organization_id", "user_id", "role"))),
         "teams": sorted(map(str, Team.objects.values_list("id", "name"))),
         "in teams": sorted(map(str, TeamMembership.objects.values_list("team_id", "membership_id"))),
-        "grants": sorted(map(str, ServerAccessGrant.objects.values_list("team_id", "membership_id", "vendor"))),
+        "grants": sorted(map(str, ServerAccess.objects.values_list("team_id", "membership_id", "vendor"))),
         "invitations": sorted(map(str, Invitation.objects.values_list("id", "revoked_at", "max_uses"))),
     }
 
@@ -101,7 +101,7 @@ def make_people(site: Site) -> People:
     team = Team.objects.create(organization=cast.org, name="Night shift")
     member = Membership.objects.get(organization=cast.org, user=cast.user("member"))
     TeamMembership.objects.create(team=team, membership=member)
-    ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor="other", granted_by=cast.user("owner"))
+    ServerAccess.objects.create(organization=cast.org, team=team, vendor="other", granted_by=cast.user("owner"))
     invitation = create_invitation(actor=cast.user("admin"), organization=cast.org)
     Membership.objects.create(organization=cast.org, user=make_person("second_owner"), role="owner")
     return People(site, team, invitation)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
 from oauth_ext.models import AccessToken, TokenFamily
-from orgs.models import Membership, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Membership, ServerAccess, Team, TeamMembership
 from orgs.services.invitations import create_invitation
 from tests.api.audit.rows import add_row
 from tests.api.oauth_ext.flow import make_public_client
@@ -111,7 +111,7 @@ def test_the_role_page_says_what_each_role_opens(site: Site) -> None:
     page = text(site.owner().get(path(site, "member-role", "member")))
     assert "May use every connected vendor (2)." in page
     assert "none of the 2 connected vendors" in page
-    ServerAccessGrant.objects.create(organization=site.cast.org, membership=member_row(site), vendor="other")
+    ServerAccess.objects.create(organization=site.cast.org, membership=member_row(site), vendor="other")
     assert "Member would have 1 of 2: Other." in text(site.owner().get(path(site, "member-role", "member")))
     assert "cannot" not in page
     assert 'value="member" checked' in page
@@ -179,7 +179,7 @@ def give_out(site: Site, who: str) -> None:
     expired.expires = clock.now()
     expired.save()
     membership = member_row(site, who)
-    ServerAccessGrant.objects.create(organization=site.cast.org, membership=membership, vendor="fake")
+    ServerAccess.objects.create(organization=site.cast.org, membership=membership, vendor="fake")
     team = Team.objects.create(organization=site.cast.org, name="Night shift")
     TeamMembership.objects.create(team=team, membership=membership)
 
@@ -198,7 +198,7 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert not TeamMembership.objects.exists()
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
     assert site.owner().get(address).status_code == 404
     assert site.owner().post(address).status_code == 404
 
@@ -262,7 +262,7 @@ def test_leaving_names_what_ends_and_ends_it_here_only(site: Site) -> None:
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert not TeamMembership.objects.exists()
-    assert not ServerAccessGrant.objects.exists()
+    assert not ServerAccess.objects.exists()
 
 
 def test_a_form_to_leave_without_its_token_does_nothing(site: Site) -> None:

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
-from orgs.effective_access import effective_access
-from orgs.models import Membership, Organization, ServerAccessGrant, Team, TeamMembership
+from orgs.effective_server_access import effective_server_access
+from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import server_access
 from tests.api.pages.conftest import INERT, SCRIPT, Site, hidden, notices, text
 from tests.factories.cast import make_person
@@ -28,7 +28,7 @@ def matrix(site: Site) -> Site:
     for organization, who in ((site.cast.org, "member"), (site.cast.other_org, "other_owner")):
         team = Team.objects.create(organization=organization, name="Ops")
         TeamMembership.objects.create(team=team, membership=membership_of(site, who))
-        ServerAccessGrant.objects.create(organization=organization, membership=membership_of(site, who), vendor="acme")
+        ServerAccess.objects.create(organization=organization, membership=membership_of(site, who), vendor="acme")
     return site
 
 
@@ -57,12 +57,12 @@ def save(site: Site, who: str = "admin", *, had: list[str], grant: list[str], qu
 
 
 def granted(organization: Organization) -> set[tuple[str, str]]:
-    rows = ServerAccessGrant.objects.filter(organization=organization)
+    rows = ServerAccess.objects.filter(organization=organization)
     return {(row.membership.user.name if row.membership else row.team.name, row.vendor) for row in rows}  # type: ignore[union-attr]
 
 
 def test_each_cell_says_why(matrix: Site) -> None:
-    ServerAccessGrant.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
+    ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     page = matrix.cast.client("admin").get(path(matrix))
     assert cells(page) == {
         ("Owner", "fake"): (False, ("role",)),
@@ -82,10 +82,10 @@ def test_each_cell_says_why(matrix: Site) -> None:
 
 
 def test_the_matrix_agrees_with_what_each_member_is_told(matrix: Site) -> None:
-    ServerAccessGrant.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
+    ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     shown = cells(matrix.cast.client("admin").get(path(matrix)))
     for who in ("owner", "admin", "member"):
-        told = {each.vendor for each in effective_access(membership_of(matrix, who), ["fake"])}
+        told = {each.vendor for each in effective_server_access(membership_of(matrix, who), ["fake"])}
         label = matrix.cast.user(who).name
         assert told == {slug for (name, slug), (direct, why) in shown.items() if name == label and (direct or why)}
 
@@ -94,7 +94,7 @@ def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:
     member, owner = (matrix.cast.user(who).id for who in ("member", "owner"))
     # Somebody else granted meanwhile: the page did not know, and does not take it back.
     admin = membership_of(matrix, "admin")
-    ServerAccessGrant.objects.create(organization=matrix.cast.org, membership=admin, vendor="acme")
+    ServerAccess.objects.create(organization=matrix.cast.org, membership=admin, vendor="acme")
     answer = save(matrix, had=[f"{member}:acme", f"{owner}:"], grant=[f"{member}:fake", f"{owner}:fake"])
     assert answer.context["undo"]["text"] == "Saved: 2 grants given, 1 taken back. The next call sees it."
     assert granted(matrix.cast.org) == {("Member", "fake"), ("Owner", "fake"), ("Admin", "acme")}
@@ -235,7 +235,7 @@ def test_a_lapsed_plan_changes_nothing_here(matrix: Site) -> None:
 
 def test_names_are_inert(matrix: Site) -> None:
     Team.objects.update(name=SCRIPT)
-    ServerAccessGrant.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
+    ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     for query in ({}, {"view": "teams"}, {"q": SCRIPT, "vendor": SCRIPT}):
         page = text(matrix.owner().get(path(matrix), query))
         assert SCRIPT not in page

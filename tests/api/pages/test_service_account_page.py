@@ -12,8 +12,8 @@ from credentials.models import Credential
 from credentials.selectors import service_client_vendors
 from gateway.lib import clock
 from oauth_ext.models import Client
+from oauth_ext.services.service_client_vendors import replace_client_vendors
 from oauth_ext.services.service_clients import create_service_client
-from oauth_ext.services.vendor_grants import replace_client_grants
 from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
 from tests.api.pages.test_markup import Strict
 from tests.factories.tenant import connect, load_vendor, make_tenant
@@ -183,7 +183,7 @@ def test_the_account_says_which_vendors_it_may_use(site: Site) -> None:
     assert "It may also use every vendor that the organization connected: Fake, Other." in text(
         site.owner().get(account(site))
     )
-    replace_client_grants(
+    replace_client_vendors(
         actor=site.cast.user("owner"),
         organization=site.cast.org,
         client=site.tenant.client,

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from audit.models import AdminAuditEntry
 from credentials.models import Credential, OrganizationDataKey
 from oauth_ext.models import Client
-from orgs.models import Membership, Organization, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.services.invitations import create_invitation
 from tests.api.pages.conftest import Site, notices, text
 from tests.factories.api import Api
@@ -31,12 +31,12 @@ def vendors(site: Site) -> Site:
         cast.people[name] = make_person(name)
         row = Membership.objects.create(organization=cast.org, user=cast.people[name])
         if name == "direct":
-            ServerAccessGrant.objects.create(organization=cast.org, membership=row, vendor="fake")
+            ServerAccess.objects.create(organization=cast.org, membership=row, vendor="fake")
         else:
             team = Team.objects.create(organization=cast.org, name="Night shift")
             TeamMembership.objects.create(team=team, membership=row)
             for vendor in ("fake", "other"):
-                ServerAccessGrant.objects.create(organization=cast.org, team=team, vendor=vendor)
+                ServerAccess.objects.create(organization=cast.org, team=team, vendor=vendor)
     return site
 
 

@@ -13,7 +13,7 @@ from credentials.models import Credential
 from credentials.scopes import CredentialScope
 from credentials.services.connections import store_credential
 from gateway.catalog import registry
-from orgs.models import Membership, Organization, ServerAccessGrant, Team, TeamMembership
+from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import team as team_page
 from tests.api.pages.conftest import Site, hidden, notices, text
 from tests.factories.api import Api
@@ -27,7 +27,7 @@ KEY = "key-nobody-may-read"
 def team(site: Site) -> Team:
     """A team, and one of the same name elsewhere that must stay as it is."""
     foreign = Team.objects.create(organization=site.cast.other_org, name="Night shift")
-    ServerAccessGrant.objects.create(organization=site.cast.other_org, team=foreign, vendor="fake")
+    ServerAccess.objects.create(organization=site.cast.other_org, team=foreign, vendor="fake")
     return Team.objects.create(organization=site.cast.org, name="Night shift")
 
 
@@ -58,7 +58,7 @@ def members(team: Team) -> set[str]:
 
 
 def granted(team: Team) -> set[str]:
-    return set(ServerAccessGrant.objects.filter(team=team).values_list("vendor", flat=True))
+    return set(ServerAccess.objects.filter(team=team).values_list("vendor", flat=True))
 
 
 def events() -> list[str]:
@@ -98,7 +98,7 @@ def test_the_list_says_who_may_use_what(site: Site, team: Team) -> None:
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     TeamMembership.objects.create(team=team, membership=Membership.objects.get(user=site.cast.user("member")))
     for vendor in ("other", "gone-from-the-catalog"):
-        ServerAccessGrant.objects.create(organization=site.cast.org, team=team, vendor=vendor)
+        ServerAccess.objects.create(organization=site.cast.org, team=team, vendor=vendor)
     store(site, team, CredentialScope.TEAM)
     page = text(site.cast.client("admin").get(site.path("orgs:teams")))
     assert "1 team</h2>" in page
@@ -209,7 +209,7 @@ def test_many_members_are_found_by_a_search(site: Site, team: Team, monkeypatch:
     assert len(browser.get(path(site, team), {"page": "2"}).context["page"]) == 1
 
 
-def test_vendors_are_granted_and_revoked(site: Site, team: Team) -> None:
+def test_vendors_are_added_and_removed(site: Site, team: Team) -> None:
     assert notices(send(site, team, action="grant", vendor="fake")) == ["Everybody in the team may use Fake."]
     assert granted(team) == {"fake"}
     page = text(site.cast.client("admin").get(path(site, team)))
@@ -221,7 +221,7 @@ def test_vendors_are_granted_and_revoked(site: Site, team: Team) -> None:
     response = send(site, team, action="revoke", vendor="fake")
     assert granted(team) == set()
     assert response.context["undo"]["fields"] == {"action": "grant", "vendor": "fake"}
-    assert ServerAccessGrant.objects.filter(organization=site.cast.other_org).count() == 1
+    assert ServerAccess.objects.filter(organization=site.cast.other_org).count() == 1
 
 
 @pytest.mark.parametrize("vendor", ["", "nothing", "../fake"])
@@ -235,7 +235,7 @@ def test_a_vendor_that_the_catalog_lacks_is_refused(site: Site, team: Team, vend
     assert granted(team) == set()
 
 
-def test_the_default_that_makes_grants_idle_is_named(site: Site, team: Team) -> None:
+def test_the_default_that_makes_server_access_idle_is_named(site: Site, team: Team) -> None:
     assert "change nothing while that lasts" not in text(site.owner().get(path(site, team)))
     Organization.objects.filter(pk=site.cast.org.pk).update(default_server_access="all")
     assert "change nothing while that lasts" in text(site.owner().get(path(site, team)))

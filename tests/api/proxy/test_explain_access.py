@@ -18,7 +18,7 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
-from orgs.models import Membership, ServerAccessGrant
+from orgs.models import Membership, ServerAccess
 from proxy.explanation import explain_access
 from proxy.health.states import HealthStatus
 from proxy.vendors import circuit_board
@@ -65,7 +65,7 @@ def test_a_missing_grant(cast: Cast, tenant: Tenant) -> None:
     member = cast.user("member")
     assert failing(str(member.id)) == "grant"
     row = Membership.objects.get(user=member)
-    ServerAccessGrant.objects.create(organization=cast.org, membership=row, vendor="acme")
+    ServerAccess.objects.create(organization=cast.org, membership=row, vendor="acme")
     assert failing(str(member.id)) is None
     assert failing(str(member.id), "nowhere_list") == "grant"
 

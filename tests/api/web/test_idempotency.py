@@ -18,7 +18,7 @@ from gateway.lib.crypto import Keyring
 from gateway.tasks import remove_remembered_answers
 from gateway.web import idempotency
 from oauth_ext.models import AgentKey, Client
-from orgs.models import Invitation, Membership, Organization, RememberedAnswer, Team
+from orgs.models import IdempotencyRecord, Invitation, Membership, Organization, Team
 from orgs.services import teams
 from tests.factories.api import Api
 from tests.factories.credentials import make_service_client
@@ -102,18 +102,18 @@ def test_secrets_are_not_kept_for_it(api: Api) -> None:
     kept = AgentKey.objects.get().prefix
     assert outcome(post(api, "admin", key_path)) == (409, "idempotency_answer_not_kept")
     assert AgentKey.objects.get().prefix == kept
-    for row in RememberedAnswer.objects.all():
+    for row in IdempotencyRecord.objects.all():
         assert bytes(row.sealed) == b""
         assert made["client_secret"] not in str(row.__dict__)
 
 
 def test_what_is_kept_is_sealed_and_bound_to_its_row(api: Api, settings: LazySettings) -> None:
     made = json.loads(post(api, "admin", "/orgs/{org}/invitations").content)
-    row = RememberedAnswer.objects.get()
+    row = IdempotencyRecord.objects.get()
     assert made["token"].encode() not in bytes(row.sealed)
     post(api, "owner", "/orgs/{org}/invitations")
-    theirs = RememberedAnswer.objects.get(user=api.cast.user("owner"))
-    RememberedAnswer.objects.filter(pk=row.pk).update(sealed=bytes(theirs.sealed))
+    theirs = IdempotencyRecord.objects.get(user=api.cast.user("owner"))
+    IdempotencyRecord.objects.filter(pk=row.pk).update(sealed=bytes(theirs.sealed))
     refusal = (409, "idempotency_answer_not_kept")
     assert outcome(post(api, "admin", "/orgs/{org}/invitations")) == refusal
     settings.CREDENTIAL_KEYRING = Keyring("new", {"new": bytes(range(2, 34))})
@@ -134,21 +134,21 @@ def test_authority_is_looked_at_before_an_answer_is_given_again(api: Api, settin
 
 def test_a_day_later_the_key_is_free(api: Api) -> None:
     post(api, "admin", "/orgs", {"name": "Initech"})
-    RememberedAnswer.objects.update(created_at=clock.now() - timedelta(hours=23, minutes=59))
+    IdempotencyRecord.objects.update(created_at=clock.now() - timedelta(hours=23, minutes=59))
     assert "Idempotent-Replayed" in post(api, "admin", "/orgs", {"name": "Initech"})
-    RememberedAnswer.objects.update(created_at=clock.now() - idempotency.KEPT)
+    IdempotencyRecord.objects.update(created_at=clock.now() - idempotency.KEPT)
     assert "Idempotent-Replayed" not in post(api, "admin", "/orgs", {"name": "Initech"})
     assert Organization.objects.filter(name="Initech").count() == 2
-    assert RememberedAnswer.objects.count() == 1
+    assert IdempotencyRecord.objects.count() == 1
 
 
 def test_the_worker_removes_what_nobody_may_ask_for_again(api: Api) -> None:
     post(api, "admin", "/orgs", {"name": "Initech"})
     remove_remembered_answers()
-    assert RememberedAnswer.objects.count() == 1
-    RememberedAnswer.objects.update(created_at=clock.now() - idempotency.KEPT)
+    assert IdempotencyRecord.objects.count() == 1
+    IdempotencyRecord.objects.update(created_at=clock.now() - idempotency.KEPT)
     remove_remembered_answers()
-    assert not RememberedAnswer.objects.exists()
+    assert not IdempotencyRecord.objects.exists()
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "ü", "a\tb"])
@@ -161,7 +161,7 @@ def test_elsewhere_the_header_means_nothing(api: Api) -> None:
     for _ in range(2):
         assert outcome(post(api, "owner", "/orgs/{org}/redeem-code", {"code": "x"})) == (422, "invalid_code")
         assert api.send("owner", "GET", TEAMS, headers=KEYED).status_code == 200
-    assert not RememberedAnswer.objects.exists()
+    assert not IdempotencyRecord.objects.exists()
 
 
 def test_of_many_at_once_one_is_done(committed_api: Api) -> None:
@@ -194,7 +194,7 @@ def test_a_stolen_table_cannot_be_tried_against_guessed_bodies(api: Api, setting
     body = {"name": "guessable"}
     assert post(api, "admin", TEAMS, body).status_code == 201
     assert post(api, "admin", TEAMS, body).status_code == 201
-    kept = bytes(RememberedAnswer.objects.get().body_sha256)
+    kept = bytes(IdempotencyRecord.objects.get().body_sha256)
     assert kept != hashlib.sha256(json.dumps(body).encode()).digest()
     settings.SECRET_KEY = "another key, which is not in the database either"
     assert outcome(post(api, "admin", TEAMS, body)) == (422, "idempotency_key_reused")

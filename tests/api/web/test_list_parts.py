@@ -11,9 +11,9 @@ import pytest
 from django.core import signing
 
 from gateway.lib import clock
-from oauth_ext.models import Client, ServiceClientGrant
+from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services.service_clients import create_service_client
-from orgs.models import Invitation, Membership, ServerAccessGrant, Team
+from orgs.models import Invitation, Membership, ServerAccess, Team
 from orgs.services import invitation_sealing
 from orgs.services.invitations import create_invitation
 from tests.factories.api import Api
@@ -48,8 +48,8 @@ def fill_access(cast: Cast) -> None:
     membership = Membership.objects.get(user=cast.user("member"))
     client = create_service_client(actor=cast.user("owner"), organization=cast.org, name="bot").client
     for number in range(4):
-        ServerAccessGrant.objects.create(organization=cast.org, membership=membership, vendor=f"v{number}")
-        ServiceClientGrant.objects.create(client=client, vendor=f"v{number}")
+        ServerAccess.objects.create(organization=cast.org, membership=membership, vendor=f"v{number}")
+        ServiceClientVendor.objects.create(client=client, vendor=f"v{number}")
 
 
 LISTS = {

@@ -20,7 +20,7 @@ from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
-from orgs.grants import role_may_call_tool
+from orgs.access_rules import role_may_call_tool
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.access import Caller, OrganizationAccess

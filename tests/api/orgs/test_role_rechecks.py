@@ -14,7 +14,7 @@ from credentials.scopes import CredentialScope
 from credentials.services.connections import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.lib.errors import Forbidden, NotFound
-from oauth_ext.services import vendor_grants
+from oauth_ext.services import service_client_vendors
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from orgs.errors import InvitationNotFound
@@ -73,11 +73,15 @@ CHANGES: dict[str, Change] = {
     "create a team": lambda s, who: teams.create_team(actor=who, **_own(s), name="New"),
     "delete a team": lambda s, who: teams.delete_team(actor=who, **_own(s), team_id=s.team.id),
     "join a team": lambda s, who: teams.add_team_member(actor=who, **_own(s), team_id=s.team.id, user_id=_member_id(s)),
-    "grant a vendor": lambda s, who: server_access.grant_member(
+    "grant a vendor": lambda s, who: server_access.add_member_vendor(
         actor=who, **_own(s), user_id=_member_id(s), vendor="acme"
     ),
-    "grant a team": lambda s, who: server_access.grant_team(actor=who, **_own(s), team_id=s.team.id, vendor="acme"),
-    "lift a restriction": lambda s, who: vendor_grants.replace_client_grants(actor=who, **_client(s), vendors=None),
+    "grant a team": lambda s, who: server_access.add_team_vendor(
+        actor=who, **_own(s), team_id=s.team.id, vendor="acme"
+    ),
+    "lift a restriction": lambda s, who: service_client_vendors.replace_client_vendors(
+        actor=who, **_client(s), vendors=None
+    ),
     "set an allowlist": lambda s, who: tool_access.set_allowlist(
         actor=who, **_own(s), vendor="acme", role="member", tools=[]
     ),
@@ -102,7 +106,7 @@ def setting(cast: Cast) -> Setting:
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize(("who", "refusal"), [("member", Forbidden), ("stranger", NotFound), ("other_owner", NotFound)])
-def test_whoever_lost_the_role_meanwhile_changes_nothing(
+def test_a_person_who_lost_the_role_meanwhile_changes_nothing(
     setting: Setting, change: Change, who: str, refusal: type[Exception]
 ) -> None:
     with pytest.raises(refusal):

@@ -10,7 +10,7 @@ from orgs.models import Membership, User
 from orgs.roles import Role
 
 
-def membership(user: User, org_id: uuid.UUID | str, *, role: Role = Role.MEMBER) -> Membership:
+def require_membership(user: User, org_id: uuid.UUID | str, *, role: Role = Role.MEMBER) -> Membership:
     """Raises: NotFound for a stranger as for an unknown id; Forbidden if the role is too low. Spec: D4"""
     # A text that is no id gives the same 404 as an unknown id: no oracle for existing organizations.
     key = ids.parse_id(str(org_id))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orgs.grants import may_call_tool, may_use_vendor
+from orgs.access_rules import may_call_tool, may_use_vendor
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 

@@ -11,7 +11,7 @@ from audit.record import record_admin
 from gateway.catalog.registry import known_vendor
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound
-from oauth_ext.models import Client, ServiceClientGrant
+from oauth_ext.models import Client, ServiceClientVendor
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -19,26 +19,26 @@ from orgs.services.server_access import require_vendors
 
 
 @transaction.atomic
-def grant_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> ServiceClientGrant:
+def add_client_vendor(*, actor: User, organization: Organization, client: Client, vendor: str) -> ServiceClientVendor:
     """Raises: NotFound for an unknown vendor or a deleted client; Forbidden. Spec: D59, D173"""
     found = _begin(organization, actor, client)
     known_vendor(vendor)
-    grant, created = ServiceClientGrant.objects.get_or_create(
+    row, created = ServiceClientVendor.objects.get_or_create(
         client=client, vendor=vendor, defaults={"granted_by": actor}
     )
-    # The first grant restricts the client to its list.
+    # The first vendor restricts the client to its list.
     restricts = _set_restricted(found, True)
     if created or restricts:
         _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, client, vendor=vendor, restricts=restricts)
-    return grant
+    return row
 
 
 @transaction.atomic
-def revoke_client(*, actor: User, organization: Organization, client: Client, vendor: str) -> None:
+def remove_client_vendor(*, actor: User, organization: Organization, client: Client, vendor: str) -> None:
     """Raises: NotFound for an unknown vendor or a deleted client; Forbidden. Spec: D9, D173"""
     found = _begin(organization, actor, client)
     # Without its last vendor the client stays restricted, and may use none.
-    deleted, _ = ServiceClientGrant.objects.filter(client=client, vendor=vendor).delete()
+    deleted, _ = ServiceClientVendor.objects.filter(client=client, vendor=vendor).delete()
     if not deleted:
         known_vendor(vendor)
         return
@@ -47,19 +47,19 @@ def revoke_client(*, actor: User, organization: Organization, client: Client, ve
 
 
 @transaction.atomic
-def replace_client_grants(
+def replace_client_vendors(
     *, actor: User, organization: Organization, client: Client, vendors: Sequence[str] | None
 ) -> list[str] | None:
     """Returns the sorted list; None lifts the restriction. Raises: Invalid, NotFound, Forbidden. Spec: D59, D173"""
     found = _begin(organization, actor, client)
     # An unknown vendor raises here, before any change.
     wanted = None if vendors is None else require_vendors(vendors)
-    grants = ServiceClientGrant.objects.filter(client=client)
-    listed = sorted(grants.values_list("vendor", flat=True))
+    rows = ServiceClientVendor.objects.filter(client=client)
+    listed = sorted(rows.values_list("vendor", flat=True))
     were = listed if found.restricted else None
-    grants.exclude(vendor__in=wanted or []).delete()
-    ServiceClientGrant.objects.bulk_create(
-        ServiceClientGrant(client=client, vendor=vendor, granted_by=actor)
+    rows.exclude(vendor__in=wanted or []).delete()
+    ServiceClientVendor.objects.bulk_create(
+        ServiceClientVendor(client=client, vendor=vendor, granted_by=actor)
         for vendor in wanted or []
         if vendor not in listed
     )

@@ -16,7 +16,7 @@ Allowlists = Mapping[tuple[str, str], frozenset[str]]
 def person_may_use_vendor(
     role: Role, granted_vendors: frozenset[str] | None, vendor: str, *, default_access_all: bool
 ) -> bool:
-    """Owners and admins: always. Members: by a grant or by the organization's default."""
+    """Owners and admins: always. Members: by server access or by the organization's default."""
     if role.at_least(Role.ADMIN) or default_access_all:
         return True
     return granted_vendors is not None and vendor in granted_vendors
@@ -25,8 +25,8 @@ def person_may_use_vendor(
 def may_use_vendor(
     principal: Principal, vendor: str, *, default_access_all: bool, has_own_credential: bool = False
 ) -> bool:
-    """A person: by role, grant or default. A service account: unless its list leaves the vendor out."""
-    # A service account's own credentials count as a grant: an admin stored them for its use.
+    """A person: by role, server access or default. A service account: unless its list leaves the vendor out."""
+    # A service account's own credentials count as server access: an admin stored them for its use.
     if principal.kind is PrincipalKind.SERVICE:
         return has_own_credential or principal.granted_vendors is None or vendor in principal.granted_vendors
     return person_may_use_vendor(

@@ -6,7 +6,7 @@ from django.db import models
 from gateway.lib import clock
 
 
-class RememberedAnswer(models.Model):
+class IdempotencyRecord(models.Model):
     """The first answer to a POST with an Idempotency-Key, kept for a day and replayed. Spec: D29"""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
@@ -22,6 +22,7 @@ class RememberedAnswer(models.Model):
     created_at = models.DateTimeField(default=clock.now, db_index=True)
 
     class Meta:
+        db_table = "orgs_rememberedanswer"  # earlier releases use this name during an upgrade
         constraints = [models.UniqueConstraint(fields=["user", "key_sha256"], name="answer_once_per_key")]
 
     def __str__(self) -> str:

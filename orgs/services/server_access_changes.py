@@ -1,0 +1,128 @@
+"""Many server access at once, as the matrix page saves them: all changes or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.actor import Target
+from audit.event_types import EventType
+from audit.record import Happened, record_admin_rows
+from gateway.catalog import registry
+from gateway.coordination import epochs
+from gateway.lib.errors import NotFound
+from orgs.locking import lock_for_change
+from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, User
+from orgs.roles import Role
+
+PrincipalVendor = tuple[UUID, str]  # a person's or team's id, and a vendor's slug
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """Numbers: grants requested to give, requested to take, and principals deleted since the page was shown."""
+
+    added: int
+    removed: int
+    gone: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """`column`: the principal's column in the table of grants."""
+
+    actor: User
+    organization: Organization
+    column: str
+    added: set[PrincipalVendor]
+    removed: set[PrincipalVendor]
+
+    @property
+    def asked(self) -> set[UUID]:
+        return {principal for principal, _ in self.added | self.removed}
+
+
+@transaction.atomic
+def change_member_access(
+    *, actor: User, organization: Organization, added: set[PrincipalVendor], removed: set[PrincipalVendor]
+) -> ChangeCounts:
+    """Give and take members' direct server access; members who left are skipped. Spec: §4.5 · D59
+
+    Other grants stay. The number of queries does not depend on the number of cells.
+    Raises: NotFound for an unknown vendor; Forbidden.
+    """
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    request = _Request(actor, organization, "membership_id", added, removed)
+    rows = Membership.objects.select_related("user").filter(organization=organization, user_id__in=request.asked)
+    members = {row.user_id: row for row in rows}
+    keys = {user_id: row.pk for user_id, row in members.items()}
+    touched, counts = _apply(request, keys, {user_id: row.user.name for user_id, row in members.items()})
+    if touched:
+        epochs.bump_on_commit(*(epochs.subject(str(user_id)) for user_id in touched))
+    return counts
+
+
+@transaction.atomic
+def change_team_access(
+    *, actor: User, organization: Organization, added: set[PrincipalVendor], removed: set[PrincipalVendor]
+) -> ChangeCounts:
+    """As `change_member_access`. Raises: NotFound for an unknown vendor; Forbidden. Spec: §4.5 · D59"""
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    request = _Request(actor, organization, "team_id", added, removed)
+    teams = Team.objects.filter(organization=organization, pk__in=request.asked)
+    names = {team.pk: team.name for team in teams}
+    touched, counts = _apply(request, {team_id: team_id for team_id in names}, names)
+    if touched:  # a team's server access is part of each member's own standing
+        # Each member's loaded access contains the grants of the member's teams.
+        members = TeamMembership.objects.filter(team__in=touched).values_list("membership__user_id", flat=True)
+        subjects = [epochs.subject(str(user_id)) for user_id in members.distinct()]
+        epochs.bump_on_commit(epochs.organization(organization.id), *subjects)
+    return counts
+
+
+def _apply(
+    request: _Request, keys: Mapping[UUID, int | UUID], names: Mapping[UUID, str]
+) -> tuple[list[UUID], ChangeCounts]:
+    """Write the differences with an audit row each; return the changed principals. `keys`: existing principals only."""
+    given, taken = (sorted(pair for pair in pairs if pair[0] in keys) for pairs in (request.added, request.removed))
+    held = _existing(request, keys)
+    new = [pair for pair in given if pair not in held]
+    old = [pair for pair in taken if pair in held]
+    # A grant for a vendor that left the catalog can still be taken.
+    _require_known({vendor for principal, vendor in [*given, *taken] if (principal, vendor) not in held})
+    ServerAccess.objects.bulk_create(
+        ServerAccess(
+            organization=request.organization,
+            vendor=vendor,
+            granted_by=request.actor,
+            **{request.column: keys[principal]},
+        )
+        for principal, vendor in new
+    )
+    ServerAccess.objects.filter(pk__in=[held[pair] for pair in old]).delete()
+    happened = [
+        Happened(event, Target(id=str(principal), label=names[principal]), {"vendor": vendor})
+        for event, pairs in ((EventType.SERVER_ACCESS_GRANTED, new), (EventType.SERVER_ACCESS_REVOKED, old))
+        for principal, vendor in pairs
+    ]
+    record_admin_rows(happened, org_id=request.organization.id, actor=request.actor.as_actor())
+    touched = sorted({principal for principal, _ in [*new, *old]})
+    return touched, ChangeCounts(len(given), len(taken), len(request.asked - set(keys)))
+
+
+def _require_known(vendors: set[str]) -> None:
+    known = registry.load() if vendors else ()
+    if any(vendor not in known for vendor in vendors):
+        raise NotFound
+
+
+def _existing(request: _Request, keys: Mapping[UUID, int | UUID]) -> dict[PrincipalVendor, int]:
+    """Existing grants by cell, with the primary key of their row."""
+    principal_of = {key: principal for principal, key in keys.items()}
+    rows = ServerAccess.objects.filter(
+        organization=request.organization, **{f"{request.column}__in": list(principal_of)}
+    )
+    return {(principal_of[key], vendor): pk for pk, key, vendor in rows.values_list("pk", request.column, "vendor")}
