@@ -144,7 +144,7 @@ def known_vendors(org_id: uuid.UUID) -> list[str]:
 
 
 def known_users(org_id: uuid.UUID) -> list[KnownUser]:
-    """Sorted by label; removed people and service accounts are included."""
+    """Sorted by label; removed people and service clients are included."""
     label = f"(SELECT user_label FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY timestamp DESC LIMIT 1)"  # noqa: S608
     users = [KnownUser(user_id, user_label) for user_id, user_label in _distinct(org_id, "user_id", f"value, {label}")]
     return sorted(users, key=lambda user: (user.user_label.casefold(), user.user_id))

@@ -49,7 +49,7 @@ class Credential(models.Model):
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="credentials")
     vendor = models.CharField(max_length=40)
     # organization: the default · team: of one team · named_key: named, may be bound to a team ·
-    # service_client: of one service account.
+    # service_client: of one service client.
     scope = models.CharField(max_length=16, choices=SCOPE_CHOICES)
     team = models.ForeignKey("orgs.Team", delete_or_unbind, null=True, blank=True, related_name="credentials")
     service_client = models.ForeignKey(

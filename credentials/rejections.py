@@ -15,7 +15,7 @@ from orgs.models import Organization
 from orgs.selectors import teams_by_person
 
 # The log has no name for these two scopes: the caller identifies the credential.
-_TOLD_APART_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
+_IDENTIFIED_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,18 @@ def _is_of(use: RejectedUse, row: Connection, callers: tuple[str, ...] | None) -
 def _callers(
     organization: Organization, rows: Sequence[Connection], rejected: Sequence[RejectedUse]
 ) -> dict[UUID, tuple[str, ...]]:
-    """Subjects of the callers by credential id, for team and service account credentials."""
-    if not _TOLD_APART_BY_CALLER & {use.scope for use in rejected}:
+    """Subjects of the callers by credential id, for team and service client credentials."""
+    if not _IDENTIFIED_BY_CALLER & {use.scope for use in rejected}:
         return {}
-    return {**_service_accounts(organization), **_people(organization, rows)}
+    return {**_service_client_callers(organization), **_team_callers(organization, rows)}
 
 
-def _service_accounts(organization: Organization) -> dict[UUID, tuple[str, ...]]:
+def _service_client_callers(organization: Organization) -> dict[UUID, tuple[str, ...]]:
     own = Credential.objects.filter(organization=organization, service_client__isnull=False).defer("sealed")
     return {row.id: (row.service_client.subject,) for row in own.select_related("service_client") if row.service_client}
 
 
-def _people(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, tuple[str, ...]]:
+def _team_callers(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, tuple[str, ...]]:
     """The people whose calls use each team credential: of several teams, the oldest one's. Spec: D67"""
     held = {(row.vendor, row.team_id): row.id for row in rows if row.scope is CredentialScope.TEAM}
     callers: dict[UUID, list[str]] = {row_id: [] for row_id in held.values()}

@@ -34,7 +34,7 @@ def resolve(
     """The credential of one vendor that this caller's call uses, or None. Spec: §5 (7) · D67
 
     A person (`service_client_id` None; `team_ids` the caller's teams, oldest first): named key bound to one of the
-    teams > team credential > organization default. A service account: its own > organization default. The order of
+    teams > team credential > organization default. A service client: its own > organization default. The order of
     the candidates does not matter. Raises: ValueError if the candidates belong to more than one vendor.
     """
     # A wrong pick would hand one vendor's secret to another.
@@ -58,7 +58,7 @@ def _place(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UU
             is_own = service_client_id is not None and ref.service_client_id == service_client_id
             return (0, 0, ref.id) if is_own else None
         case CredentialScope.NAMED_KEY | CredentialScope.TEAM:
-            # A service account is in no team; a key without a team serves no call.
+            # A service client is in no team; a key without a team serves no call.
             position = None if service_client_id is not None or ref.team_id is None else teams.get(ref.team_id)
             is_key = ref.scope is CredentialScope.NAMED_KEY
             return None if position is None else (0 if is_key else 1, position, ref.id)

@@ -55,7 +55,7 @@ class BearerIdentity:
     # A person's id, or `svc:<org-id>:<client-id>`.
     subject: str
     org_id: uuid.UUID
-    user_id: uuid.UUID | None  # None for a service account
+    user_id: uuid.UUID | None  # None for a service client
     client_pk: uuid.UUID
     client_id: str
     client_name: str

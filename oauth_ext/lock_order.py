@@ -16,7 +16,7 @@ from orgs.models import Organization, User
 
 def hold(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID) -> bool:
     """Returns whether all named rows exist; they then exist until the transaction ends, but may change."""
-    # `org_id` is None before an organization is chosen; `user_id` is None for tokens of a service account.
+    # `org_id` is None before an organization is chosen; `user_id` is None for tokens of a service client.
     wanted: list[tuple[type[models.Model], uuid.UUID | None]] = [
         (Organization, org_id),
         (User, user_id),

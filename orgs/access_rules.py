@@ -25,8 +25,8 @@ def person_may_use_vendor(
 def may_use_vendor(
     principal: Principal, vendor: str, *, default_access_all: bool, has_own_credential: bool = False
 ) -> bool:
-    """A person: by role, server access or default. A service account: unless its list leaves the vendor out."""
-    # A service account's own credentials count as server access: an admin stored them for its use.
+    """A person: by role, server access or default. A service client: unless its list leaves the vendor out."""
+    # A service client's own credentials count as server access: an admin stored them for its use.
     if principal.kind is PrincipalKind.SERVICE:
         return has_own_credential or principal.granted_vendors is None or vendor in principal.granted_vendors
     return person_may_use_vendor(

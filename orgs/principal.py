@@ -18,7 +18,7 @@ class PrincipalKind(StrEnum):
 class Principal:
     """One caller in one organization, looked up for every call; a token carries none of this. Spec: D173
 
-    `granted_vendors`: None for an unrestricted service account; an empty set allows none. `team_ids`: oldest first.
+    `granted_vendors`: None for an unrestricted service client; an empty set allows none. `team_ids`: oldest first.
     """
 
     kind: PrincipalKind
@@ -29,7 +29,7 @@ class Principal:
     team_ids: tuple[uuid.UUID, ...]
     granted_vendors: frozenset[str] | None
     scopes: frozenset[str]
-    # The OAuth client of the token: a service account is itself such a client.
+    # The OAuth client of the token: a service client is itself such a client.
     client_pk: uuid.UUID
     client_id: str
     client_name: str

@@ -126,7 +126,7 @@ class CredentialPage(OrgPage):
 
 
 class HolderCredentialPage(CredentialPage):
-    """Credentials of a team or a service account. Spec: §4.6 · D66, D67"""
+    """Credentials of a team or a service client. Spec: §4.6 · D66, D67"""
 
     gates = {
         "GET": Gate(Role.ADMIN),

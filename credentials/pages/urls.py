@@ -3,9 +3,9 @@ from __future__ import annotations
 from django.urls import path
 
 from credentials.pages.connections import ConnectionPage, ConnectionsPage
-from credentials.pages.service_account_credentials import (
-    ChooseServiceAccountCredentialPage,
-    ServiceAccountCredentialPage,
+from credentials.pages.service_client_credentials import (
+    ChooseServiceClientCredentialPage,
+    ServiceClientCredentialPage,
 )
 from credentials.pages.team_credentials import ChooseTeamCredentialPage, TeamCredentialPage
 
@@ -25,12 +25,12 @@ urlpatterns = [
     ),
     path(
         "orgs/<uuid:org_id>/service-accounts/<str:client_id>/credentials",
-        ChooseServiceAccountCredentialPage.as_view(),
-        name="service-account-credentials",
+        ChooseServiceClientCredentialPage.as_view(),
+        name="service-client-credentials",
     ),
     path(
         "orgs/<uuid:org_id>/service-accounts/<str:client_id>/credentials/<slug:vendor>",
-        ServiceAccountCredentialPage.as_view(),
-        name="service-account-credential",
+        ServiceClientCredentialPage.as_view(),
+        name="service-client-credential",
     ),
 ]

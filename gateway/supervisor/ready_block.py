@@ -50,7 +50,7 @@ def list_tools_line(ready: Ready) -> str:
 
 
 def call_tool_line(ready: Ready) -> str:
-    """A shell command that gets a service-account token and calls one tool. Spec: §4.14, §5 (2)"""
+    """A shell command that gets a service-client token and calls one tool. Spec: §4.14, §5 (2)"""
     fields = {"grant_type": "client_credentials", "client_id": ready.client_id, "client_secret": ready.client_secret}
     form = " ".join(f"-d {shlex.quote(f'{name}={value}')}" for name, value in (fields | {"scope": "mcp:all"}).items())
     token = f'curl -sS {shlex.quote(f"{ready.base_url}/oauth/token")} {form} | python3 -c "{READ_TOKEN}"'

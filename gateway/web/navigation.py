@@ -50,7 +50,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
     (
         "Machines",
         (
-            NavItem("Service accounts", "oauth_pages:service-accounts", "robot", Role.ADMIN),
+            NavItem("Service accounts", "oauth_pages:service-clients", "robot", Role.ADMIN),
             NavItem("Connected apps", "oauth_pages:apps", "apps"),
         ),
     ),

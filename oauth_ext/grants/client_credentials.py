@@ -11,7 +11,7 @@ from oauth_ext.grants.token_request import asked_resources, targeted
 
 
 class ClientCredentials(ClientCredentialsGrant):
-    """Gives an access token for the service account; no refresh token, because the secret can be used again."""
+    """Gives an access token for the service client; no refresh token, because the secret can be used again."""
 
     def validate_token_request(self, request: Any) -> None:
         # Authenticates the client and checks grant and scopes.

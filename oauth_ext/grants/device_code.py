@@ -29,7 +29,7 @@ from oauth_ext.services.token_families import begin_family
 
 
 class DeviceCode(ConsumingGrant):
-    """Gives tokens of the service account once, after the approval."""
+    """Gives tokens of the service client once, after the approval."""
 
     def validate_token_request(self, request: Any) -> None:
         device_code = required(request, "device_code")

@@ -82,5 +82,5 @@ def narrowed_scopes(granted: Sequence[str], asked: str) -> list[str]:
 
 
 def is_entitled(user_id: uuid.UUID | None, org_id: uuid.UUID) -> bool:
-    # A service account (None) is entitled as long as it exists.
+    # A service client (None) is entitled as long as it exists.
     return user_id is None or membership_row(user_id, org_id) is not None

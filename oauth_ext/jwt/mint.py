@@ -44,7 +44,7 @@ def refresh_token(request: Any, refresh_token: bool = True) -> str:
 
 
 def _subject(request: Any) -> str:
-    """Returns the person of the grant, else the service account, also when a person approved it. Spec: §4.2"""
+    """Returns the person of the grant, else the service client, also when a person approved it. Spec: §4.2"""
     if request.user is not None:
         return str(request.user.pk)
     if not request.client.is_service_client:

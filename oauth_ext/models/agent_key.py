@@ -1,4 +1,4 @@
-"""Agent keys: long-lived bearers of a service account for the unified MCP endpoint."""
+"""Agent keys: long-lived bearers of a service client for the unified MCP endpoint."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class TokenFamily(models.Model):
     client = models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL, models.CASCADE, related_name="token_families"
     )
-    # None when the tokens belong to the service account itself.
+    # None when the tokens belong to the service client itself.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+")
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="+")
     approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")

@@ -44,7 +44,7 @@ class RefreshToken(AbstractRefreshToken):
     # `revoked` is the moment of its use.
     access_token = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
-    # None for a service account: the device flow gives refresh tokens too.
+    # None for a service client: the device flow gives refresh tokens too.
     user = models.ForeignKey(  # type: ignore[assignment]
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="%(app_label)s_%(class)s"
     )

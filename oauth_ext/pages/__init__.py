@@ -1,1 +1,1 @@
-"""Pages of service accounts, connected apps, consent and devices."""
+"""Pages of service clients, connected apps, consent and devices."""

@@ -78,7 +78,7 @@ class OverviewPage(OrgPage):
             Step(
                 "Create a service account",
                 "A machine identity with its own key for each agent or script.",
-                "oauth_pages:service-accounts",
+                "oauth_pages:service-clients",
                 service_clients(organization).exists(),
                 role=Role.ADMIN,
             ),

@@ -141,7 +141,7 @@ class DeleteOrganizationPage(OrgPage):
         context = {
             "members": selectors.members(organization).count(),
             "teams": selectors.teams(organization).count(),
-            "accounts": service_clients(organization).count(),
+            "service_clients": service_clients(organization).count(),
             "credentials": len(connections(organization)),
             "invitations": selectors.pending_invitations(organization).count(),
             "retention_days": settings.AUDIT_RETENTION_DAYS,

@@ -16,7 +16,7 @@ from orgs.roles import Role
 from proxy.explanation import Explanation, explain_access
 from proxy.protocol.tool_names import exposed_name
 
-# Entries of the suggestion list, of people and of service accounts each.
+# Entries of the suggestion list, of people and of service clients each.
 SUGGESTED = 200
 TOOL_MAX_CHARACTERS = 200
 

@@ -108,8 +108,8 @@ class Visitor:
         self.page.get_by_role("button", name="Connect").click()
         self.page.wait_for_load_state()
 
-    def create_account(self, org: str, name: str) -> None:
-        """The form for a service account, sent."""
+    def create_service_client(self, org: str, name: str) -> None:
+        """The form for a service client, sent."""
         self.open(f"{org}/service-accounts")
         self.page.get_by_label("Name").fill(name)
         self.page.get_by_role("button", name="Create service account").click()

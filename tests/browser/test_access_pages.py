@@ -22,9 +22,9 @@ def discover(someone: Visitor, org: str) -> Page:
 
 
 def agent_key(someone: Visitor, org: str) -> str:
-    """A new service account's agent key."""
+    """A new service client's agent key."""
     page = someone.page
-    someone.create_account(org, "Triage bot")
+    someone.create_service_client(org, "Triage bot")
     page.get_by_role("link", name="I have saved it").click()
     page.get_by_role("link", name="Create key for Triage bot").click()
     page.get_by_role("button", name="Create key").click()

@@ -195,9 +195,9 @@ def test_connected_apps(eyes: Eyes) -> None:
 def test_the_device_page(eyes: Eyes) -> None:
     someone, page = eyes.someone, eyes.someone.page
     ready = someone.ready
-    account = {"client_id": ready["client_id"], "client_secret": ready["client_secret"]}
+    service_client = {"client_id": ready["client_id"], "client_secret": ready["client_secret"]}
 
-    started = post(someone, "/oauth/device_authorization", data=account)
+    started = post(someone, "/oauth/device_authorization", data=service_client)
     page.goto(started["verification_uri_complete"])
     sign_in_where_asked(page, ready["owner_email"])
     expect(page.get_by_label("Code from your agent")).to_have_value(started["user_code"])
@@ -214,7 +214,7 @@ def test_the_device_page(eyes: Eyes) -> None:
     expect(page.get_by_role("heading", name="Connected")).to_be_visible()
     eyes.look("approved")
     page.goto(f"{someone.base}/device")
-    another = post(someone, "/oauth/device_authorization", data=account)
+    another = post(someone, "/oauth/device_authorization", data=service_client)
     page.get_by_label("Code from your agent").fill(another["user_code"])
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Deny").click()

@@ -30,7 +30,7 @@ def faults(page: Page) -> list[str]:
 
 
 def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
-    """From a service account's page: the demo vendor's form, sent with `key`."""
+    """From a service client's page: the demo vendor's form, sent with `key`."""
     page.get_by_label("Store credentials for").select_option("acme")
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("API key").fill(key)
@@ -62,7 +62,7 @@ def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
     expect(page.get_by_role("status").filter(has_text="It accepted the credentials.")).to_be_visible()
     expect(page.get_by_role("heading", name="Connected 1")).to_be_visible()
 
-    someone.create_account(org, "Triage bot")
+    someone.create_service_client(org, "Triage bot")
     page.get_by_role("link", name="I have saved it").click()
     page.get_by_role("link", name="Create key for Triage bot").click()
     page.get_by_role("button", name="Create key").click()
@@ -86,7 +86,7 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     someone = visitor(permissions=["clipboard-read", "clipboard-write"])
     org = someone.found_organization()
     page = someone.page
-    someone.create_account(org, "Night shift")
+    someone.create_service_client(org, "Night shift")
     dialog = page.get_by_role("dialog", name="Client secret of Night shift")
     expect(dialog).to_contain_text(ONCE)
     secret = dialog.get_by_label("Client secret", exact=True).input_value()
@@ -118,11 +118,11 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     assert secret not in page.content()
 
 
-def test_a_service_account_with_credentials_of_its_own(visitor: NewVisitor) -> None:
+def test_a_service_client_with_credentials_of_its_own(visitor: NewVisitor) -> None:
     someone = visitor()
     org = someone.found_organization()
     page = someone.page
-    someone.create_account(org, "Patch report")
+    someone.create_service_client(org, "Patch report")
     page.get_by_role("link", name="I have saved it").click()
     page.get_by_role("link", name="Create key for Patch report").click()
     page.get_by_role("button", name="Create key").click()
@@ -151,7 +151,7 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     someone = visitor()
     org = someone.found_organization()
     someone.connect_acme(org)
-    someone.create_account(org, "Patch report")
+    someone.create_service_client(org, "Patch report")
     page = someone.page
     page.get_by_role("link", name="I have saved it").click()
     page.get_by_role("link", name="Create key for Patch report").click()
@@ -198,7 +198,7 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
 
     someone.connect_acme(empty)
     found += faults(page)
-    someone.create_account(empty, "Night shift")
+    someone.create_service_client(empty, "Night shift")
     expect(page.get_by_role("dialog")).to_be_visible()
     found += faults(page)
     page.get_by_role("link", name="I have saved it").click()
@@ -303,7 +303,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(page.get_by_role("alert")).to_contain_text("Nothing was stored.")
     someone.connect_acme(org)
     expect(page.get_by_text("It accepted the credentials.")).to_be_visible()
-    someone.create_account(org, "Plain bot")
+    someone.create_service_client(org, "Plain bot")
     expect(page.get_by_text(ONCE)).to_be_visible()
     assert page.get_by_label("Client secret", exact=True).input_value()
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
@@ -411,8 +411,8 @@ def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -
             found += faults(open_every_section(page))
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)
-    account = someone.open(f"{org}/service-accounts").locator("tbody th a").first.get_attribute("href")
-    for path in (f"{account}", f"{account}/credentials/acme"):
+    service_client = someone.open(f"{org}/service-accounts").locator("tbody th a").first.get_attribute("href")
+    for path in (f"{service_client}", f"{service_client}/credentials/acme"):
         found += faults(someone.open(path))
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(path)

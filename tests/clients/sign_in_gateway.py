@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 from tests.clients.browser import Browser
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.gateway_process import Deployment, Operator, Web
 from tests.vendors.servers import DemoVendor
 
 
 @dataclass(frozen=True)
 class Person:
-    """The owner of an organization that is connected to the demo vendor, and a service account there, named `bot`.
+    """The owner of an organization that is connected to the demo vendor, and a service client there, named `bot`.
 
     `fingerprint` is what the vendor says of the organization's key: it tells whose tools a client has called.
     """
 
     email: str
-    account: Account
+    service_client: ServiceClient
     bot: str
     fingerprint: str
 
@@ -46,12 +46,12 @@ class SignInGateway:
         bot = f"bot of {name}"
         org_id = self.operator.run("create_organization", name=name)
         self.operator.run("connect_vendor", org_id=org_id, vendor="acme", fields={"apiKey": DemoVendor.new_api_key()})
-        account = Account(org_id, **self.operator.run("create_service_account", org_id=org_id, name=bot))
+        service_client = ServiceClient(org_id, **self.operator.run("create_service_client", org_id=org_id, name=bot))
         with self.web.client() as client:
-            seen = agent.result(agent.call(client, account.agent_key, "acme_whoami"))
+            seen = agent.result(agent.call(client, service_client.agent_key, "acme_whoami"))
         # The first sign-in with this address becomes the owner, whom the operation has made.
         fingerprint = seen["structuredContent"]["key_fingerprint"]
-        return Person(f"{name.lower()}@example.com", account, bot, fingerprint)
+        return Person(f"{name.lower()}@example.com", service_client, bot, fingerprint)
 
     def browser(self, person: Person | str) -> Browser:
         """A signed-out browser of the person, or of whoever has the address."""

@@ -11,8 +11,8 @@ MCP_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Ve
 
 
 @dataclass(frozen=True)
-class Account:
-    """A service account and its plain secrets; `org_id` is its organization's, `subject` what its tokens speak for."""
+class ServiceClient:
+    """A service client and its plain secrets; `org_id` is its organization's, `subject` what its tokens speak for."""
 
     org_id: str
     subject: str
@@ -26,12 +26,12 @@ def bearer(token: str) -> dict[str, str]:
     return {**MCP_HEADERS, "Authorization": f"Bearer {token}"}
 
 
-def access_token(client: httpx.Client, account: Account, scope: str = "mcp:all") -> str:
+def access_token(client: httpx.Client, service_client: ServiceClient, scope: str = "mcp:all") -> str:
     """A JWT from the token endpoint."""
     form = {
         "grant_type": "client_credentials",
-        "client_id": account.client_id,
-        "client_secret": account.client_secret,
+        "client_id": service_client.client_id,
+        "client_secret": service_client.client_secret,
         "scope": scope,
     }
     answer = client.post("/oauth/token", data=form)

@@ -20,7 +20,7 @@ from tests.vendors import servers
 from tests.vendors.processes import RunningServer
 from tests.vendors.servers import DemoVendor
 
-# Small enough to be used up; each account of a test has its own count.
+# Small enough to be used up; each service client of a test has its own count.
 LIMITS = {"TOOL_CALLS_PER_HOUR": "150", "WEB_PROCESSES": "2"}
 
 

@@ -65,8 +65,8 @@ def disconnect_vendor(org_id: str, vendor: str) -> None:
         delete_credential(actor=_owner(org_id), credential=credential(organization, row.id))
 
 
-def create_service_account(org_id: str, name: str) -> dict[str, str]:
-    """A service account with an agent key: its `client_id`, `client_secret`, `agent_key` and `subject`."""
+def create_service_client(org_id: str, name: str) -> dict[str, str]:
+    """A service client with an agent key: its `client_id`, `client_secret`, `agent_key` and `subject`."""
     actor = _owner(org_id)
     created = service_clients.create_service_client(actor=actor, organization=_organization(org_id), name=name)
     minted = agent_keys.mint_agent_key(actor=actor, client=created.client)
@@ -78,9 +78,9 @@ def create_service_account(org_id: str, name: str) -> dict[str, str]:
     }
 
 
-def create_service_accounts(org_id: str, count: int) -> list[dict[str, str]]:
-    """So many of them, as `create_service_account` makes one."""
-    return [create_service_account(org_id, f"bot {number}") for number in range(count)]
+def create_service_clients(org_id: str, count: int) -> list[dict[str, str]]:
+    """So many of them, as `create_service_client` makes one."""
+    return [create_service_client(org_id, f"bot {number}") for number in range(count)]
 
 
 def rotate_agent_key(client_id: str) -> str:
@@ -90,19 +90,19 @@ def rotate_agent_key(client_id: str) -> str:
 
 
 def revoke_agent_key(client_id: str) -> None:
-    """The service account has no key."""
+    """The service client has no key."""
     client = _client(client_id)
     agent_keys.revoke_agent_key(actor=_owner(str(client.organization_id)), client=client)
 
 
 def delete_service_client(client_id: str) -> None:
-    """The service account is gone."""
+    """The service client is gone."""
     client = _client(client_id)
     service_clients.delete_service_client(actor=_owner(str(client.organization_id)), client=client)
 
 
 def restrict_to_vendors(client_id: str, vendors: list[str]) -> None:
-    """The service account may use exactly these vendors."""
+    """The service client may use exactly these vendors."""
     client = _client(client_id)
     org_id = str(client.organization_id)
     service_client_vendors.replace_client_vendors(
@@ -120,7 +120,7 @@ def add_member(org_id: str, email: str, vendors: list[str]) -> str:
 
 
 def allow_tools(org_id: str, vendor: str, tools: list[str]) -> None:
-    """Members, and with them service accounts, may call exactly these tools of the vendor."""
+    """Members, and with them service clients, may call exactly these tools of the vendor."""
     tool_access.set_allowlist(
         actor=_owner(org_id), organization=_organization(org_id), vendor=vendor, role=Role.MEMBER.value, tools=tools
     )
@@ -163,8 +163,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         create_organization,
         connect_vendor,
         disconnect_vendor,
-        create_service_account,
-        create_service_accounts,
+        create_service_client,
+        create_service_clients,
         rotate_agent_key,
         revoke_agent_key,
         delete_service_client,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from demo.catalog import render_catalog
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.gateway_process import Deployment, Operator, Web
 from tests.vendors.servers import DemoVendor
 
@@ -33,14 +33,14 @@ class Gateway:
     vendors: Sequence[str]
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    def new_account(self, fields: Mapping[str, dict[str, str]] | None = None) -> Account:
-        """A service account of a new organization that is connected to every vendor, or to those of `fields`."""
+    def new_service_client(self, fields: Mapping[str, dict[str, str]] | None = None) -> ServiceClient:
+        """A service client of a new organization that is connected to every vendor, or to those of `fields`."""
         number = next(self._numbers)
         org_id = self.operator.run("create_organization", name=f"Org{number}")
         for vendor, values in (fields if fields is not None else self._default_fields()).items():
             self.operator.run("connect_vendor", org_id=org_id, vendor=vendor, fields=values)
-        made = self.operator.run("create_service_account", org_id=org_id, name=f"bot {number}")
-        return Account(org_id=org_id, **made)
+        made = self.operator.run("create_service_client", org_id=org_id, name=f"bot {number}")
+        return ServiceClient(org_id=org_id, **made)
 
     def _default_fields(self) -> dict[str, dict[str, str]]:
         return {vendor: {"apiKey": DemoVendor.new_api_key()} if vendor == "acme" else {} for vendor in self.vendors}

@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Operator, Web, deployment
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
@@ -63,15 +63,15 @@ class CrowdVendor(FakeVendor):
 
 @dataclass
 class Crowd:
-    """Two web servers on one deployment, the vendor behind them, and an operator who makes accounts."""
+    """Two web servers on one deployment, the vendor behind them, and an operator who makes service clients."""
 
     gateway: Gateway
     webs: Sequence[Web]
     vendor: CrowdVendor
 
-    def account(self) -> Account:
+    def service_client(self) -> ServiceClient:
         """Of a new organization that is connected to the vendor."""
-        return self.gateway.new_account({SLUG: {}})
+        return self.gateway.new_service_client({SLUG: {}})
 
     @property
     def origins(self) -> list[str]:
@@ -127,22 +127,25 @@ class Caller:
 
 
 @contextlib.asynccontextmanager
-async def callers(crowd: Crowd, accounts: Sequence[Account], at_once: int) -> Any:
-    """A caller for each account, over as many connections as are used at once."""
+async def callers(crowd: Crowd, service_clients: Sequence[ServiceClient], at_once: int) -> Any:
+    """A caller for each service client, over as many connections as are used at once."""
     tokens = []
     with crowd.webs[0].client() as client:
-        for account in accounts:
-            tokens.append(agent.access_token(client, account))
+        for service_client in service_clients:
+            tokens.append(agent.access_token(client, service_client))
     connections = aiohttp.TCPConnector(limit=at_once)
     patience = aiohttp.ClientTimeout(total=120)
     async with aiohttp.ClientSession(connector=connections, timeout=patience, trust_env=False) as http:
-        yield [Caller(http, account.agent_key, token) for account, token in zip(accounts, tokens, strict=True)]
+        yield [
+            Caller(http, service_client.agent_key, token)
+            for service_client, token in zip(service_clients, tokens, strict=True)
+        ]
 
 
 async def test_no_answer_reaches_another_caller(crowd: Crowd) -> None:
     crowd.vendor.slowest_s = 0.3
-    accounts = [crowd.account() for _ in range(ORGANIZATIONS)]
-    async with callers(crowd, accounts, ORGANIZATIONS * CALLERS_OF_EACH) as made:
+    service_clients = [crowd.service_client() for _ in range(ORGANIZATIONS)]
+    async with callers(crowd, service_clients, ORGANIZATIONS * CALLERS_OF_EACH) as made:
         nonces = [f"nonce-{number}" for number in range(ORGANIZATIONS * CALLERS_OF_EACH)]
         answers = await asyncio.gather(
             *(
@@ -159,8 +162,8 @@ async def test_no_answer_reaches_another_caller(crowd: Crowd) -> None:
 
 
 async def test_a_thousand_equal_reads_cost_the_vendor_one_call(crowd: Crowd) -> None:
-    account = crowd.account()
-    async with callers(crowd, [account], READERS) as (caller,):
+    service_client = crowd.service_client()
+    async with callers(crowd, [service_client], READERS) as (caller,):
         before = crowd.vendor.seen["tools/call"]
         answers = await asyncio.gather(
             *(caller.cli(crowd.origins[0], "list", {"site": "hq"}) for _ in range(READERS // 2)),
@@ -171,8 +174,8 @@ async def test_a_thousand_equal_reads_cost_the_vendor_one_call(crowd: Crowd) -> 
 
 
 async def test_a_read_in_another_process_sees_what_was_written(crowd: Crowd) -> None:
-    account = crowd.account()
-    async with callers(crowd, [account], 4) as (caller,):
+    service_client = crowd.service_client()
+    async with callers(crowd, [service_client], 4) as (caller,):
         for number in range(1, 31):
             here, there = random.Random(number).sample(crowd.origins, 2)
             await asyncio.gather(*(caller.mcp(origin, "fake_list", {}) for origin in crowd.origins))  # both keep it
@@ -182,8 +185,8 @@ async def test_a_read_in_another_process_sees_what_was_written(crowd: Crowd) -> 
 
 
 async def test_exactly_five_thousand_calls_pass_over_all_routes_and_processes(crowd: Crowd) -> None:
-    account = crowd.account()
-    async with callers(crowd, [account], AT_ONCE) as (caller,):
+    service_client = crowd.service_client()
+    async with callers(crowd, [service_client], AT_ONCE) as (caller,):
 
         async def one(number: int) -> Answer:
             origin = crowd.origins[number % 2]
@@ -211,7 +214,7 @@ async def test_exactly_five_thousand_calls_pass_over_all_routes_and_processes(cr
         assert answer.headers["x-ratelimit-remaining"] == "0"
         assert answer.headers["retry-after"] == answer.headers["x-ratelimit-reset"]
         assert 0 < int(answer.headers["retry-after"]) <= 3_660, "the window, and a slice of it"
-    check_rows(crowd, account)
+    check_rows(crowd, service_client)
 
 
 def check_limit_headers(answer: Answer, name: str, limit: int, window_s: int) -> None:
@@ -223,11 +226,11 @@ def check_limit_headers(answer: Answer, name: str, limit: int, window_s: int) ->
     assert older == [str(limit), told[1], told[2]]
 
 
-def check_rows(crowd: Crowd, account: Account) -> None:
+def check_rows(crowd: Crowd, service_client: ServiceClient) -> None:
     """Every call that passed has its row, under the route it took; refusals have few."""
     rows = crowd.gateway.deployment.database.select(
         "SELECT source, status, error_code FROM audit_requestauditentry"
-        f" WHERE user_id = '{account.subject}'"  # an identifier of ours
+        f" WHERE user_id = '{service_client.subject}'"  # an identifier of ours
     )
     counted = Counter(rows)
     cli = len(range(0, LIMIT + 1, 3))

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.clients import programs
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.vendors.servers import conformance_server
 
@@ -34,16 +34,16 @@ UNSCORED = "server-sse-polling"
 
 
 @pytest.fixture(scope="module")
-def account(gateway: Gateway) -> Iterator[Account]:
-    """A service account that sees the tools the suite asks for, and no other."""
+def service_client(gateway: Gateway) -> Iterator[ServiceClient]:
+    """A service client that sees the tools the suite asks for, and no other."""
     with conformance_server() as server:
         for slug in SLUGS:
             gateway.operator.run("load_catalog", text=keyless_catalog(slug, server.mcp_url))
-        yield gateway.new_account({slug: {} for slug in SLUGS})
+        yield gateway.new_service_client({slug: {} for slug in SLUGS})
 
 
 def outcome(
-    gateway: Gateway, account: Account, suite: Path, folder: Path, options: Sequence[str]
+    gateway: Gateway, service_client: ServiceClient, suite: Path, folder: Path, options: Sequence[str]
 ) -> tuple[programs.Finished, dict[str, list[str]]]:
     """How the suite ended, and the statuses of all checks by scenario. Skips where there is no Node.js for it."""
     node = programs.newer_node()
@@ -51,7 +51,7 @@ def outcome(
         programs.skip_without_newer_node()
     results = folder / "results"
     command = (node, "--import", str(BEARER), str(suite), "server", "--url", gateway.web.mcp_url, *options)
-    variables = programs.environment(folder, "nobody@example.com", {"MCP_BEARER": account.agent_key})
+    variables = programs.environment(folder, "nobody@example.com", {"MCP_BEARER": service_client.agent_key})
     finished = programs.run((*command, "-o", str(results)), variables, DEADLINE_S)
     statuses: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(results.rglob("checks.json")):
@@ -78,16 +78,20 @@ def test_every_known_miss_has_a_reason() -> None:
     assert all(re.fullmatch(r"  - [a-z0-9-]+ +# \S.*", line) for line in entries)
 
 
-def test_the_stable_suite_passes_but_for_the_known_misses(gateway: Gateway, account: Account, tmp_path: Path) -> None:
-    finished, statuses = outcome(gateway, account, STABLE, tmp_path, ["--expected-failures", str(MISSES)])
+def test_the_stable_suite_passes_but_for_the_known_misses(
+    gateway: Gateway, service_client: ServiceClient, tmp_path: Path
+) -> None:
+    finished, statuses = outcome(gateway, service_client, STABLE, tmp_path, ["--expected-failures", str(MISSES)])
     assert finished.exit_code == 0, str(finished)
     assert len(statuses) == 30
     assert missed(statuses) == set(known_misses()), str(finished)
 
 
-def test_schemas_of_the_newest_dialect_arrive_whole(gateway: Gateway, account: Account, tmp_path: Path) -> None:
+def test_schemas_of_the_newest_dialect_arrive_whole(
+    gateway: Gateway, service_client: ServiceClient, tmp_path: Path
+) -> None:
     """One of the suite's two pending scenarios; the other is UNSCORED."""
-    finished, statuses = outcome(gateway, account, STABLE, tmp_path, ["--scenario", "json-schema-2020-12"])
+    finished, statuses = outcome(gateway, service_client, STABLE, tmp_path, ["--scenario", "json-schema-2020-12"])
     assert finished.exit_code == 0, str(finished)
     assert list(statuses) == ["json-schema-2020-12"]
     assert missed(statuses) == set()
@@ -95,10 +99,10 @@ def test_schemas_of_the_newest_dialect_arrive_whole(gateway: Gateway, account: A
 
 @pytest.mark.parametrize("suite", [STABLE, NEWEST], ids=["stable", "newest"])
 def test_polling_is_warned_of_and_fails_nothing(
-    gateway: Gateway, account: Account, tmp_path: Path, suite: Path
+    gateway: Gateway, service_client: ServiceClient, tmp_path: Path, suite: Path
 ) -> None:
     """A warning that there is no session, and notes: the call's answer comes in JSON, and leaves nothing to ask for."""
-    finished, statuses = outcome(gateway, account, suite, tmp_path, ["--scenario", UNSCORED])
+    finished, statuses = outcome(gateway, service_client, suite, tmp_path, ["--scenario", UNSCORED])
     assert finished.exit_code == 0, str(finished)
     assert statuses == {UNSCORED: ["WARNING", "INFO", "INFO", "INFO"]}, str(finished)
     assert re.search(r"server-sse-polling-session\b.*WARNING", finished.output), str(finished)
@@ -106,10 +110,10 @@ def test_polling_is_warned_of_and_fails_nothing(
 
 
 def test_the_newest_suite_passes_what_the_revision_requires_but_for_the_known_misses(
-    gateway: Gateway, account: Account, tmp_path: Path
+    gateway: Gateway, service_client: ServiceClient, tmp_path: Path
 ) -> None:
     options = ["--requirements", REVISION, "--expected-failures", str(MISSES)]
-    finished, statuses = outcome(gateway, account, NEWEST, tmp_path, options)
+    finished, statuses = outcome(gateway, service_client, NEWEST, tmp_path, options)
     assert finished.exit_code == 0, str(finished)
     assert len(statuses) == 33, str(finished)
     assert missed(statuses) == {*known_misses(), UNSCORED}, str(finished)

@@ -45,12 +45,12 @@ def outcome(sign_in_gateway: SignInGateway, tmp_path_factory: pytest.TempPathFac
     if node is None:
         return None
     person = sign_in_gateway.new_person()
-    account = {
-        "SERVICE_CLIENT_ID": person.account.client_id,
-        "SERVICE_CLIENT_SECRET": person.account.client_secret,
-        "SERVICE_SUBJECT": person.account.subject,
+    service_client = {
+        "SERVICE_CLIENT_ID": person.service_client.client_id,
+        "SERVICE_CLIENT_SECRET": person.service_client.client_secret,
+        "SERVICE_SUBJECT": person.service_client.subject,
     }
-    environment = programs.environment(tmp_path_factory.mktemp("oauth4webapi"), person.email, account)
+    environment = programs.environment(tmp_path_factory.mktemp("oauth4webapi"), person.email, service_client)
     command = (node, str(programs.NODE_PROGRAMS / "oauth4webapi.mjs"), sign_in_gateway.mcp_url)
     return programs.run(command, environment).report()
 

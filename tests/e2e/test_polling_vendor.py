@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.e2e.test_sdk_clients import sdk_client
 from tests.vendors import servers
@@ -55,9 +55,9 @@ def tap(gateway: Gateway) -> Iterator[WireTap]:
 
 
 @pytest.fixture(scope="module")
-def account(gateway: Gateway, tap: WireTap) -> Account:
-    """A service account that is connected to the vendor."""
-    return gateway.new_account({"polling": {}})
+def service_client(gateway: Gateway, tap: WireTap) -> ServiceClient:
+    """A service client that is connected to the vendor."""
+    return gateway.new_service_client({"polling": {}})
 
 
 def asked(tap: WireTap) -> tuple[int, int]:
@@ -67,12 +67,12 @@ def asked(tap: WireTap) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("waits", "resumptions"), [(True, STEPS), (False, 1)], ids=["in step", "meanwhile"])
 def test_a_call_is_answered_on_both_routes(
-    gateway: Gateway, account: Account, tap: WireTap, waits: bool, resumptions: int
+    gateway: Gateway, service_client: ServiceClient, tap: WireTap, waits: bool, resumptions: int
 ) -> None:
     with gateway.web.client() as http:
-        token = agent.access_token(http, account)
+        token = agent.access_token(http, service_client)
         before = asked(tap)
-        found = agent.result(agent.call(http, account.agent_key, "polling_work", steps=STEPS, waits=waits))
+        found = agent.result(agent.call(http, service_client.agent_key, "polling_work", steps=STEPS, waits=waits))
         command = agent.cli(http, token, "polling", "work", steps=STEPS, waits=waits)
     assert found["content"] == [{"type": "text", "text": f"done in {STEPS} steps"}]
     assert command.status_code == 200, command.text
@@ -82,28 +82,30 @@ def test_a_call_is_answered_on_both_routes(
 
 @pytest.mark.parametrize("waits", [True, False], ids=["in step", "meanwhile"])
 async def test_progress_is_seen_once_and_in_order(
-    gateway: Gateway, account: Account, tap: WireTap, waits: bool
+    gateway: Gateway, service_client: ServiceClient, tap: WireTap, waits: bool
 ) -> None:
     seen: list[tuple[float, float | None]] = []
 
     async def watch(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total))
 
-    async with sdk_client(gateway, account.agent_key) as client:
+    async with sdk_client(gateway, service_client.agent_key) as client:
         arguments = {"steps": STEPS, "waits": waits}
         found = await client.call_tool("polling_work", arguments, progress_callback=watch)
     assert not found.is_error
     assert seen == [(step, STEPS) for step in range(1, STEPS + 1)]
 
 
-async def test_two_organizations_get_the_rest_of_their_own(gateway: Gateway, account: Account, tap: WireTap) -> None:
-    other = gateway.new_account({"polling": {}})
-    accounts = [account, other] * 3
+async def test_two_organizations_get_the_rest_of_their_own(
+    gateway: Gateway, service_client: ServiceClient, tap: WireTap
+) -> None:
+    other = gateway.new_service_client({"polling": {}})
+    service_clients = [service_client, other] * 3
 
-    async def work(one: Account, steps: int) -> object:
+    async def work(one: ServiceClient, steps: int) -> object:
         async with sdk_client(gateway, one.agent_key) as client:
             found = await client.call_tool("polling_work", {"steps": steps, "waits": False})
         return found.content[0]
 
-    found = await asyncio.gather(*(work(one, steps) for steps, one in enumerate(accounts, 1)))
+    found = await asyncio.gather(*(work(one, steps) for steps, one in enumerate(service_clients, 1)))
     assert [getattr(each, "text", None) for each in found] == [f"done in {n} steps" for n in range(1, 7)]

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.e2e.test_sdk_clients import sdk_client
 from tests.vendors import servers
@@ -40,9 +40,9 @@ def vendor(gateway: Gateway) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module")
-def account(gateway: Gateway, vendor: RunningServer) -> Account:
+def service_client(gateway: Gateway, vendor: RunningServer) -> ServiceClient:
     """Of an organization that is connected to the vendor."""
-    return gateway.new_account({SLUG: {}})
+    return gateway.new_service_client({SLUG: {}})
 
 
 @contextlib.asynccontextmanager
@@ -74,11 +74,11 @@ def late(seen: list[float], usual_s: float) -> int:
 
 
 async def test_the_gateway_adds_next_to_nothing_to_a_report(
-    gateway: Gateway, account: Account, vendor: RunningServer
+    gateway: Gateway, service_client: ServiceClient, vendor: RunningServer
 ) -> None:
     """Both ways at the same time, so that what else this machine does is part of both. All reports but a few count."""
     added = []
-    async with sdk_client(gateway, account.agent_key) as through, direct_client(vendor) as direct:
+    async with sdk_client(gateway, service_client.agent_key) as through, direct_client(vendor) as direct:
         for _ in range(ROUNDS):
             seen, seen_directly = await asyncio.gather(delays(through, f"{SLUG}_report"), delays(direct, "report"))
             assert len(seen) == len(seen_directly) == STEPS
@@ -92,12 +92,12 @@ async def test_the_gateway_adds_next_to_nothing_to_a_report(
 
 
 async def test_every_report_arrives_while_the_vendor_waits_for_it(
-    gateway: Gateway, account: Account, vendor: RunningServer
+    gateway: Gateway, service_client: ServiceClient, vendor: RunningServer
 ) -> None:
     """The vendor sends no further byte before the report is confirmed; a gateway that waits for more waits forever."""
     run, seen = secrets.token_hex(8), []
     confirmations: list[asyncio.Task[object]] = []
-    async with sdk_client(gateway, account.agent_key) as client, direct_client(vendor) as beside:
+    async with sdk_client(gateway, service_client.agent_key) as client, direct_client(vendor) as beside:
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
             seen.append(progress)

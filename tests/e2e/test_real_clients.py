@@ -87,10 +87,13 @@ def through_mcp_remote(node: str, client: Client) -> tuple[str, ...]:
     return *bridge, client.gateway.mcp_url
 
 
-def service_account(client: Client) -> tuple[str, str]:
-    """What tells mcp-remote to be the person's service account."""
-    account = {"client_id": client.person.account.client_id, "client_secret": client.person.account.client_secret}
-    return "--static-oauth-client-info", json.dumps(account)
+def service_client(client: Client) -> tuple[str, str]:
+    """What tells mcp-remote to be the person's service client."""
+    service_client = {
+        "client_id": client.person.service_client.client_id,
+        "client_secret": client.person.service_client.client_secret,
+    }
+    return "--static-oauth-client-info", json.dumps(service_client)
 
 
 def test_mcp_remote(client: Client) -> None:
@@ -106,11 +109,11 @@ def test_mcp_remote(client: Client) -> None:
     assert client.registrations() == 1
 
 
-def test_mcp_remote_with_a_service_account(client: Client) -> None:
+def test_mcp_remote_with_a_service_client(client: Client) -> None:
     node = programs.node()
     if node is None:
         programs.skip_without_node()
-    finished = client.run(*through_mcp_remote(node, client), "--client-credentials", *service_account(client))
+    finished = client.run(*through_mcp_remote(node, client), "--client-credentials", *service_client(client))
     client.assert_used_tools(finished.report())
     assert client.registrations() == 0
 
@@ -121,7 +124,7 @@ def test_mcp_remote_on_a_machine_without_a_browser(client: Client) -> None:
     if node is None:
         programs.skip_without_node()
     environment = programs.environment(client.home, client.person.email)
-    command = (*through_mcp_remote(node, client), "--device-code", *service_account(client))
+    command = (*through_mcp_remote(node, client), "--device-code", *service_client(client))
     with programs.started(command, environment) as running:
         url = running.wait_for(r"(http\S+/device\S*)", programs.ERRORS)
         with client.gateway.browser(client.person) as browser:
@@ -132,9 +135,9 @@ def test_mcp_remote_on_a_machine_without_a_browser(client: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_the_python_sdk_as_a_service_account(client: Client, method: str) -> None:
-    account = client.person.account
-    more = {"SERVICE_CLIENT_ID": account.client_id, "SERVICE_CLIENT_SECRET": account.client_secret}
+def test_the_python_sdk_as_a_service_client(client: Client, method: str) -> None:
+    service_client = client.person.service_client
+    more = {"SERVICE_CLIENT_ID": service_client.client_id, "SERVICE_CLIENT_SECRET": service_client.client_secret}
     program = (sys.executable, "-m", "tests.clients.python.headless_sdk_2")
     client.assert_used_tools(client.run(*program, client.gateway.mcp_url, method, more=more).report())
     assert client.registrations() == 0

@@ -23,7 +23,7 @@ import pytest
 
 from tests.clients import programs
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.vendors import servers
 from tests.vendors.processes import PLAIN_HTTP, RunningServer
@@ -97,23 +97,23 @@ def vendor(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Vendor]
 
 
 class Caller:
-    """An account that is connected to the vendor, and its two bearers."""
+    """A service client that is connected to the vendor, and its two bearers."""
 
     def __init__(self, gateway: Gateway, vendor: Vendor, http: httpx.Client) -> None:
         self.vendor, self.http = vendor, http
-        self.account: Account = gateway.new_account({vendor.slug: {}})
-        self.token = agent.access_token(http, self.account)
+        self.service_client: ServiceClient = gateway.new_service_client({vendor.slug: {}})
+        self.token = agent.access_token(http, self.service_client)
 
     def names(self) -> list[str]:
         """What tools/list shows."""
-        listed = agent.result(agent.rpc(self.http, self.account.agent_key, "tools/list"))["tools"]
+        listed = agent.result(agent.rpc(self.http, self.service_client.agent_key, "tools/list"))["tools"]
         return [tool["name"] for tool in listed]
 
     def call(self) -> None:
         """A call on the unified endpoint is answered."""
         kind = self.vendor.kind
         name = f"{self.vendor.slug}_{kind.tool}"
-        found = agent.result(agent.call(self.http, self.account.agent_key, name, **kind.arguments))
+        found = agent.result(agent.call(self.http, self.service_client.agent_key, name, **kind.arguments))
         assert kind.answer in found["content"][0]["text"]
 
     def cli(self) -> None:
@@ -183,7 +183,7 @@ def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Ven
     tool, arguments = vendor.kind.same_each_time or (vendor.kind.tool, vendor.kind.arguments)
     with gateway.web.client() as http:
         caller = Caller(gateway, vendor, http)
-        answer = agent.call(http, caller.account.agent_key, f"{vendor.slug}_{tool}", **arguments)
+        answer = agent.call(http, caller.service_client.agent_key, f"{vendor.slug}_{tool}", **arguments)
         assert result_bytes(answer) == direct_result(vendor, tool, arguments)
 
 
@@ -195,5 +195,5 @@ def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor
         sent = vendor.tap.sent()
     assert b"POST /mcp" in sent
     assert b"authorization:" not in sent.lower()
-    for secret in (caller.account.agent_key, caller.token):
+    for secret in (caller.service_client.agent_key, caller.token):
         assert secret.encode() not in sent

@@ -77,7 +77,7 @@ def test_a_revoked_access_token(
     servers.accept(lost["access_token"], kept["access_token"])
     client.revoke(lost["access_token"])
     servers.refuse(lost["access_token"])
-    servers.accept(kept["access_token"], person.account.agent_key)
+    servers.accept(kept["access_token"], person.service_client.agent_key)
 
 
 def test_a_revoked_refresh_token_takes_its_access_tokens_along(
@@ -103,7 +103,7 @@ def test_a_revoked_refresh_token_takes_its_access_tokens_along(
 def test_a_member_who_was_removed(
     sign_in_gateway: SignInGateway, servers: Servers, client: OAuthClient, person: Person
 ) -> None:
-    org_id, email = person.account.org_id, f"member-of-{person.email}"
+    org_id, email = person.service_client.org_id, f"member-of-{person.email}"
     user_id = sign_in_gateway.operator.run("add_member", org_id=org_id, email=email, vendors=["acme"])
     with sign_in_gateway.browser(email) as browser:
         tokens = client.sign_in(browser)
@@ -125,30 +125,32 @@ def test_a_member_who_was_removed(
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
-def test_a_service_account_deleted_on_its_page(
-    sign_in_gateway: SignInGateway, servers: Servers, person: Person
-) -> None:
-    account, bystander = person.account, sign_in_gateway.new_person().account
-    token = agent.access_token(servers.here, account)
-    servers.accept(account.agent_key, token, bystander.agent_key)
+def test_a_service_client_deleted_on_its_page(sign_in_gateway: SignInGateway, servers: Servers, person: Person) -> None:
+    service_client, bystander = person.service_client, sign_in_gateway.new_person().service_client
+    token = agent.access_token(servers.here, service_client)
+    servers.accept(service_client.agent_key, token, bystander.agent_key)
     with sign_in_gateway.browser(person) as browser:
-        page = browser.open(f"/orgs/{account.org_id}/service-accounts/{account.client_id}/delete")
+        page = browser.open(f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}/delete")
         browser.press(page, "Delete service account", typed_name=person.bot)
-    servers.refuse(account.agent_key, token)
+    servers.refuse(service_client.agent_key, token)
     servers.accept(bystander.agent_key)
-    form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": service_client.client_id,
+        "client_secret": service_client.client_secret,
+    }
     for http in (servers.here, servers.elsewhere):
         answer = http.post("/oauth/token", data=form)
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
 def test_an_agent_key_rotated_on_its_page(sign_in_gateway: SignInGateway, servers: Servers, person: Person) -> None:
-    account = person.account
-    token = agent.access_token(servers.here, account)
-    servers.accept(account.agent_key, token)
+    service_client = person.service_client
+    token = agent.access_token(servers.here, service_client)
+    servers.accept(service_client.agent_key, token)
     with sign_in_gateway.browser(person) as browser:
-        page = browser.open(f"/orgs/{account.org_id}/service-accounts/{account.client_id}/agent-key")
+        page = browser.open(f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}/agent-key")
         answer = browser.press(page, "Rotate key", typed_name=person.bot)
     assert answer.status_code == 201
-    servers.refuse(account.agent_key)
+    servers.refuse(service_client.agent_key)
     servers.accept(token)

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway
 from tests.vendors.processes import PLAIN_HTTP, RunningServer
 
@@ -25,21 +25,21 @@ TIMING_HEADERS = ("X-Auth-Ms", "X-Session-Ms", "X-Vendor-Ms", "X-Total-Ms")
 
 
 @pytest.fixture(scope="module")
-def account(gateway: Gateway) -> Account:
-    """A service account of an organization that is connected to every vendor."""
-    return gateway.new_account()
+def service_client(gateway: Gateway) -> ServiceClient:
+    """A service client of an organization that is connected to every vendor."""
+    return gateway.new_service_client()
 
 
 @pytest.fixture(params=["agent key", "JWT"])
-def token(request: pytest.FixtureRequest, gateway: Gateway, account: Account) -> str:
+def token(request: pytest.FixtureRequest, gateway: Gateway, service_client: ServiceClient) -> str:
     """Both kinds of bearer that open the unified endpoint."""
-    return account.agent_key if request.param == "agent key" else fresh_jwt(gateway, account)
+    return service_client.agent_key if request.param == "agent key" else fresh_jwt(gateway, service_client)
 
 
-def fresh_jwt(gateway: Gateway, account: Account) -> str:
-    """An access token of the account."""
+def fresh_jwt(gateway: Gateway, service_client: ServiceClient) -> str:
+    """An access token of the service client."""
     with gateway.web.client() as client:
-        return agent.access_token(client, account)
+        return agent.access_token(client, service_client)
 
 
 class Wire:
@@ -122,7 +122,7 @@ async def test_results_of_the_demo_vendor_arrive_as_they_were_sent(gateway: Gate
         assert "dev-999" in text_of(refused)
 
 
-async def test_a_writing_tool_writes_once(gateway: Gateway, account: Account, token: str) -> None:
+async def test_a_writing_tool_writes_once(gateway: Gateway, service_client: ServiceClient, token: str) -> None:
     arguments = {"subject": "Printer is on fire", "requester": {"name": "Ana", "email": "ana@example.com"}}
     async with sdk_client(gateway, token) as client:
         before = (await client.call_tool("acme_whoami")).structured_content
@@ -169,13 +169,13 @@ async def test_tools_of_server_everything(gateway: Gateway, token: str, everythi
     assert wrong.is_error
 
 
-async def test_what_the_sdk_is_told_when_it_may_not(gateway: Gateway, account: Account) -> None:
-    async with sdk_client(gateway, account.agent_key) as client:
+async def test_what_the_sdk_is_told_when_it_may_not(gateway: Gateway, service_client: ServiceClient) -> None:
+    async with sdk_client(gateway, service_client.agent_key) as client:
         with pytest.raises(MCPError, match="Unknown tool: acme_no_such_tool"):
             await client.call_tool("acme_no_such_tool")
         with pytest.raises(MCPError, match="Unknown tool: nobody_at_all"):
             await client.call_tool("nobody_at_all")
-    unconnected = gateway.new_account(fields={})
+    unconnected = gateway.new_service_client(fields={})
     async with sdk_client(gateway, unconnected.agent_key) as client:
         assert (await client.list_tools()).tools == []
         refused = await client.call_tool("acme_whoami")
@@ -183,9 +183,9 @@ async def test_what_the_sdk_is_told_when_it_may_not(gateway: Gateway, account: A
     assert "not connected" in text_of(refused)
 
 
-async def test_a_wrong_key_ends_in_the_handshake(gateway: Gateway, account: Account) -> None:
+async def test_a_wrong_key_ends_in_the_handshake(gateway: Gateway, service_client: ServiceClient) -> None:
     wire = Wire()
-    wrong = account.agent_key[:-4] + "AAAA"
+    wrong = service_client.agent_key[:-4] + "AAAA"
     with pytest.RaisesGroup(MCPError, flatten_subgroups=True, allow_unwrapped=True):
         async with sdk_client(gateway, wrong, wire):
             pytest.fail("a wrong key has opened a session")
@@ -197,8 +197,10 @@ def timings(answer: httpx.Response) -> dict[str, int]:
     return {name: int(answer.headers[name]) for name in TIMING_HEADERS}
 
 
-def test_the_same_tools_in_plain_json(gateway: Gateway, account: Account, everything: RunningServer | None) -> None:
-    token = fresh_jwt(gateway, account)
+def test_the_same_tools_in_plain_json(
+    gateway: Gateway, service_client: ServiceClient, everything: RunningServer | None
+) -> None:
+    token = fresh_jwt(gateway, service_client)
     calls = {
         "acme": ("get-device", {"device_id": "dev-007"}, "dev-007"),
         "time": ("time_get_current_time", {"timezone": "Europe/Berlin"}, "Europe/Berlin"),
@@ -218,7 +220,7 @@ def test_the_same_tools_in_plain_json(gateway: Gateway, account: Account, everyt
             assert spent["X-Vendor-Ms"] <= spent["X-Total-Ms"]
         failed = agent.cli(client, token, "acme", "fail", reason="on fire")
         assert (failed.status_code, failed.json()) == (422, {"error": "on fire"})
-        by_key = agent.cli(client, account.agent_key, "acme", "whoami")
+        by_key = agent.cli(client, service_client.agent_key, "acme", "whoami")
         assert by_key.status_code == 401
         assert list(by_key.json()) == ["error"]
         missing = agent.cli(client, token, "acme", "no-such-tool")
@@ -227,8 +229,8 @@ def test_the_same_tools_in_plain_json(gateway: Gateway, account: Account, everyt
             timings(answer)
 
 
-def test_the_flat_command_list(gateway: Gateway, account: Account) -> None:
-    headers = {"Authorization": f"Bearer {fresh_jwt(gateway, account)}"}
+def test_the_flat_command_list(gateway: Gateway, service_client: ServiceClient) -> None:
+    headers = {"Authorization": f"Bearer {fresh_jwt(gateway, service_client)}"}
     with gateway.web.client() as client:
         answer = client.get("/v1/acme/cli/schema", headers=headers)
         of_time = client.get("/v1/time/cli/schema", headers=headers)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.e2e.agent import Account, bearer
+from tests.e2e.agent import ServiceClient, bearer
 from tests.e2e.shared_gateway import Gateway
 from tests.e2e.test_sdk_clients import sdk_client
 from tests.vendors.servers import DemoVendor
@@ -18,9 +18,9 @@ SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
-def account(gateway: Gateway) -> Account:
-    """A service account of an organization that is connected to every vendor."""
-    return gateway.new_account()
+def service_client(gateway: Gateway) -> ServiceClient:
+    """A service client of an organization that is connected to every vendor."""
+    return gateway.new_service_client()
 
 
 class Watcher:
@@ -33,18 +33,18 @@ class Watcher:
         self.seen.append((time.monotonic(), progress, total, message))
 
 
-async def report(gateway: Gateway, account: Account, kind: str, watcher: Watcher) -> object:
+async def report(gateway: Gateway, service_client: ServiceClient, kind: str, watcher: Watcher) -> object:
     """Run the slow tool; returns its structured content."""
-    async with sdk_client(gateway, account.agent_key) as client:
+    async with sdk_client(gateway, service_client.agent_key) as client:
         arguments = {"kind": kind, "seconds": SECONDS}
         found = await client.call_tool("acme_run_report", arguments, progress_callback=watcher)
     assert not found.is_error
     return found.structured_content
 
 
-async def test_progress_is_seen_while_the_tool_runs(gateway: Gateway, account: Account) -> None:
+async def test_progress_is_seen_while_the_tool_runs(gateway: Gateway, service_client: ServiceClient) -> None:
     watcher = Watcher()
-    content = await report(gateway, account, "inventory", watcher)
+    content = await report(gateway, service_client, "inventory", watcher)
     ended_s = time.monotonic()
     assert isinstance(content, dict)
     assert content["kind"] == "inventory"
@@ -58,11 +58,11 @@ async def test_progress_is_seen_while_the_tool_runs(gateway: Gateway, account: A
     assert last_s - first_s > SECONDS / 2, "the reports came apart, and not all at once"
 
 
-async def test_two_clients_at_once_see_their_own_reports_only(gateway: Gateway, account: Account) -> None:
+async def test_two_clients_at_once_see_their_own_reports_only(gateway: Gateway, service_client: ServiceClient) -> None:
     watchers = [Watcher(), Watcher()]
     kinds = ["inventory", "availability"]
     contents = await asyncio.gather(
-        *(report(gateway, account, kind, watcher) for kind, watcher in zip(kinds, watchers, strict=True))
+        *(report(gateway, service_client, kind, watcher) for kind, watcher in zip(kinds, watchers, strict=True))
     )
     assert [content["kind"] for content in contents if isinstance(content, dict)] == kinds
     for watcher in watchers:
@@ -72,7 +72,7 @@ async def test_two_clients_at_once_see_their_own_reports_only(gateway: Gateway, 
 
 
 def test_a_client_that_leaves_ends_the_call_at_the_vendor(
-    gateway: Gateway, account: Account, demo_vendor: DemoVendor
+    gateway: Gateway, service_client: ServiceClient, demo_vendor: DemoVendor
 ) -> None:
     def cancelled() -> int:
         return int(demo_vendor.stats()["methods"].get("notifications/cancelled", 0))
@@ -80,7 +80,7 @@ def test_a_client_that_leaves_ends_the_call_at_the_vendor(
     before = cancelled()
     params = {"name": "acme_run_report", "arguments": {"kind": "inventory", "seconds": 10}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, "_meta": {"progressToken": "t"}}}
-    sent = bearer(account.agent_key)
+    sent = bearer(service_client.agent_key)
     with gateway.web.client() as client, client.stream("POST", "/v1/mcp", json=body, headers=sent) as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
         first = next(line for line in answer.iter_lines() if line.startswith("data:"))

@@ -16,7 +16,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Operator, deployment
 from tests.e2e.secret_search import (
@@ -132,21 +132,23 @@ def walk(made: Deployment, operator: Operator, vendor: DemoVendor) -> Evidence:
         person.sign_in()
         org_id = make_organization(person)
         connect_vendor(person, org_id)
-        account = make_account(person, org_id)
-        token = ask_for_tokens(script, evidence, account)
-        call_tools(script, evidence, account, token)
-        account = rotate_key(person, account)
-        call_tools(script, evidence, account, token)
+        service_client = make_service_client(person, org_id)
+        token = ask_for_tokens(script, evidence, service_client)
+        call_tools(script, evidence, service_client, token)
+        service_client = rotate_key(person, service_client)
+        call_tools(script, evidence, service_client, token)
         for command in ("verify_credentials", "rotate_signing_key"):
             (made.folder / "logs" / f"{command}.txt").write_text(made.manage(command))
         plant(evidence, operator, browser)
         stop(vendor.server.process)
         evidence.steps["call while the vendor is down"] = agent.call(
-            script, account.agent_key, "acme_list_devices"
+            script, service_client.agent_key, "acme_list_devices"
         ).status_code
         person.submit("connect while the vendor is down", f"/orgs/{org_id}/connections/acme", apiKey=vendor_key(hoard))
-        visit_everything(evidence, [browser, script], account)
-        person.submit("revoke", f"{accounts_path(account)}/agent-key", action="revoke", typed_name="build bot")
+        visit_everything(evidence, [browser, script], service_client)
+        person.submit(
+            "revoke", f"{service_client_path(service_client)}/agent-key", action="revoke", typed_name="build bot"
+        )
         person.submit("sign-out", "/profile", display_name="Ana")
         browser.post("/oidc/logout/", headers={"Referer": made.origin})
     return evidence
@@ -173,59 +175,63 @@ def connect_vendor(person: Person, org_id: str) -> None:
     person.submit("replace the credential", path, apiKey=vendor_key(hoard))
 
 
-def make_account(person: Person, org_id: str) -> Account:
-    """A service account with an agent key, from the pages that show their secrets once."""
+def make_service_client(person: Person, org_id: str) -> ServiceClient:
+    """A service client with an agent key, from the pages that show their secrets once."""
     path = f"/orgs/{org_id}/service-accounts"
-    created = person.submit("create a service account", path, name="build bot", expires_in_days="30")
+    created = person.submit("create a service client", path, name="build bot", expires_in_days="30")
     client_secret = person.minted("the client secret", "GATEWAY_CLIENT_SECRET", created)
     (client_id,) = set(re.findall(r"svc_[0-9A-Za-z]+", created.text))
-    account = Account(org_id, f"svc:{org_id}:{client_id}", client_id, client_secret, agent_key="")
-    return mint_key(person, account, "create an agent key", "the first agent key")
+    service_client = ServiceClient(org_id, f"svc:{org_id}:{client_id}", client_id, client_secret, agent_key="")
+    return mint_key(person, service_client, "create an agent key", "the first agent key")
 
 
-def rotate_key(person: Person, account: Account) -> Account:
-    """The account with its next key."""
-    return mint_key(person, account, "rotate the agent key", "the second agent key")
+def rotate_key(person: Person, service_client: ServiceClient) -> ServiceClient:
+    """The service client with its next key."""
+    return mint_key(person, service_client, "rotate the agent key", "the second agent key")
 
 
-def mint_key(person: Person, account: Account, step: str, name: str) -> Account:
-    """The account with the key that the page of this step shows."""
-    answer = person.submit(step, f"{accounts_path(account)}/agent-key", typed_name="build bot")
+def mint_key(person: Person, service_client: ServiceClient, step: str, name: str) -> ServiceClient:
+    """The service client with the key that the page of this step shows."""
+    answer = person.submit(step, f"{service_client_path(service_client)}/agent-key", typed_name="build bot")
     key = person.minted(name, "GATEWAY_KEY", answer)
     person.evidence.hoard.add(f"the secret half of {name}", key.rpartition("_")[2], person.evidence.transcript.last)
-    return Account(account.org_id, account.subject, account.client_id, account.client_secret, key)
+    return ServiceClient(
+        service_client.org_id, service_client.subject, service_client.client_id, service_client.client_secret, key
+    )
 
 
-def accounts_path(account: Account) -> str:
-    """Where the pages of this service account begin."""
-    return f"/orgs/{account.org_id}/service-accounts/{account.client_id}"
+def service_client_path(service_client: ServiceClient) -> str:
+    """Where the pages of this service client begin."""
+    return f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}"
 
 
-def ask_for_tokens(script: httpx.Client, evidence: Evidence, account: Account) -> str:
+def ask_for_tokens(script: httpx.Client, evidence: Evidence, service_client: ServiceClient) -> str:
     """A token, by both ways to authenticate, and refusals."""
     hoard, wrong = evidence.hoard, made_up("wrong-secret-{}")
     hoard.add("a wrong client secret", wrong)
-    form = {"grant_type": "client_credentials", "scope": "mcp:all", "client_id": account.client_id}
-    token = agent.access_token(script, account)
+    form = {"grant_type": "client_credentials", "scope": "mcp:all", "client_id": service_client.client_id}
+    token = agent.access_token(script, service_client)
     hoard.add("an access token", token, evidence.transcript.last)
     hoard.add("a token's signature", token.rpartition(".")[2], evidence.transcript.last)
-    by_basic = script.post("/oauth/token", data=form, auth=(account.client_id, account.client_secret))
+    by_basic = script.post("/oauth/token", data=form, auth=(service_client.client_id, service_client.client_secret))
     hoard.add("another access token", by_basic.json()["access_token"], evidence.transcript.last)
     refusals = [
         script.post("/oauth/token", data={**form, "client_secret": wrong}),
-        script.post("/oauth/token", data=form, auth=(account.client_id, wrong)),
-        script.post("/oauth/token", data={**form, "client_secret": account.client_secret, "scope": "mcp:nobody"}),
-        script.post("/oauth/token", json={**form, "client_secret": account.client_secret}),
-        script.post("/oauth/token", params={"client_secret": account.client_secret}, data=form),
+        script.post("/oauth/token", data=form, auth=(service_client.client_id, wrong)),
+        script.post(
+            "/oauth/token", data={**form, "client_secret": service_client.client_secret, "scope": "mcp:nobody"}
+        ),
+        script.post("/oauth/token", json={**form, "client_secret": service_client.client_secret}),
+        script.post("/oauth/token", params={"client_secret": service_client.client_secret}, data=form),
     ]
     assert all(400 <= answer.status_code < 500 for answer in refusals)
     evidence.steps["token"], evidence.steps["token by Basic"] = 200, by_basic.status_code
     return token
 
 
-def call_tools(script: httpx.Client, evidence: Evidence, account: Account, token: str) -> None:
+def call_tools(script: httpx.Client, evidence: Evidence, service_client: ServiceClient, token: str) -> None:
     """Calls that work, that fail, and that are refused."""
-    hoard, key = evidence.hoard, account.agent_key
+    hoard, key = evidence.hoard, service_client.agent_key
     for method in ("initialize", "tools/list", "ping", "no/such"):
         agent.rpc(script, key, method)
     evidence.steps["MCP call"] = agent.call(script, key, "acme_whoami").status_code
@@ -247,7 +253,7 @@ def call_tools(script: httpx.Client, evidence: Evidence, account: Account, token
         evidence.steps[f"call with {name}"] = agent.call(script, wrong, "acme_whoami").status_code
         for path in ("/v1/mcp", "/v1/acme/cli", "/oauth/token", "/welcome"):
             script.post(path, params={"access_token": wrong}, json={"token": wrong})
-    basic = httpx.BasicAuth(account.client_id, account.client_secret)
+    basic = httpx.BasicAuth(service_client.client_id, service_client.client_secret)
     evidence.steps["call with Basic"] = script.post("/v1/mcp", json={}, auth=basic).status_code
 
 
@@ -259,9 +265,9 @@ def plant(evidence: Evidence, operator: Operator, browser: httpx.Client) -> None
     planted.add("what a session holds", operator.run("session_with", value=made_up("planted-{}")))
 
 
-def visit_everything(evidence: Evidence, clients: list[httpx.Client], account: Account) -> None:
+def visit_everything(evidence: Evidence, clients: list[httpx.Client], service_client: ServiceClient) -> None:
     """Every address that the service has, asked for by the person and by somebody who is not signed in."""
-    known = {"org_id": account.org_id, "vendor": "acme", "client_id": account.client_id}
+    known = {"org_id": service_client.org_id, "vendor": "acme", "client_id": service_client.client_id}
     addresses = sorted(set(all_addresses(get_resolver("gateway.urls"), known)))
     evidence.steps["addresses"] = len(addresses)
     for client in clients:
@@ -296,7 +302,7 @@ def test_the_walk_did_what_it_should(evidence: Evidence) -> None:
         "connect with a field too many": 422,
         "connect": 302,
         "replace the credential": 302,
-        "create a service account": 201,
+        "create a service client": 201,
         "create an agent key": 201,
         "token": 200,
         "token by Basic": 200,

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway
 from tests.vendors.processes import PLAIN_HTTP, free_port
 
@@ -31,12 +31,12 @@ def clients(gateway: Gateway) -> Iterator[list[httpx.Client]]:
 
 
 class Caller:
-    """A service account that both servers know: `key` and `token` worked at both a moment ago."""
+    """A service client that both servers know: `key` and `token` worked at both a moment ago."""
 
-    def __init__(self, clients: list[httpx.Client], account: Account) -> None:
-        self.clients, self.account = clients, account
-        self.key = account.agent_key
-        self.token = agent.access_token(clients[0], account)
+    def __init__(self, clients: list[httpx.Client], service_client: ServiceClient) -> None:
+        self.clients, self.service_client = clients, service_client
+        self.key = service_client.agent_key
+        self.token = agent.access_token(clients[0], service_client)
         for client in clients:
             agent.result(agent.call(client, self.key, "acme_whoami"))
             assert agent.cli(client, self.token, "acme", "whoami").status_code == 200
@@ -53,12 +53,12 @@ class Caller:
 @pytest.fixture
 def new_caller(gateway: Gateway, clients: list[httpx.Client]) -> Callable[[], Caller]:
     """Makes callers."""
-    return lambda: Caller(clients, gateway.new_account())
+    return lambda: Caller(clients, gateway.new_service_client())
 
 
 def test_a_rotated_agent_key(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller = new_caller()
-    new_key = gateway.operator.run("rotate_agent_key", client_id=caller.account.client_id)
+    new_key = gateway.operator.run("rotate_agent_key", client_id=caller.service_client.client_id)
     assert [answer.status_code for answer in caller.mcp("acme_whoami")] == [401, 401]
     for answer in caller.mcp("acme_whoami", new_key):
         agent.result(answer)
@@ -67,7 +67,7 @@ def test_a_rotated_agent_key(gateway: Gateway, new_caller: Callable[[], Caller])
 
 def test_an_agent_key_revoked_on_the_command_line(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller, bystander = new_caller(), new_caller()
-    said = gateway.deployment.manage("revoke_agent_key", caller.account.client_id)
+    said = gateway.deployment.manage("revoke_agent_key", caller.service_client.client_id)
     assert "no longer works" in said
     for answer in caller.mcp("acme_whoami"):
         assert answer.status_code == 401
@@ -76,15 +76,15 @@ def test_an_agent_key_revoked_on_the_command_line(gateway: Gateway, new_caller: 
         agent.result(answer)
 
 
-def test_a_deleted_service_account(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
+def test_a_deleted_service_client(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller = new_caller()
-    gateway.operator.run("delete_service_client", client_id=caller.account.client_id)
+    gateway.operator.run("delete_service_client", client_id=caller.service_client.client_id)
     assert [answer.status_code for answer in caller.mcp("acme_whoami")] == [401, 401]
     assert [answer.status_code for answer in caller.cli("acme", "whoami")] == [401, 401]
     form = {
         "grant_type": "client_credentials",
-        "client_id": caller.account.client_id,
-        "client_secret": caller.account.client_secret,
+        "client_id": caller.service_client.client_id,
+        "client_secret": caller.service_client.client_secret,
     }
     for client in caller.clients:
         answer = client.post("/oauth/token", data=form)
@@ -93,7 +93,7 @@ def test_a_deleted_service_account(gateway: Gateway, new_caller: Callable[[], Ca
 
 def test_server_access_that_was_removed(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller = new_caller()
-    client_id = caller.account.client_id
+    client_id = caller.service_client.client_id
     gateway.operator.run("restrict_to_vendors", client_id=client_id, vendors=["acme", "time"])
     for answer in caller.mcp("acme_whoami"):
         agent.result(answer)
@@ -110,7 +110,7 @@ def test_server_access_that_was_removed(gateway: Gateway, new_caller: Callable[[
 
 def test_a_shorter_allowlist(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller, bystander = new_caller(), new_caller()
-    org_id = caller.account.org_id
+    org_id = caller.service_client.org_id
     gateway.operator.run("allow_tools", org_id=org_id, vendor="acme", tools=["acme_whoami", "acme_list_devices"])
     for answer in caller.mcp("acme_list_devices"):
         agent.result(answer)
@@ -152,7 +152,7 @@ def test_a_write_at_one_server_is_read_fresh_at_the_other(
 
 def test_a_vendor_that_was_disconnected(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
     caller = new_caller()
-    gateway.operator.run("disconnect_vendor", org_id=caller.account.org_id, vendor="acme")
+    gateway.operator.run("disconnect_vendor", org_id=caller.service_client.org_id, vendor="acme")
     for answer in caller.mcp("acme_whoami"):
         assert answer.json()["result"]["isError"] is True
         assert "not connected" in answer.json()["result"]["content"][0]["text"]
@@ -163,7 +163,7 @@ def test_a_credential_that_was_replaced(gateway: Gateway, new_caller: Callable[[
     caller = new_caller()
     before = {agent.result(answer)["structuredContent"]["key_fingerprint"] for answer in caller.mcp("acme_whoami")}
     fields = {"apiKey": "demo-the-other-tenant-0001"}
-    gateway.operator.run("connect_vendor", org_id=caller.account.org_id, vendor="acme", fields=fields)
+    gateway.operator.run("connect_vendor", org_id=caller.service_client.org_id, vendor="acme", fields=fields)
     after = {agent.result(answer)["structuredContent"]["key_fingerprint"] for answer in caller.mcp("acme_whoami")}
     assert len(before) == len(after) == 1
     assert before != after
@@ -184,8 +184,8 @@ async def test_the_hourly_limit_is_exact_over_both_servers(gateway: Gateway, cli
 
 async def check_limit(gateway: Gateway, origins: list[str], *, limit: int, calls: int) -> None:
     """Of so many calls at once over all servers exactly `limit` pass; the rest are refused, and noted sparingly."""
-    account, other = gateway.new_account(), gateway.new_account()
-    answers = await _calls_at_once(origins, account.agent_key, calls)
+    service_client, other = gateway.new_service_client(), gateway.new_service_client()
+    answers = await _calls_at_once(origins, service_client.agent_key, calls)
     assert Counter(answer.status_code for answer in answers) == {200: limit, 429: calls - limit}
     for answer in answers:
         if answer.status_code == 429:
@@ -196,13 +196,13 @@ async def check_limit(gateway: Gateway, origins: list[str], *, limit: int, calls
     for answer in await _calls_at_once(origins, other.agent_key, len(origins)):
         agent.result(answer)
     rows = gateway.deployment.database.select(
-        f"SELECT status, error_code FROM audit_requestauditentry WHERE user_id = '{account.subject}'"
+        f"SELECT status, error_code FROM audit_requestauditentry WHERE user_id = '{service_client.subject}'"
     )
     assert Counter(rows)["success", ""] == limit
     noted = Counter(rows)["denied", "rate_limited"]
     assert 1 <= noted <= 2, "refusals have one row a minute, over all servers"
     assert len(rows) == limit + noted
-    await _until_counted(gateway, account.subject, calls - limit)
+    await _until_counted(gateway, service_client.subject, calls - limit)
 
 
 async def _until_counted(gateway: Gateway, subject: str, refused: int) -> None:

@@ -36,7 +36,7 @@ def make_vendor(slug: str = "acme") -> Vendor:
 
 
 def make_service_client(organization: Organization, name: str = "Robot") -> Client:
-    """A service account of the organization."""
+    """A service client of the organization."""
     return Client.objects.create(
         organization=organization,
         name=name,

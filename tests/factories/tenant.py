@@ -1,4 +1,4 @@
-"""An organization with a connected vendor and a service account, as the hot path needs it."""
+"""An organization with a connected vendor and a service client, as the hot path needs it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def connect(organization: Organization, owner: User, slug: str = "fake", **field
 
 
 def make_tenant(organization: Organization, owner: User, name: str = "build bot") -> Tenant:
-    """A service account with an agent key."""
+    """A service client with an agent key."""
     created = create_service_client(actor=owner, organization=organization, name=name)
     minted = mint_agent_key(actor=owner, client=created.client)
     return Tenant(organization, owner, created.client, created.client_secret, minted.agent_key)

@@ -16,7 +16,7 @@ import aiohttp
 import psutil
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Web, deployment
 
@@ -28,11 +28,11 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @dataclass(frozen=True)
 class Attacked:
-    """The server, and two service accounts: the attacker's, and one of another organization."""
+    """The server, and two service clients: the attacker's, and one of another organization."""
 
     web: Web
-    attacker: Account
-    victim: Account
+    attacker: ServiceClient
+    victim: ServiceClient
 
     @property
     def port(self) -> int:
@@ -46,14 +46,14 @@ class Attacked:
 
 @contextlib.contextmanager
 def attacked(made: Deployment) -> Iterator[Attacked]:
-    """A web server of this deployment with both accounts."""
+    """A web server of this deployment with both service clients."""
     with made.operator() as operator, made.web(WEB_PROCESSES="1") as web:
-        accounts = []
+        service_clients = []
         for name in ("Attacker", "Victim"):
             org_id = operator.run("create_organization", name=name)
-            secrets = operator.run("create_service_account", org_id=org_id, name=f"{name} bot")
-            accounts.append(Account(org_id=org_id, **secrets))
-        yield Attacked(web, *accounts)
+            secrets = operator.run("create_service_client", org_id=org_id, name=f"{name} bot")
+            service_clients.append(ServiceClient(org_id=org_id, **secrets))
+        yield Attacked(web, *service_clients)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, deployment
 from tests.e2e.shared_gateway import keyless_catalog
@@ -172,12 +172,12 @@ async def measure(made: Deployment, seconds: float) -> Report:
             org_id = operator.run("create_organization", name="Silent")
             operator.run("connect_vendor", org_id=org_id, vendor="fake", fields={})
             names = [f"bot {number}" for number in range(WARM_CALLERS + COLD_CALLERS)]
-            accounts = [
-                Account(org_id=org_id, **operator.run("create_service_account", org_id=org_id, name=name))
+            service_clients = [
+                ServiceClient(org_id=org_id, **operator.run("create_service_client", org_id=org_id, name=name))
                 for name in names
             ]
             gateway = await asyncio.to_thread(stack.enter_context, made.web(DATABASE_URL=relayed))
-            keys = [account.agent_key for account in accounts]
+            keys = [service_client.agent_key for service_client in service_clients]
             async with _session() as session:
                 load = Load(gateway.mcp_url, session, keys[:WARM_CALLERS], iter(keys[WARM_CALLERS:]))
                 began_s, ended_s, back = await _play(load, relay, seconds)

@@ -1,4 +1,4 @@
-"""Two web servers with production's patience, a Redis of their own, and many service accounts that call."""
+"""Two web servers with production's patience, a Redis of their own, and many service clients that call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.vendors.processes import ROOT, free_port
 
 WEBS = 2
 LIMIT = 100
-ACCOUNTS_OF_ORGANIZATION = 100
+SERVICE_CLIENTS_OF_ORGANIZATION = 100
 VARIABLES = {"TOOL_CALLS_PER_HOUR": str(LIMIT), "DEPLOYMENT_PROCESSES": str(WEBS), "ALLOW_PRIVATE_ENDPOINTS": "1"}
 READING, WRITING = "fake_list", "fake_write"
 
@@ -41,7 +41,7 @@ class Stage:
     _spare: Iterator[dict[str, str]] = field(repr=False)
 
     def spare(self) -> dict[str, str]:
-        """A service account that nobody has called with: `agent_key` and `client_id`."""
+        """A service client that nobody has called with: `agent_key` and `client_id`."""
         return next(self._spare)
 
     @contextlib.contextmanager
@@ -66,7 +66,9 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage(template: Template, folder: Path, redis: RedisServer, vendor_url: str, accounts: int) -> Iterator[Stage]:
+def stage(
+    template: Template, folder: Path, redis: RedisServer, vendor_url: str, service_clients: int
+) -> Iterator[Stage]:
     """Everything runs; nothing has been called."""
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(deployment(template, folder, variables=VARIABLES))
@@ -74,15 +76,17 @@ def stage(template: Template, folder: Path, redis: RedisServer, vendor_url: str,
         keys: list[dict[str, str]] = []
         with made.operator() as operator:
             operator.run("load_catalog", text=keyless_catalog("fake", vendor_url))
-            while len(keys) < accounts + SPARE:
+            while len(keys) < service_clients + SPARE:
                 org_id = operator.run("create_organization", name=f"Org{len(keys)}")
                 operator.run("connect_vendor", org_id=org_id, vendor="fake", fields={})
-                count = min(ACCOUNTS_OF_ORGANIZATION, accounts + SPARE - len(keys))
-                keys += operator.run("create_service_accounts", org_id=org_id, count=count)
+                count = min(SERVICE_CLIENTS_OF_ORGANIZATION, service_clients + SPARE - len(keys))
+                keys += operator.run("create_service_clients", org_id=org_id, count=count)
         webs = [stack.enter_context(_measured_web(made)) for _ in range(WEBS)]
         for web in webs:
             web.wait_until_ready()
-        yield Stage(made, redis, webs, [key["agent_key"] for key in keys[:accounts]], iter(keys[accounts:]))
+        yield Stage(
+            made, redis, webs, [key["agent_key"] for key in keys[:service_clients]], iter(keys[service_clients:])
+        )
 
 
 SPARE = 8

@@ -110,28 +110,28 @@ class Run:
 
     async def _revoked_before_it_is_back(self, operator: Operator, *, is_killed: bool) -> None:
         """Both servers know the bearer under epochs that were true; nobody calls with it until Redis is back."""
-        account = self.stage.spare()
-        await self._allowed_everywhere(account["agent_key"])
+        service_client = self.stage.spare()
+        await self._allowed_everywhere(service_client["agent_key"])
         with self.stage.redis.hung():
             await asyncio.sleep(SHORT_HANG_S)
             if is_killed:
-                await self._revoke_and_kill(operator, account["client_id"])
+                await self._revoke_and_kill(operator, service_client["client_id"])
             else:
-                await asyncio.to_thread(operator.run, "revoke_agent_key", client_id=account["client_id"])
+                await asyncio.to_thread(operator.run, "revoke_agent_key", client_id=service_client["client_id"])
         which = "a revocation whose process was killed" if is_killed else "a revocation"
-        self.figures.in_force_once_back_s[which] = await self._refused_everywhere(account["agent_key"])
+        self.figures.in_force_once_back_s[which] = await self._refused_everywhere(service_client["agent_key"])
 
     async def _revoked_by_a_host_that_is_cut_off(self) -> None:
         """Its packets to Redis are lost; everybody else reaches Redis and believes its epochs."""
-        account = self.stage.spare()
+        service_client = self.stage.spare()
         with contextlib.ExitStack() as stack:
             cable = stack.enter_context(relay_to("127.0.0.1", self.stage.redis.port))
             operator = stack.enter_context(self.stage.operator(REDIS_URL=self.stage.redis.url_through(cable.port)))
-            await self._allowed_everywhere(account["agent_key"])
+            await self._allowed_everywhere(service_client["agent_key"])
             cable.silence()
-            await self._revoke_and_kill(operator, account["client_id"])
+            await self._revoke_and_kill(operator, service_client["client_id"])
         self.figures.in_force_elsewhere_s["a revocation by a host that is cut off"] = await self._refused_everywhere(
-            account["agent_key"]
+            service_client["agent_key"]
         )
 
     async def _revoke_and_kill(self, operator: Operator, client_id: str) -> None:

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Operator, Web, deployment
 from tests.e2e.shared_gateway import keyless_catalog
@@ -42,13 +42,13 @@ async def test_a_silent_database_costs_seconds_and_no_row(made: Deployment) -> N
 class Reader:
     """Calls with a reading and a writing tool, and the readiness of the server."""
 
-    def __init__(self, session: aiohttp.ClientSession, gateway: Web, account: Account) -> None:
-        self._session, self._gateway, self._account = session, gateway, account
+    def __init__(self, session: aiohttp.ClientSession, gateway: Web, service_client: ServiceClient) -> None:
+        self._session, self._gateway, self._service_client = session, gateway, service_client
 
     async def call(self, tool: str) -> int:
         """The status of one call."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
-        headers = agent.bearer(self._account.agent_key)
+        headers = agent.bearer(self._service_client.agent_key)
         async with self._session.post(self._gateway.mcp_url, json=body, headers=headers) as answer:
             await answer.read()
             return answer.status
@@ -91,9 +91,9 @@ async def test_a_database_that_takes_no_rows_is_asked_by_probes_alone(made: Depl
     async with running_vendor(api_key=None) as vendor, aiohttp.ClientSession() as session:
         with contextlib.ExitStack() as stack:
             operator: Operator = stack.enter_context(made.operator())
-            account = new_account(operator, vendor)
+            service_client = new_service_client(operator, vendor)
             gateway = await asyncio.to_thread(stack.enter_context, made.web())
-            reader = Reader(session, gateway, account)
+            reader = Reader(session, gateway, service_client)
             assert [await reader.call("fake_list"), await reader.call("fake_write")] == [200, 200]
             assert await reader.readiness() == (200, "ok")
             with read_only(made):
@@ -108,9 +108,9 @@ async def test_a_database_that_takes_no_rows_is_asked_by_probes_alone(made: Depl
         assert ("success",) in rows
 
 
-def new_account(operator: Operator, vendor: FakeVendor) -> Account:
-    """A service account of a new organization that uses the vendor."""
+def new_service_client(operator: Operator, vendor: FakeVendor) -> ServiceClient:
+    """A service client of a new organization that uses the vendor."""
     operator.run("load_catalog", text=keyless_catalog("fake", vendor.url))
     org_id = operator.run("create_organization", name="Read only")
     operator.run("connect_vendor", org_id=org_id, vendor="fake", fields={})
-    return Account(org_id=org_id, **operator.run("create_service_account", org_id=org_id, name="bot"))
+    return ServiceClient(org_id=org_id, **operator.run("create_service_client", org_id=org_id, name="bot"))

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from tests.e2e import agent
-from tests.e2e.agent import Account
+from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Operator, Web, deployment, wait_for
 from tests.e2e.shared_gateway import keyless_catalog
@@ -54,12 +54,12 @@ async def vendor() -> AsyncIterator[FakeVendor]:
 
 
 @pytest.fixture
-def account(operator: Operator, vendor: FakeVendor) -> Account:
-    """A service account of a new organization that uses the vendor."""
+def service_client(operator: Operator, vendor: FakeVendor) -> ServiceClient:
+    """A service client of a new organization that uses the vendor."""
     operator.run("load_catalog", text=keyless_catalog("fake", vendor.url))
     org_id = operator.run("create_organization", name="Durable")
     operator.run("connect_vendor", org_id=org_id, vendor="fake", fields={})
-    return Account(org_id=org_id, **operator.run("create_service_account", org_id=org_id, name="durable bot"))
+    return ServiceClient(org_id=org_id, **operator.run("create_service_client", org_id=org_id, name="durable bot"))
 
 
 @dataclass
@@ -121,14 +121,14 @@ class Row:
     error_code: str
 
 
-def rows_of(made: Deployment, account: Account) -> list[Row]:
-    """The account's rows, once whatever the server had begun at the database has ended."""
+def rows_of(made: Deployment, service_client: ServiceClient) -> list[Row]:
+    """The service client's rows, once whatever the server had begun at the database has ended."""
     if not made.database.is_sqlite:
         sessions = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{made.database.name}' AND state = 'active'"
         wait_for(lambda: len(made.database.select(sessions)) == 1)  # the one that asks
     columns = "request_id, tool, status, error_code"
     found = made.database.select(
-        f"SELECT {columns} FROM audit_requestauditentry WHERE user_id = '{account.subject}' ORDER BY timestamp"
+        f"SELECT {columns} FROM audit_requestauditentry WHERE user_id = '{service_client.subject}' ORDER BY timestamp"
     )
     return [Row(*map(str, row)) for row in found]
 
@@ -139,11 +139,11 @@ def reached(vendor: FakeVendor) -> Counter[str]:
     return Counter(call["arguments"]["mark"] for call in calls)
 
 
-async def test_a_kill_under_load(made: Deployment, account: Account, vendor: FakeVendor) -> None:
+async def test_a_kill_under_load(made: Deployment, service_client: ServiceClient, vendor: FakeVendor) -> None:
     loads = []
     for _ in range(2):  # the second server starts on what the first has left
         with made.web() as web:
-            load = Load(web, account.agent_key)
+            load = Load(web, service_client.agent_key)
             await load.until_killed()
             loads.append(load)
     asked = {request_id: tool for load in loads for request_id, tool in load.asked.items()}
@@ -153,7 +153,7 @@ async def test_a_kill_under_load(made: Deployment, account: Account, vendor: Fak
     cut_off = set(asked) - set(answered)
     assert len(cut_off) == len(loads) * CONNECTIONS, "every connection had a call under way at each kill"
 
-    rows = rows_of(made, account)
+    rows = rows_of(made, service_client)
     by_id = {row.request_id: row for row in rows}
     assert len(by_id) == len(rows), "a call has two rows"
     assert set(by_id) <= set(asked)
@@ -171,23 +171,26 @@ async def test_a_kill_under_load(made: Deployment, account: Account, vendor: Fak
     assert {row.status for row in rows} == {"success", "unknown"}
 
     with made.web() as web:
-        afterwards = Load(web, account.agent_key)
+        afterwards = Load(web, service_client.agent_key)
         async with one_connection() as session:
             assert [(await afterwards.call(session, tool)).status for tool in (READING, WRITING)] == [200, 200]
-    later = rows_of(made, account)
+    later = rows_of(made, service_client)
     assert later[: len(rows)] == rows, "a new start has changed what is known of old calls"
     assert [(row.tool, row.status) for row in later[len(rows) :]] == [(READING, "success"), (WRITING, "success")]
 
 
 async def test_the_database_goes_away_and_comes_back(
-    made: Deployment, operator: Operator, account: Account, vendor: FakeVendor
+    made: Deployment, operator: Operator, service_client: ServiceClient, vendor: FakeVendor
 ) -> None:
     strangers = [
-        Account(org_id=account.org_id, **operator.run("create_service_account", org_id=account.org_id, name=name))
+        ServiceClient(
+            org_id=service_client.org_id,
+            **operator.run("create_service_client", org_id=service_client.org_id, name=name),
+        )
         for name in ("asks meanwhile", "asks afterwards")
     ]
     with made.web() as web:
-        known, meanwhile, afterwards = (Load(web, one.agent_key) for one in (account, *strangers))
+        known, meanwhile, afterwards = (Load(web, one.agent_key) for one in (service_client, *strangers))
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_DEADLINE_S)) as session:
             assert (await known.call(session, READING)).status == 200
             with made.database.out_of_reach():
@@ -202,7 +205,7 @@ async def test_the_database_goes_away_and_comes_back(
                 later = await asyncio.gather(*(known.call(session, tool) for tool in (READING, WRITING) * 8))
                 assert [answer.status for answer in later] == [503] * len(later)
                 assert reached(vendor).total() == asked, "a vendor was asked for what nobody may get"
-                await others_meanwhile(made, session, web, account)
+                await others_meanwhile(made, session, web, service_client)
             came_back = time.monotonic()
             # A probe must find the database again, and the pool for whoever was not known.
             for load in (known, afterwards):
@@ -210,7 +213,7 @@ async def test_the_database_goes_away_and_comes_back(
                     assert time.monotonic() - came_back < RECOVERY_S
             assert (await known.call(session, WRITING)).status == 200
             assert [(await load.call(session, WRITING)).status for load in (meanwhile, afterwards)] == [200, 200]
-    for load, who in ((known, account), (meanwhile, strangers[0]), (afterwards, strangers[1])):
+    for load, who in ((known, service_client), (meanwhile, strangers[0]), (afterwards, strangers[1])):
         rows = rows_of(made, who)
         assert len({row.request_id for row in rows}) == len(rows), "a call has two rows"
         finished = {row.request_id for row in rows if row.status == "success"}
@@ -226,17 +229,23 @@ def tools_reached(vendor: FakeVendor, *loads: Load) -> list[str]:
     return [asked[request_id] for request_id in reached(vendor)]
 
 
-async def others_meanwhile(made: Deployment, session: aiohttp.ClientSession, web: Web, account: Account) -> None:
+async def others_meanwhile(
+    made: Deployment, session: aiohttp.ClientSession, web: Web, service_client: ServiceClient
+) -> None:
     """While nobody can write, what needs no database works; on PostgreSQL, where nobody can read, the rest says so."""
     async with session.get(f"{web.origin}/health") as health:
         assert health.status == 200
     if made.database.is_sqlite:
         return
     cookies = {"Cookie": f"gateway_session={'s' * 32}"}
-    form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": service_client.client_id,
+        "client_secret": service_client.client_secret,
+    }
     async with (
         session.get(f"{web.origin}/ready") as ready,
-        session.get(f"{web.origin}/orgs/{account.org_id}", headers=cookies) as page,
+        session.get(f"{web.origin}/orgs/{service_client.org_id}", headers=cookies) as page,
         session.post(f"{web.origin}/oauth/token", data=form) as token,
     ):
         assert (ready.status, (await ready.json())["checks"]["database"]) == (503, "failed")

@@ -1,4 +1,4 @@
-"""The demo organization of `make run`: owner, connected vendor, service account with fresh secrets. Contract: 2"""
+"""The demo organization of `make run`: owner, connected vendor, service client with fresh secrets. Contract: 2"""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from orgs.services.organizations import create_organization
 
 OWNER_EMAIL = "owner@demo.example"
 ORGANIZATION_NAME = "Demo organization"
-SERVICE_ACCOUNT_NAME = "Demo agent"
+SERVICE_CLIENT_NAME = "Demo agent"
 DEMO_VENDOR = "acme"
 
 
 class Command(BaseCommand):
-    help = "Make the demo organization, or find it, and give its service account a new key and secret."
+    help = "Make the demo organization, or find it, and give its service client a new key and secret."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--ready-file", required=True, help="where the new secrets are written (mode 0600)")
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             owner = _owner()
             organization = _organization(owner)
             _connect_vendors(owner, organization)
-            client, client_secret = _service_account(owner, organization)
+            client, client_secret = _service_client(owner, organization)
             minted = mint_agent_key(actor=owner, client=client)
         seed = {
             "org_id": str(organization.id),
@@ -90,10 +90,10 @@ def _connect_vendors(owner: User, organization: Organization) -> None:
         )
 
 
-def _service_account(owner: User, organization: Organization) -> tuple[Client, str]:
+def _service_client(owner: User, organization: Organization) -> tuple[Client, str]:
     # Secrets are stored as hashes only, so each start rotates them.
-    client = service_clients(organization).filter(name=SERVICE_ACCOUNT_NAME).first()
+    client = service_clients(organization).filter(name=SERVICE_CLIENT_NAME).first()
     if client is not None and not client.is_expired():
         return client, rotate_client_secret(actor=owner, client=client)
-    created = create_service_client(actor=owner, organization=organization, name=SERVICE_ACCOUNT_NAME)
+    created = create_service_client(actor=owner, organization=organization, name=SERVICE_CLIENT_NAME)
     return created.client, created.client_secret

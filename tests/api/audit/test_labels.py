@@ -1,4 +1,4 @@
-"""The names of people and service accounts in both logs: never empty, and never half an e-mail address. Spec: D145"""
+"""The names of people and service clients in both logs: never empty, and never half an e-mail address. Spec: D145"""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_name_of_a_profile_stays_what_it_was() -> None:
     assert User(email="").name == ""
 
 
-def test_a_service_account_goes_by_its_name(cast: Cast) -> None:
+def test_a_service_client_goes_by_its_name(cast: Cast) -> None:
     client = make_tenant(cast.org, cast.user("owner")).client
     assert client.as_actor().label == client.name == "build bot"
     assert principal_of(identity(client.subject, cast.org.id, None, client.name)).label == client.name

@@ -84,7 +84,7 @@ def test_grace_ends_after_a_week_and_does_not_begin_again(cast: Cast) -> None:
     assert plan_state(SubscriptionStatus.PAST_DUE, None, now) == "lapsed"
 
 
-def test_the_exception_for_service_account_keys(cast: Cast) -> None:
+def test_the_exception_for_service_client_keys(cast: Cast) -> None:
     run(cast, "canceled", "--service-clients", "yes")
     assert (entitlements.is_active(cast.org), entitlements.has(cast.org, "serviceClients")) == (False, True)
     run(cast, "active", "--service-clients", "no")

@@ -102,7 +102,7 @@ class TestOneRejection:
         reject(setting.cast, CredentialScope.NAMED_KEY)
         assert flagged(setting.cast.org) == {"Reporting": LATER}
 
-    def test_of_a_service_account(self, setting: Setting) -> None:
+    def test_of_a_service_client(self, setting: Setting) -> None:
         other = make_service_client(setting.cast.org, "Other")
         setting.store(CredentialScope.SERVICE_CLIENT, service_client=other)
         for subject in ("svc:someone:else", setting.foreign_client.subject):

@@ -110,7 +110,7 @@ def test_a_revoked_device_is_out(cast: Cast, service: Service, families: dict[st
     assert revoke(cast, "member", families["build bot"]).status_code == 404
     assert revoke(cast, "admin", families["build bot"]).status_code == 302
     assert not TokenFamily.objects.filter(client=service.client).exists()
-    assert service.token()  # the account itself goes on
+    assert service.token()  # the service client itself goes on
 
 
 def test_what_belongs_to_others_is_not_there(cast: Cast, families: dict[str, TokenFamily]) -> None:

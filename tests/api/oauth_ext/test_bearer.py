@@ -48,7 +48,7 @@ def agent_key(cast: Cast, service: Service) -> str:
     return mint_agent_key(actor=cast.user("owner"), client=service.client).agent_key
 
 
-def test_a_service_account_by_token(service: Service, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_service_client_by_token(service: Service, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     token = service.token(scope="mcp")
     with django_assert_num_queries(1):
         found = load_identity(token)
@@ -68,7 +68,7 @@ def test_a_service_account_by_token(service: Service, django_assert_num_queries:
     assert timedelta(minutes=59) < found.expires_at - clock.now() <= timedelta(hours=1)
 
 
-def test_a_service_account_by_agent_key(
+def test_a_service_client_by_agent_key(
     cast: Cast, service: Service, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     key = agent_key(cast, service)

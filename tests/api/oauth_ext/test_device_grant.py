@@ -37,7 +37,7 @@ def test_waiting_uses_up_nothing_and_impatience_does(device: Device, settings: S
     assert refusal(device.poll()) == (429, "rate_limited")
 
 
-def test_approval_gives_tokens_of_the_service_account(cast: Cast, device: Device) -> None:
+def test_approval_gives_tokens_of_the_service_client(cast: Cast, device: Device) -> None:
     assert device.decide(cast.client("member")).status_code == 200
     answer = device.poll()
     assert answer.status_code == 200

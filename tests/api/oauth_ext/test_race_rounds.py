@@ -140,7 +140,7 @@ def refresh_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
 
 
 def poll_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
-    """One poll gets tokens at most, and they do not outlive the service account."""
+    """One poll gets tokens at most, and they do not outlive the service client."""
     device = start_device(make_service(cast))
     assert device.decide(cast.client("member")).status_code == 200
     client = device.service.client

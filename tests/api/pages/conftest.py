@@ -1,4 +1,4 @@
-"""The cast's first organization with one vendor in the catalog and one service account."""
+"""The cast's first organization with one vendor in the catalog and one service client."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Site:
         """The address of a page of the organization."""
         return reverse(name, args=[self.cast.org.id, *more])
 
-    def account_path(self, name: str) -> str:
-        """The address of a page of the service account."""
+    def client_path(self, name: str) -> str:
+        """The address of a page of the service client."""
         return self.path(f"oauth_pages:{name}", self.tenant.client.client_id)
 
     def owner(self) -> Browser:
@@ -58,7 +58,7 @@ def site(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def key_prefix(client: Client) -> str | None:
-    """The prefix of the account's agent key, None without one."""
+    """The prefix of the service client's agent key, None without one."""
     row = AgentKey.objects.filter(client=client).first()
     return row.prefix if row else None
 

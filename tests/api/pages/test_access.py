@@ -21,11 +21,11 @@ PAGES = {
     "proxy_pages:explain": ((), FOR_MEMBERS),
     "credentials:connections": ((), FOR_MEMBERS),
     "credentials:connection": (("fake",), FOR_ADMINS),
-    "credentials:service-account-credential": (("account", "fake"), FOR_ADMINS),
-    "oauth_pages:service-accounts": ((), FOR_ADMINS),
-    "oauth_pages:service-account": (("account",), FOR_ADMINS),
-    "oauth_pages:agent-key": (("account",), FOR_ADMINS),
-    "oauth_pages:service-account-delete": (("account",), FOR_ADMINS),
+    "credentials:service-client-credential": (("client", "fake"), FOR_ADMINS),
+    "oauth_pages:service-clients": ((), FOR_ADMINS),
+    "oauth_pages:service-client": (("client",), FOR_ADMINS),
+    "oauth_pages:agent-key": (("client",), FOR_ADMINS),
+    "oauth_pages:service-client-delete": (("client",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
     "orgs:server-access": ((), FOR_ADMINS),
     "proxy_pages:tools": ((), FOR_ADMINS),
@@ -33,15 +33,15 @@ PAGES = {
 }
 WRITES = (
     "credentials:connection",
-    "credentials:service-account-credential",
-    "oauth_pages:service-accounts",
+    "credentials:service-client-credential",
+    "oauth_pages:service-clients",
     "oauth_pages:agent-key",
-    "oauth_pages:service-account-delete",
+    "oauth_pages:service-client-delete",
 )
 
 
 def address(site: Site, name: str) -> str:
-    more = [site.tenant.client.client_id if part == "account" else part for part in PAGES[name][0]]
+    more = [site.tenant.client.client_id if part == "client" else part for part in PAGES[name][0]]
     return site.path(name, *more)
 
 
@@ -86,7 +86,7 @@ def test_pages_of_a_person(site: Site, path: str, who: str) -> None:
         "orgs:overview",
         "proxy_pages:setup",
         "proxy_pages:health",
-        "oauth_pages:service-account",
+        "oauth_pages:service-client",
         "audit_pages:request-log",
     ],
 )
@@ -103,8 +103,8 @@ def test_an_organization_that_does_not_exist_looks_like_a_foreign_one(site: Site
     assert strip[0] == strip[1]
 
 
-@pytest.mark.parametrize("name", ["oauth_pages:agent-key", "oauth_pages:service-account-delete"])
-def test_an_account_of_another_organization_is_not_found(site: Site, name: str) -> None:
+@pytest.mark.parametrize("name", ["oauth_pages:agent-key", "oauth_pages:service-client-delete"])
+def test_a_service_client_of_another_organization_is_not_found(site: Site, name: str) -> None:
     foreign = reverse(name, args=[site.cast.other_org.id, site.tenant.client.client_id])
     browser = site.cast.client("other_owner")
     assert browser.get(foreign).status_code == 404

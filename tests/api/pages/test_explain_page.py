@@ -91,7 +91,7 @@ def test_members_see_themselves_and_nobody_else(connected: Site) -> None:
         assert ask(connected, "member", other).status_code == 403
 
 
-def test_admins_name_people_and_service_accounts(connected: Site) -> None:
+def test_admins_name_people_and_service_clients(connected: Site) -> None:
     client = connected.tenant.client
     for who in ("owner@example.com", "OWNER@example.com", str(connected.cast.user("owner").id)):
         assert ask(connected, "admin", who).context["explanation"].steps[0].detail.startswith("Owner is owner of Acme")

@@ -119,8 +119,8 @@ def test_a_fault_is_shown_beside_its_field(site: Site, key: str, message: str) -
 
 
 @pytest.mark.parametrize("form", [{"name": ""}, {"name": "bot", "expires_in_days": "0"}, {"name": "bot"}])
-def test_a_service_account_with_a_fault_is_not_created(site: Site, form: dict[str, str]) -> None:
-    browser, path = site.owner(), site.path("oauth_pages:service-accounts")
+def test_a_service_client_with_a_fault_is_not_created(site: Site, form: dict[str, str]) -> None:
+    browser, path = site.owner(), site.path("oauth_pages:service-clients")
     ticket = hidden(browser.get(path), "once")
     response = browser.post(path, {**form, "once": ticket})
     assert response.status_code == 422
@@ -130,22 +130,22 @@ def test_a_service_account_with_a_fault_is_not_created(site: Site, form: dict[st
     assert response.status_code == 201
 
 
-def test_a_service_account_is_deleted(site: Site) -> None:
-    browser, path = site.owner(), site.account_path("service-account-delete")
+def test_a_service_client_is_deleted(site: Site) -> None:
+    browser, path = site.owner(), site.client_path("service-client-delete")
     assert f"{key_prefix(site.tenant.client)}…" in text(browser.get(path))
     response = browser.post(path, follow=True)
     assert notices(response) == ["build bot is deleted. Its key and tokens no longer work."]
     assert not Client.objects.exists()
 
 
-@pytest.mark.parametrize("page", ["service-account-delete", "agent-key"])
+@pytest.mark.parametrize("page", ["service-client-delete", "agent-key"])
 @pytest.mark.parametrize("typed", ["", "Build Bot", "build bot "])
 def test_what_ran_within_a_day_needs_its_name(site: Site, page: str, typed: str) -> None:
     client = site.tenant.client
     prefix = key_prefix(client)
     client.last_used_at = clock.now() - timedelta(hours=1)
     client.save()
-    browser, path = site.owner(), site.account_path(page)
+    browser, path = site.owner(), site.client_path(page)
     form = browser.get(path)
     assert 'data-confirm-text="build bot"' in text(form)
     data = {"typed_name": typed, "action": "revoke"} | ({"once": hidden(form, "once")} if page == "agent-key" else {})
@@ -160,7 +160,7 @@ def test_what_ran_within_a_day_needs_its_name(site: Site, page: str, typed: str)
 
 
 def test_a_key_is_revoked(site: Site) -> None:
-    browser, path = site.owner(), site.account_path("agent-key")
+    browser, path = site.owner(), site.client_path("agent-key")
     form = browser.get(path, {"revoke": "1"})
     assert "Revoke the agent key" in text(form)
     response = browser.post(path, {"action": hidden(form, "action"), "once": hidden(form, "once")}, follow=True)
@@ -169,11 +169,11 @@ def test_a_key_is_revoked(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "x" * 64])
-@pytest.mark.parametrize("page", ["/welcome", "/profile", "accounts", "connection"])
+@pytest.mark.parametrize("page", ["/welcome", "/profile", "clients", "connection"])
 def test_a_form_without_its_token_does_nothing(site: Site, page: str, token: str | None) -> None:
     browser = strict(site)
     paths = {
-        "accounts": site.path("oauth_pages:service-accounts"),
+        "clients": site.path("oauth_pages:service-clients"),
         "connection": site.path("credentials:connection", "fake"),
     }
     path = paths.get(page, page)

@@ -71,11 +71,11 @@ def all_pages(site: Site) -> list[str]:
         f"{site.path('orgs:server-access')}?view=teams",
         site.path("credentials:connections"),
         site.path("credentials:connection", "fake"),
-        site.path("oauth_pages:service-accounts"),
-        site.account_path("service-account"),
-        site.path("credentials:service-account-credential", site.tenant.client.client_id, "fake"),
-        site.account_path("agent-key"),
-        site.account_path("service-account-delete"),
+        site.path("oauth_pages:service-clients"),
+        site.client_path("service-client"),
+        site.path("credentials:service-client-credential", site.tenant.client.client_id, "fake"),
+        site.client_path("agent-key"),
+        site.client_path("service-client-delete"),
         site.path("audit_pages:request-log"),
         f"{site.path('audit_pages:request-log')}?status=error&tool=x",
         "/nothing-here",
@@ -141,10 +141,10 @@ def test_names_with_markup_are_inert(site: Site) -> None:
     browser = site.owner()
     paths = [
         *all_pages(site),
-        site.path("oauth_pages:service-account", evil.client.client_id),
-        site.path("credentials:service-account-credential", evil.client.client_id, "fake"),
+        site.path("oauth_pages:service-client", evil.client.client_id),
+        site.path("credentials:service-client-credential", evil.client.client_id, "fake"),
         site.path("oauth_pages:agent-key", evil.client.client_id),
-        site.path("oauth_pages:service-account-delete", evil.client.client_id),
+        site.path("oauth_pages:service-client-delete", evil.client.client_id),
         f"{site.path('audit_pages:request-log')}?tool={SCRIPT}&start={SCRIPT}&request_id={SCRIPT}",
     ]
     for path in paths:

@@ -58,7 +58,7 @@ def test_each_step_leads_where_it_is_done(alone: Site) -> None:
     page = text(alone.owner().get(alone.path("orgs:overview")))
     for route in (
         "credentials:connections",
-        "oauth_pages:service-accounts",
+        "oauth_pages:service-clients",
         "proxy_pages:setup",
         "orgs:invitations",
     ):
@@ -100,4 +100,4 @@ def test_a_member_sees_the_steps_that_members_can_open(site: Site) -> None:
     assert set(steps(site, "admin")) == {VENDOR, ACCOUNT, CLIENT, PEOPLE}
     page = text(site.cast.client("member").get(site.path("orgs:overview")))
     assert reverse("orgs:invitations", args=[site.cast.org.id]) not in page
-    assert reverse("oauth_pages:service-accounts", args=[site.cast.org.id]) not in page
+    assert reverse("oauth_pages:service-clients", args=[site.cast.org.id]) not in page

@@ -20,7 +20,7 @@ from tests.api.pages.test_markup import Strict
 from tests.factories.tenant import connect
 
 FLAG = "credentials rejected"
-PAGES = ("connection", "team", "team-credential", "account", "account-credential")
+PAGES = ("connection", "team", "team-credential", "client", "client-credential")
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def team(site: Site) -> Team:
 
 def address(site: Site, team: Team, page: str) -> str:
     """Of one of PAGES."""
-    account = str(site.tenant.client.id)
+    service_client = str(site.tenant.client.id)
     return {
         "connection": site.path("credentials:connection", "fake"),
         "team": site.path("orgs:team", str(team.id)),
         "team-credential": site.path("credentials:team-credential", str(team.id), "fake"),
-        "account": site.path("oauth_pages:service-account", account),
-        "account-credential": site.path("credentials:service-account-credential", account, "fake"),
+        "client": site.path("oauth_pages:service-client", service_client),
+        "client-credential": site.path("credentials:service-client-credential", service_client, "fake"),
     }[page]
 
 
@@ -110,10 +110,10 @@ class TestPages:
         assert "Fake refuses calls" not in page, "the organization's own are fine"
         assert f'href="{address(site, team, "team-credential")}"' in page
 
-    def test_the_service_accounts(self, site: Site, team: Team) -> None:
+    def test_the_service_clients(self, site: Site, team: Team) -> None:
         call(site.cast.org, "service_client", site.tenant.client.subject)
-        assert flags(site, team) == {"connection", "account", "account-credential"}
-        assert f'href="{address(site, team, "account-credential")}"' in show(site, address(site, team, "connection"))
+        assert flags(site, team) == {"connection", "client", "client-credential"}
+        assert f'href="{address(site, team, "client-credential")}"' in show(site, address(site, team, "connection"))
 
     def test_a_later_success_and_a_replacement_lift_it(self, site: Site, team: Team) -> None:
         for _ in range(2):

@@ -14,7 +14,7 @@ ALREADY = "That form was already sent. A secret is shown only once; create a new
 
 
 def create(browser: Browser, site: Site, ticket: str | None = None, name: str = "night shift") -> HttpResponse:
-    path = site.path("oauth_pages:service-accounts")
+    path = site.path("oauth_pages:service-clients")
     once = hidden(browser.get(path), "once") if ticket is None else ticket
     return browser.post(path, {"name": name, "expires_in_days": "30", "once": once})
 
@@ -28,13 +28,13 @@ def shown(response: HttpResponse) -> dict[str, str]:
 def pages(site: Site) -> list[str]:
     return [
         site.path("orgs:overview"),
-        site.path("oauth_pages:service-accounts"),
+        site.path("oauth_pages:service-clients"),
         site.path("proxy_pages:setup"),
         site.path("credentials:connections"),
         site.path("audit_pages:request-log"),
-        site.account_path("service-account"),
-        site.account_path("agent-key"),
-        site.account_path("service-account-delete"),
+        site.client_path("service-client"),
+        site.client_path("agent-key"),
+        site.client_path("service-client-delete"),
     ]
 
 
@@ -50,7 +50,7 @@ def test_a_client_secret_is_shown_once(site: Site) -> None:
     assert 'data-download-env="gateway.env"' in page
     assert values["GATEWAY_CLIENT_ID"] == Client.objects.get(name="night shift").client_id
     assert not any(secret in text(browser.get(path)) for path in pages(site))
-    assert ONCE not in text(browser.get(site.path("oauth_pages:service-accounts")))
+    assert ONCE not in text(browser.get(site.path("oauth_pages:service-clients")))
 
 
 @pytest.mark.parametrize("rotates", [False, True])
@@ -58,7 +58,7 @@ def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
     browser = site.owner()
     if not rotates:
         AgentKey.objects.all().delete()
-    path = site.account_path("agent-key")
+    path = site.client_path("agent-key")
     form = browser.get(path)
     assert ("stops working immediately" in text(form)) is rotates
     response = browser.post(path, {"once": hidden(form, "once")})
@@ -72,18 +72,18 @@ def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
     assert key.startswith(str(key_prefix(site.tenant.client)))
 
 
-def test_a_reload_creates_no_second_account(site: Site) -> None:
+def test_a_reload_creates_no_second_service_client(site: Site) -> None:
     browser = site.owner()
-    ticket = hidden(browser.get(site.path("oauth_pages:service-accounts")), "once")
+    ticket = hidden(browser.get(site.path("oauth_pages:service-clients")), "once")
     assert create(browser, site, ticket).status_code == 201
     again = create(browser, site, ticket)
-    assert (again.status_code, again["Location"]) == (302, site.path("oauth_pages:service-accounts"))
+    assert (again.status_code, again["Location"]) == (302, site.path("oauth_pages:service-clients"))
     assert notices(browser.get(again["Location"])) == [ALREADY]
     assert Client.objects.filter(name="night shift").count() == 1
 
 
 def test_a_reload_rotates_no_second_time(site: Site) -> None:
-    browser, path = site.owner(), site.account_path("agent-key")
+    browser, path = site.owner(), site.client_path("agent-key")
     ticket = hidden(browser.get(path), "once")
     assert browser.post(path, {"once": ticket}).status_code == 201
     prefix = key_prefix(site.tenant.client)
@@ -93,7 +93,7 @@ def test_a_reload_rotates_no_second_time(site: Site) -> None:
 
 
 def test_a_ticket_is_good_for_its_person_only(site: Site) -> None:
-    ticket = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-accounts")), "once")
+    ticket = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-clients")), "once")
     for wrong in (ticket, "", "made-up", ticket[:-1]):
         assert create(site.owner(), site, wrong).status_code == 302
     assert not Client.objects.filter(name="night shift").exists()

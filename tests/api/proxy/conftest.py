@@ -50,7 +50,7 @@ def other_tenant(tenant: Tenant, committed_cast: Cast) -> Tenant:
 
 @pytest.fixture
 def jwt(tenant: Tenant) -> str:
-    """An access token of the tenant's service account."""
+    """An access token of the tenant's service client."""
     return access_token(tenant)
 
 

@@ -213,7 +213,7 @@ async def test_the_list_of_each_credential_is_compared(
 
 
 def give_own_key(tenant: Tenant) -> None:
-    """The tenant's service account calls with a credential of its own from now on."""
+    """The tenant's service client calls with a credential of its own from now on."""
     fake = registry.vendor_or_none("fake")
     assert fake is not None
     store_credential(

@@ -1,5 +1,5 @@
 // Drives every OAuth endpoint of a running gateway with oauth4webapi: node oauth4webapi.mjs MCP_URL
-// SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and SERVICE_SUBJECT are of a service account whose approver is BROWSER_EMAIL.
+// SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and SERVICE_SUBJECT are of a service client whose approver is BROWSER_EMAIL.
 // The last line of the output is {step: "ok" or what went wrong} with every step in it.
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";

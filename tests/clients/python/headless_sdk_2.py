@@ -1,4 +1,4 @@
-"""The official Python SDK 2.x as a service account, without a person: lists the tools and calls one.
+"""The official Python SDK 2.x as a service client, without a person: lists the tools and calls one.
 
 python -m tests.clients.python.headless_sdk_2 MCP_URL METHOD, where METHOD is how the client authenticates; its id and
 secret are SERVICE_CLIENT_ID and SERVICE_CLIENT_SECRET.

@@ -80,11 +80,11 @@ def test_a_person(candidates: list[CredentialRef], teams: list[UUID], expected: 
         ([], None),
     ],
 )
-def test_a_service_account(candidates: list[CredentialRef], expected: CredentialRef | None) -> None:
+def test_a_service_client(candidates: list[CredentialRef], expected: CredentialRef | None) -> None:
     assert resolve(candidates, service_client_id=CLIENT, team_ids=[]) is expected
 
 
-def test_a_service_account_never_uses_a_teams_credentials() -> None:
+def test_a_service_client_never_uses_a_teams_credentials() -> None:
     assert resolve([OLD_TEAMS, OLD_KEY], service_client_id=CLIENT, team_ids=[OLD_TEAM]) is None
 
 

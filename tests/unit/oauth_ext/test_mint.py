@@ -35,7 +35,7 @@ def request(**changes: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**values, **changes})
 
 
-def test_a_service_account(pair: key_material.SigningPair) -> None:
+def test_a_service_client(pair: key_material.SigningPair) -> None:
     token = mint.access_token(request())
     assert jwt.get_unverified_header(token) == {"typ": "at+jwt", "alg": "ES256", "kid": pair.kid}
     found = jwt.decode(token, jwt.PyJWK(pair.public_jwk()), algorithms=["ES256"], audience="http://testserver/v1/mcp")

@@ -42,7 +42,7 @@ def test_people(role: Role, vendor: str, default_all: bool, expected: bool) -> N
     assert may_use_vendor(replace(PERSON, role=role), vendor, default_access_all=default_all) is expected
 
 
-def test_service_accounts_may_use_all_until_a_list_says_otherwise() -> None:
+def test_service_clients_may_use_all_until_a_list_says_otherwise() -> None:
     assert may_use_vendor(SERVICE, "globex", default_access_all=False)
     listed = replace(SERVICE, granted_vendors=frozenset({"acme"}))
     assert may_use_vendor(listed, "acme", default_access_all=True)
@@ -66,7 +66,7 @@ def test_no_list_allows_all_and_an_empty_one_nothing() -> None:
     assert not may_call_tool(PERSON, "acme", "anything", {("acme", "member"): frozenset()})
 
 
-def test_a_restricted_service_account_with_an_empty_list_may_use_its_own_credentials_only() -> None:
+def test_a_restricted_service_client_with_an_empty_list_may_use_its_own_credentials_only() -> None:
     emptied = replace(SERVICE, granted_vendors=frozenset())
     assert not may_use_vendor(emptied, "acme", default_access_all=True)
     assert may_use_vendor(emptied, "acme", default_access_all=False, has_own_credential=True)

@@ -1,4 +1,4 @@
-"""Pages that store, replace and delete one service account's credentials."""
+"""Pages that store, replace and delete one service client's credentials."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from oauth_ext.selectors import service_client
 from orgs.roles import Role
 
 
-class ChooseServiceAccountCredentialPage(OrgPage):
+class ChooseServiceClientCredentialPage(OrgPage):
     """GET /orgs/:orgId/service-accounts/:clientId/credentials?vendor=: redirects to the vendor's form."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Credentials of a service account"
-    nav_route = "oauth_pages:service-accounts"
+    nav_route = "oauth_pages:service-clients"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        account = service_client(self.organization, client_id)
+        client = service_client(self.organization, client_id)
         vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
         if vendor is None:
             messages.info(request, "Choose a vendor first.")
-            return redirect("oauth_pages:service-account", self.organization.id, account.id)
-        return redirect("credentials:service-account-credential", self.organization.id, account.id, vendor.slug)
+            return redirect("oauth_pages:service-client", self.organization.id, client.id)
+        return redirect("credentials:service-client-credential", self.organization.id, client.id, vendor.slug)
 
 
-class ServiceAccountCredentialPage(HolderCredentialPage):
+class ServiceClientCredentialPage(HolderCredentialPage):
     """GET, POST /orgs/:orgId/service-accounts/:clientId/credentials/:vendor."""
 
     title = "Credentials of a service account"
-    nav_route = "oauth_pages:service-accounts"
-    template = "credentials/service_account_credential.html"
+    nav_route = "oauth_pages:service-clients"
+    template = "credentials/service_client_credential.html"
 
     def place(self) -> Place:
         found = service_client(self.organization, str(self.kwargs["client_id"]))
-        back = reverse("oauth_pages:service-account", args=[self.organization.id, found.id])
+        back = reverse("oauth_pages:service-client", args=[self.organization.id, found.id])
         return Place(CredentialScope.SERVICE_CLIENT, found.name, back, service_client=found)

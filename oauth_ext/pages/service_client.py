@@ -1,4 +1,4 @@
-"""The page of one service account: its agent key, and its own vendor credentials."""
+"""The page of one service client: its agent key, and its own vendor credentials."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from oauth_ext.selectors import restricted_vendors, service_client
 from orgs.roles import Role
 
 
-class ServiceAccountPage(OrgPage):
+class ServiceClientPage(OrgPage):
     """GET /orgs/:orgId/service-accounts/:clientId. Other pages change it."""
 
     gates = {"GET": Gate(Role.ADMIN)}
     title = "Service account"
-    nav_route = "oauth_pages:service-accounts"
+    nav_route = "oauth_pages:service-clients"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        account = service_client(self.organization, client_id)
+        client = service_client(self.organization, client_id)
         catalog = registry.load()
         context = {
-            "account": account,
-            "is_expired": account.is_expired(),
-            "held": self._held(account, catalog),
+            "client": client,
+            "is_expired": client.is_expired(),
+            "held": self._held(client, catalog),
             "catalog": catalog.all(),
-            **self._reach(account, catalog),
+            **self._usable_vendors(client, catalog),
         }
-        return self.page("oauth_ext/service_account.html", context)
+        return self.page("oauth_ext/service_client.html", context)
 
-    def _held(self, account: Client, catalog: Catalog) -> list[dict[str, Any]]:
+    def _held(self, client: Client, catalog: Catalog) -> list[dict[str, Any]]:
         rows = judged_connections(self.organization)
-        own = [row for row in rows if row.service_client_id == account.id]
+        own = [row for row in rows if row.service_client_id == client.id]
         return [{"row": row, "name": vendor_name(row.vendor, catalog)} for row in own]
 
-    def _reach(self, account: Client, catalog: Catalog) -> dict[str, Any]:
+    def _usable_vendors(self, client: Client, catalog: Catalog) -> dict[str, Any]:
         """Spec: D34"""
-        listed = restricted_vendors(account.id)
+        listed = restricted_vendors(client.id)
         shared = [slug for slug in organization_vendors(self.organization) if listed is None or slug in listed]
         return {"shared": [vendor_name(slug, catalog) for slug in shared], "is_restricted": listed is not None}
 

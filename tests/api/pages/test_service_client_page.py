@@ -1,4 +1,4 @@
-"""The page of one service account: what it shows, and the form that stores, replaces and deletes its credentials."""
+"""The page of one service client: what it shows, and the form that stores, replaces and deletes its credentials."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ SECRET = "key-nobody-may-read"
 TOKEN = "csrfmiddlewaretoken"
 
 
-def account(site: Site) -> str:
-    """The address of the account's own page, as links name it."""
-    return site.path("oauth_pages:service-account", str(site.tenant.client.id))
+def service_client(site: Site) -> str:
+    """The address of the service client's own page, as links name it."""
+    return site.path("oauth_pages:service-client", str(site.tenant.client.id))
 
 
 def form(site: Site, vendor: str = "fake") -> str:
     """The address of its form for a vendor."""
-    return site.path("credentials:service-account-credential", str(site.tenant.client.id), vendor)
+    return site.path("credentials:service-client-credential", str(site.tenant.client.id), vendor)
 
 
 def chooser(site: Site) -> str:
     """Where the choice of a vendor leads."""
-    return site.path("credentials:service-account-credentials", str(site.tenant.client.id))
+    return site.path("credentials:service-client-credentials", str(site.tenant.client.id))
 
 
 def test_credentials_are_stored_replaced_and_deleted(site: Site) -> None:
     browser = site.cast.client("admin")
     response = browser.post(form(site), {"apiKey": f" {SECRET} "}, follow=True)
-    assert response.redirect_chain == [(account(site), 302)]
+    assert response.redirect_chain == [(service_client(site), 302)]
     assert notices(response) == [f"{site.tenant.client.name} has credentials of its own for Fake. It accepted them."]
     assert site.asked == [{"X-Api-Key": SECRET}]
     stored = Credential.objects.get()
@@ -63,7 +63,7 @@ def test_credentials_are_stored_replaced_and_deleted(site: Site) -> None:
 
 def test_no_page_shows_what_is_stored(site: Site) -> None:
     site.owner().post(form(site), {"apiKey": SECRET})
-    for address in (form(site), account(site), site.path("oauth_pages:service-accounts")):
+    for address in (form(site), service_client(site), site.path("oauth_pages:service-clients")):
         page = text(site.owner().get(address))
         assert SECRET not in page
         assert site.tenant.agent_key not in page
@@ -101,7 +101,7 @@ REFUSED = {"member": 403, "other_owner": 404, "stranger": 404, "nobody": 302}
 def test_others_neither_see_nor_change_them(site: Site, who: str) -> None:
     site.owner().post(form(site), {"apiKey": SECRET})
     browser = site.cast.client(who)
-    for address in (account(site), form(site), chooser(site)):
+    for address in (service_client(site), form(site), chooser(site)):
         assert browser.get(address, {"vendor": "fake"}).status_code == REFUSED[who]
     for sent in ({"apiKey": "intruder"}, {"action": "delete"}):
         assert browser.post(form(site), sent).status_code == REFUSED[who]
@@ -109,11 +109,11 @@ def test_others_neither_see_nor_change_them(site: Site, who: str) -> None:
     assert len(site.asked) == 1
 
 
-def test_an_account_of_another_organization_is_not_there(site: Site) -> None:
+def test_a_service_client_of_another_organization_is_not_there(site: Site) -> None:
     site.owner().post(form(site), {"apiKey": SECRET})
     browser = site.cast.client("other_owner")
     mine, theirs = str(site.cast.org.id), str(site.cast.other_org.id)
-    for address in (account(site), form(site), chooser(site)):
+    for address in (service_client(site), form(site), chooser(site)):
         assert browser.get(address.replace(mine, theirs), {"vendor": "fake"}).status_code == 404
     for sent in ({"apiKey": "intruder"}, {"action": "delete"}):
         assert browser.post(form(site).replace(mine, theirs), sent).status_code == 404
@@ -140,48 +140,48 @@ def test_it_needs_no_plan_as_over_the_api(site: Site) -> None:
     assert site.owner().post(form(site), {"action": "delete"}).status_code == 302
 
 
-def test_the_form_is_reached_from_the_list_by_way_of_the_account(site: Site) -> None:
+def test_the_form_is_reached_from_the_list_by_way_of_the_service_client(site: Site) -> None:
     browser = site.owner()
-    assert f'href="{account(site)}"' in text(browser.get(site.path("oauth_pages:service-accounts")))
-    assert chooser(site) in text(browser.get(account(site)))
+    assert f'href="{service_client(site)}"' in text(browser.get(site.path("oauth_pages:service-clients")))
+    assert chooser(site) in text(browser.get(service_client(site)))
     assert browser.get(chooser(site), {"vendor": "fake"})["Location"] == form(site)
     for vendor in ("", "nothing", "//evil.example"):
         answer = browser.get(chooser(site), {"vendor": vendor}, follow=True)
-        assert answer.redirect_chain == [(account(site), 302)]
+        assert answer.redirect_chain == [(service_client(site), 302)]
         assert notices(answer) == ["Choose a vendor first."]
-    for address in (account(site), form(site)):
+    for address in (service_client(site), form(site)):
         page = Strict(text(browser.get(address)))
         assert not page.inline
         assert all(field.get("id") in page.label_targets for field in page.fields)
 
 
-def test_the_list_names_vendors_of_each_account_alone(site: Site) -> None:
+def test_the_list_names_vendors_of_each_service_client_alone(site: Site) -> None:
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     second = make_tenant(site.cast.org, site.cast.user("owner"), name="Second")
     site.owner().post(form(site), {"apiKey": SECRET})
-    other = site.path("credentials:service-account-credential", str(second.client.id), "other")
+    other = site.path("credentials:service-client-credential", str(second.client.id), "other")
     site.owner().post(other, {"apiKey": SECRET})
-    found = site.owner().get(site.path("oauth_pages:service-accounts")).context["accounts"]
+    found = site.owner().get(site.path("oauth_pages:service-clients")).context["clients"]
     by_client = {each["client"].id: each["vendors"] for each in found}
     assert by_client == {site.tenant.client.id: ["Fake"], second.client.id: ["Other"]}
-    held = site.owner().get(account(site)).context["held"]
+    held = site.owner().get(service_client(site)).context["held"]
     assert [each["name"] for each in held] == ["Fake"]
-    of_second = site.path("credentials:service-account-credential", str(second.client.id), "fake")
+    of_second = site.path("credentials:service-client-credential", str(second.client.id), "fake")
     assert site.owner().get(of_second).context["stored"] is None
     assert site.owner().get(form(site)).context["stored"] is not None
     assert site.owner().post(of_second, {"action": "delete"}).status_code == 404
     foreign = site.cast.client("other_owner").get(
-        site.path("oauth_pages:service-accounts").replace(str(site.cast.org.id), str(site.cast.other_org.id))
+        site.path("oauth_pages:service-clients").replace(str(site.cast.org.id), str(site.cast.other_org.id))
     )
-    assert foreign.context["accounts"] == []
+    assert foreign.context["clients"] == []
 
 
-def test_the_account_says_which_vendors_it_may_use(site: Site) -> None:
+def test_the_page_says_which_vendors_the_service_client_may_use(site: Site) -> None:
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     for slug in ("fake", "other"):
         connect(site.cast.org, site.cast.user("owner"), slug)
     assert "It may also use every vendor that the organization connected: Fake, Other." in text(
-        site.owner().get(account(site))
+        site.owner().get(service_client(site))
     )
     replace_client_vendors(
         actor=site.cast.user("owner"),
@@ -189,7 +189,7 @@ def test_the_account_says_which_vendors_it_may_use(site: Site) -> None:
         client=site.tenant.client,
         vendors=["other"],
     )
-    page = text(site.owner().get(account(site)))
+    page = text(site.owner().get(service_client(site)))
     assert "A list restricts which of the organization" in page
     assert "vendors it may use besides: Other." in page
 
@@ -203,27 +203,27 @@ def test_what_the_deletion_leads_to_is_said(site: Site) -> None:
 
 def test_buttons_for_the_key_are_those_that_work(site: Site) -> None:
     def buttons() -> tuple[bool, bool]:
-        page = text(site.owner().get(account(site)))
+        page = text(site.owner().get(service_client(site)))
         key = site.path("oauth_pages:agent-key", str(site.tenant.client.id))
         return f'href="{key}"' in page, f'href="{key}?revoke=1"' in page
 
-    assert f"<code>{key_prefix(site.tenant.client)}…</code>" in text(site.owner().get(account(site)))
+    assert f"<code>{key_prefix(site.tenant.client)}…</code>" in text(site.owner().get(service_client(site)))
     assert buttons() == (True, True)
     Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() - timedelta(days=1))
-    assert "It no longer works" in text(site.owner().get(account(site)))
+    assert "It no longer works" in text(site.owner().get(service_client(site)))
     assert buttons() == (False, True)
-    ticket = hidden(site.owner().get(site.account_path("agent-key") + "?revoke=1"), "once")
-    assert site.owner().post(site.account_path("agent-key"), {"action": "revoke", "once": ticket}).status_code == 302
+    ticket = hidden(site.owner().get(site.client_path("agent-key") + "?revoke=1"), "once")
+    assert site.owner().post(site.client_path("agent-key"), {"action": "revoke", "once": ticket}).status_code == 302
     assert buttons() == (False, False)
     Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() + timedelta(days=1))
     assert buttons() == (True, False)
 
 
-def test_every_account_is_on_some_page(site: Site) -> None:
+def test_every_service_client_is_on_some_page(site: Site) -> None:
     for number in range(51):
         create_service_client(actor=site.cast.user("owner"), organization=site.cast.org, name=f"Robot {number:02}")
     browser, path = site.owner(), f"/orgs/{site.cast.org.id}/service-accounts"
     pages = [browser.get(path, {"page": number}) for number in (1, 2)]
-    names = [each["client"].name for page in pages for each in page.context["accounts"]]
+    names = [each["client"].name for page in pages for each in page.context["clients"]]
     assert {f"Robot {number:02}" for number in range(51)} <= set(names)
-    assert (len(pages[0].context["accounts"]), len(set(names))) == (50, len(names))
+    assert (len(pages[0].context["clients"]), len(set(names))) == (50, len(names))

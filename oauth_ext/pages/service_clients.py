@@ -1,4 +1,4 @@
-"""Service accounts: list, create, delete, and mint, rotate or revoke a key. A secret is rendered once."""
+"""Service clients: list, create, delete, and mint, rotate or revoke a key. A secret is rendered once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.typed_name import name_refusal
 from oauth_ext.models import Client
-from oauth_ext.pages.service_account import vendor_name
+from oauth_ext.pages.service_client import vendor_name
 from oauth_ext.selectors import service_client, service_clients
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client
@@ -33,7 +33,7 @@ RECENT = timedelta(hours=24)  # a use within it asks for the typed name
 SOON = timedelta(days=14)  # an expiry within it is marked
 
 
-class ServiceAccountForm(forms.Form):
+class ServiceClientForm(forms.Form):
     name = forms.CharField(
         label="Name",
         max_length=NAME_MAX_CHARACTERS,
@@ -49,18 +49,18 @@ class ServiceAccountForm(forms.Form):
     )
 
 
-class ServiceAccountsPage(OrgPage):
+class ServiceClientsPage(OrgPage):
     """GET, POST /orgs/:orgId/service-accounts."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     title = "Service accounts"
-    nav_route = "oauth_pages:service-accounts"
+    nav_route = "oauth_pages:service-clients"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self._page(ServiceAccountForm())
+        return self._page(ServiceClientForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form = ServiceAccountForm(request.POST)
+        form = ServiceClientForm(request.POST)
         if form.is_valid():
             if not once.take_ticket(request):
                 return _already_done(self)
@@ -72,19 +72,19 @@ class ServiceAccountsPage(OrgPage):
                 secret = {
                     "kind": "client_secret",
                     "title": "Client secret",
-                    "account": created.client,
+                    "client": created.client,
                     "values": [
                         ("Client ID", "GATEWAY_CLIENT_ID", created.client.client_id),
                         ("Client secret", "GATEWAY_CLIENT_SECRET", created.client_secret),
                     ],
                 }
-                return self._page(ServiceAccountForm(), secret=secret, status=201)
+                return self._page(ServiceClientForm(), secret=secret, status=201)
         return self._page(form, status=422)
 
     def _page(
-        self, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
+        self, form: ServiceClientForm, *, secret: dict[str, Any] | None = None, status: int = 200
     ) -> HttpResponse:
-        return accounts_page(self, form, secret=secret, status=status)
+        return service_clients_page(self, form, secret=secret, status=status)
 
 
 class AgentKeyPage(OrgPage):
@@ -96,7 +96,7 @@ class AgentKeyPage(OrgPage):
         "POST revoke": Gate(Role.ADMIN),
     }
     title = "Agent key"
-    nav_route = "oauth_pages:service-accounts"
+    nav_route = "oauth_pages:service-clients"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
         return self._confirm(service_client(self.organization, client_id))
@@ -110,7 +110,7 @@ class AgentKeyPage(OrgPage):
         if request.POST.get("action") == "revoke":
             revoke_agent_key(actor=self.actor, client=client)
             messages.success(request, f"The agent key of {client.name} no longer works.")
-            return redirect("oauth_pages:service-accounts", self.organization.id)
+            return redirect("oauth_pages:service-clients", self.organization.id)
         try:
             minted = mint_agent_key(actor=self.actor, client=client)
         except DomainError as refusal:
@@ -118,15 +118,15 @@ class AgentKeyPage(OrgPage):
         secret = {
             "kind": "agent_key",
             "title": "Agent key",
-            "account": client,
+            "client": client,
             "values": [("Agent key", "GATEWAY_KEY", minted.agent_key)],
             "rotated": minted.rotated,
         }
-        return accounts_page(self, ServiceAccountForm(), secret=secret, status=201)
+        return service_clients_page(self, ServiceClientForm(), secret=secret, status=201)
 
     def _confirm(self, client: Client, *, error: str = "", status: int = 200) -> HttpResponse:
         context = {
-            "account": client,
+            "client": client,
             "needs_name": needs_typed_name(client),
             "revoking": self.request.GET.get("revoke") == "1" or self.request.POST.get("action") == "revoke",
             "ticket": once.new_ticket(self.request),
@@ -135,12 +135,12 @@ class AgentKeyPage(OrgPage):
         return self.page("oauth_ext/agent_key.html", context, status=status)
 
 
-class DeleteServiceAccountPage(OrgPage):
+class DeleteServiceClientPage(OrgPage):
     """GET, POST /orgs/:orgId/service-accounts/:clientId/delete."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     title = "Delete service account"
-    nav_route = "oauth_pages:service-accounts"
+    nav_route = "oauth_pages:service-clients"
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
         return self._confirm(service_client(self.organization, client_id))
@@ -151,21 +151,21 @@ class DeleteServiceAccountPage(OrgPage):
             return self._confirm(client, error=error, status=422)
         delete_service_client(actor=self.actor, client=client)
         messages.success(request, f"{client.name} is deleted. Its key and tokens no longer work.")
-        return redirect("oauth_pages:service-accounts", self.organization.id)
+        return redirect("oauth_pages:service-clients", self.organization.id)
 
     def _confirm(self, client: Client, *, error: str = "", status: int = 200) -> HttpResponse:
-        context = {"account": client, "needs_name": needs_typed_name(client), "error": error}
-        return self.page("oauth_ext/service_account_delete.html", context, status=status)
+        context = {"client": client, "needs_name": needs_typed_name(client), "error": error}
+        return self.page("oauth_ext/service_client_delete.html", context, status=status)
 
 
-def accounts_page(
-    page: OrgPage, form: ServiceAccountForm, *, secret: dict[str, Any] | None = None, status: int = 200
+def service_clients_page(
+    page: OrgPage, form: ServiceClientForm, *, secret: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """Renders the list; `secret` opens the copy-once dialog."""
     now = clock.now()
     shown = page_of(page.request, service_clients(page.organization))
     vendors, catalog = vendors_by_service_client(page.organization), registry.load()
-    accounts = [
+    clients = [
         {
             "client": client,
             "vendors": [vendor_name(slug, catalog) for slug in vendors.get(client.id, [])],
@@ -176,14 +176,14 @@ def accounts_page(
     ]
     context = {
         "page": shown,
-        "accounts": accounts,
+        "clients": clients,
         "form": form,
         "secret": secret,
         "ticket": once.new_ticket(page.request),
         "mcp_url": f"{settings.BASE_URL}/v1/mcp",
         "token_url": f"{settings.BASE_URL}/oauth/token",
     }
-    return page.page("oauth_ext/service_accounts.html", context, status=status)
+    return page.page("oauth_ext/service_clients.html", context, status=status)
 
 
 def needs_typed_name(client: Client) -> bool:
@@ -203,4 +203,4 @@ def _already_done(page: OrgPage) -> HttpResponse:
     messages.info(
         page.request, "That form was already sent. A secret is shown only once; create a new one if you lost it."
     )
-    return redirect("oauth_pages:service-accounts", page.organization.id)
+    return redirect("oauth_pages:service-clients", page.organization.id)
