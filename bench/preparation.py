@@ -62,8 +62,8 @@ def prepare(catalog_file: Path, vendor_key: str) -> dict[str, Any]:
 
 
 def _organization(owner: Any, number: int, vendor_key: str) -> dict[str, Any]:
-    from credentials.scopes import CredentialScope
-    from credentials.services.connections import store_credential
+    from credentials.credential_scope import CredentialScope
+    from credentials.services.credentials import store_credential
     from gateway.catalog import registry
     from orgs.services.organizations import create_organization
 

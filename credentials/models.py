@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.db.models.deletion import Collector
 
 from audit.actor import Target
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 

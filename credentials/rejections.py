@@ -8,9 +8,9 @@ from datetime import datetime
 from uuid import UUID
 
 from audit.selectors import CredentialUse, RejectedUse, accepted_uses, rejected_uses
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.selectors import Connection, connections
+from credentials.selectors import CredentialSummary, credential_summaries
 from orgs.models import Organization
 from orgs.selectors import teams_by_person
 
@@ -19,21 +19,21 @@ _IDENTIFIED_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedConnection(Connection):
+class SummaryWithRejection(CredentialSummary):
     """A connection and its last rejection; None if the vendor accepted it, or it was changed, after that."""
 
     # The time alone: neither the caller nor the tool may show here.
     rejected_at: datetime | None
 
 
-def judged_connections(organization: Organization, *, vendor: str | None = None) -> list[JudgedConnection]:
+def summaries_with_rejection(organization: Organization, *, vendor: str | None = None) -> list[SummaryWithRejection]:
     """The rows of `connections`, in the same order, with `rejected_at`."""
-    rows = connections(organization, vendor=vendor)
+    rows = credential_summaries(organization, vendor=vendor)
     rejected = _rejected_at(organization, rows)
-    return [_judged(row, rejected.get(row.id)) for row in rows]
+    return [_with_rejection(row, rejected.get(row.id)) for row in rows]
 
 
-def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, datetime]:
+def _rejected_at(organization: Organization, rows: Sequence[CredentialSummary]) -> dict[UUID, datetime]:
     """Last rejection by credential id, unless accepted or changed since. Spec: D67 · reliability.md 4"""
     slugs = {row.vendor for row in rows}
     rejected = [use for use in rejected_uses(organization.id) if use.vendor in slugs] if rows else []
@@ -50,7 +50,7 @@ def _rejected_at(organization: Organization, rows: Sequence[Connection]) -> dict
     return {row_id: use.since for row_id, use in found.items() if use not in accepted}
 
 
-def _is_of(use: RejectedUse, row: Connection, callers: tuple[str, ...] | None) -> bool:
+def _is_of(use: RejectedUse, row: CredentialSummary, callers: tuple[str, ...] | None) -> bool:
     if (use.vendor, use.scope, use.name) != (row.vendor, row.scope.value, row.name):
         return False
     # A renamed or rebound key counts as new, because the log identifies it by its name.
@@ -58,7 +58,7 @@ def _is_of(use: RejectedUse, row: Connection, callers: tuple[str, ...] | None) -
 
 
 def _callers(
-    organization: Organization, rows: Sequence[Connection], rejected: Sequence[RejectedUse]
+    organization: Organization, rows: Sequence[CredentialSummary], rejected: Sequence[RejectedUse]
 ) -> dict[UUID, tuple[str, ...]]:
     """Subjects of the callers by credential id, for team and service client credentials."""
     if not _IDENTIFIED_BY_CALLER & {use.scope for use in rejected}:
@@ -71,7 +71,7 @@ def _service_client_callers(organization: Organization) -> dict[UUID, tuple[str,
     return {row.id: (row.service_client.subject,) for row in own.select_related("service_client") if row.service_client}
 
 
-def _team_callers(organization: Organization, rows: Sequence[Connection]) -> dict[UUID, tuple[str, ...]]:
+def _team_callers(organization: Organization, rows: Sequence[CredentialSummary]) -> dict[UUID, tuple[str, ...]]:
     """The people whose calls use each team credential: of several teams, the oldest one's. Spec: D67"""
     held = {(row.vendor, row.team_id): row.id for row in rows if row.scope is CredentialScope.TEAM}
     callers: dict[UUID, list[str]] = {row_id: [] for row_id in held.values()}
@@ -87,5 +87,7 @@ def _first_held(held: Mapping[tuple[str, UUID | None], UUID], vendor: str, team_
     return next((held[vendor, team_id] for team_id in team_ids if (vendor, team_id) in held), None)
 
 
-def _judged(row: Connection, rejected_at: datetime | None) -> JudgedConnection:
-    return JudgedConnection(**{field.name: getattr(row, field.name) for field in fields(row)}, rejected_at=rejected_at)
+def _with_rejection(row: CredentialSummary, rejected_at: datetime | None) -> SummaryWithRejection:
+    return SummaryWithRejection(
+        **{field.name: getattr(row, field.name) for field in fields(row)}, rejected_at=rejected_at
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CredentialRef:
 
 
 # Rank of a usable credential: (scope, position of its team, id). The smallest is used.
-_Place = tuple[int, int, UUID]
+_Precedence = tuple[int, int, UUID]
 
 
 def resolve(
@@ -41,15 +41,15 @@ def resolve(
     _require_one_vendor(candidates)
     teams = {team_id: position for position, team_id in enumerate(team_ids)}
     chosen: CredentialRef | None = None
-    best: _Place | None = None
+    best: _Precedence | None = None
     for candidate in candidates:
-        place = _place(candidate, service_client_id, teams)
-        if place is not None and (best is None or place < best):
-            chosen, best = candidate, place
+        precedence = _precedence(candidate, service_client_id, teams)
+        if precedence is not None and (best is None or precedence < best):
+            chosen, best = candidate, precedence
     return chosen
 
 
-def _place(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UUID, int]) -> _Place | None:
+def _precedence(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UUID, int]) -> _Precedence | None:
     """The rank of `ref` for this caller; None if the caller may not use it. Raises: ValueError for an unknown scope."""
     match ref.scope:
         case CredentialScope.ORGANIZATION:

@@ -14,11 +14,11 @@ from uuid import UUID
 import msgspec
 import structlog
 
+from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import CacheKey, DataKeyCache
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import OrganizationDataKey
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from gateway.lib.crypto import KEY_BYTES, CryptoError, UnknownKey, open_sealed, seal
 from gateway.lib.keyring import keyring
 

@@ -10,20 +10,20 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from credentials.sealing import wrapped_keys
 from gateway.lib.errors import NotFound
 from orgs.models import Organization
 
 __all__ = [
-    "Connection",
+    "CredentialSummary",
     "connected_vendors",
-    "connections",
     "credential",
     "credential_at",
     "credential_refs",
+    "credential_summaries",
     "named_keys",
     "organization_vendors",
     "people_vendors",
@@ -43,7 +43,7 @@ _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class CredentialSummary:
     """The metadata of a credential that a page may show. It holds nothing of the content."""
 
     id: UUID
@@ -107,13 +107,13 @@ def vendors_by_service_client(organization: Organization) -> dict[UUID, list[str
     return _vendors_by(organization, "service_client_id")
 
 
-def connections(organization: Organization, *, vendor: str | None = None) -> list[Connection]:
+def credential_summaries(organization: Organization, *, vendor: str | None = None) -> list[CredentialSummary]:
     """Every credential of the organization, by vendor, most general scope first, then by name."""
     rows = _unsealed(organization).select_related("team", "service_client", "created_by")
     if vendor is not None:
         rows = rows.filter(vendor=vendor)
     scopes = list(CredentialScope)
-    found = [_connection(row) for row in rows]
+    found = [_summary(row) for row in rows]
     return sorted(
         found, key=lambda each: (each.vendor, scopes.index(each.scope), each.name, each.team_name, each.created_at)
     )
@@ -193,8 +193,8 @@ def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]
     return found
 
 
-def _connection(row: Credential) -> Connection:
-    return Connection(
+def _summary(row: Credential) -> CredentialSummary:
+    return CredentialSummary(
         id=row.id,
         vendor=row.vendor,
         scope=CredentialScope(row.scope),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from uuid import UUID
 
+from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import DataKeyCache
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from credentials.sealing import WrappedKey, open_fields, wrapped_keys
 from credentials.selectors import ref
 
@@ -20,7 +20,7 @@ _CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """One credential; `fault` is None if it opens."""
 
     organization_id: UUID
@@ -30,7 +30,7 @@ class Verified:
     fault: UnusableReason | None
 
 
-def verify_credentials() -> Iterator[Verified]:
+def verify_credentials() -> Iterator[VerificationResult]:
     """Every credential of every organization, opened with the stored keys and CREDENTIAL_KEYS only."""
     rows = Credential.objects.order_by("organization_id", "vendor", "id").iterator(chunk_size=_CHUNK)
     for organization_id, credentials in groupby(rows, key=lambda row: row.organization_id):
@@ -39,7 +39,7 @@ def verify_credentials() -> Iterator[Verified]:
         cache = DataKeyCache()
         for row in credentials:
             scope = CredentialScope(row.scope)
-            yield Verified(
+            yield VerificationResult(
                 organization_id, row.id, row.vendor, scope, _fault(organization_id, ref(row), wrapped, cache)
             )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import ServiceClient, store_credential
+from credentials.services.credentials import ServiceClient, store_credential
 from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from audit.actor import Actor
-from credentials.scopes import CredentialScope
-from credentials.selectors import Connection, connections
+from credentials.credential_scope import CredentialScope
+from credentials.selectors import CredentialSummary, credential_summaries
 from orgs.models import Organization
 from orgs.services.known_tools import GENERAL_LIST, record_tools
 
@@ -28,7 +28,7 @@ def note_list(
     """The names of tools that differ from the approved list. Raises: CredentialGone; NotFound when the organization is
     gone.
     """
-    scopes = list_scopes(connections(organization, vendor=vendor))
+    scopes = list_scopes(credential_summaries(organization, vendor=vendor))
     scope = scopes.get(credential_id)
     if scope is None:
         raise CredentialGone
@@ -42,7 +42,7 @@ def note_list(
     )
 
 
-def list_scopes(found: Sequence[Connection]) -> dict[UUID, str]:
+def list_scopes(found: Sequence[CredentialSummary]) -> dict[UUID, str]:
     """List name by credential of one vendor; "" is the general list."""
     if not found:
         return {}
@@ -53,13 +53,13 @@ def list_scopes(found: Sequence[Connection]) -> dict[UUID, str]:
     return {each.id: GENERAL_LIST if each is general else _scope_and_owner(each)[0] for each in found}
 
 
-def list_owners(found: Sequence[Connection]) -> dict[str, str]:
+def list_owners(found: Sequence[CredentialSummary]) -> dict[str, str]:
     """By name of a further list: its owner in words."""
     scopes = list_scopes(found)
     return dict(_scope_and_owner(each) for each in found if scopes[each.id] != GENERAL_LIST)
 
 
-def _scope_and_owner(found: Connection) -> tuple[str, str]:
+def _scope_and_owner(found: CredentialSummary) -> tuple[str, str]:
     """(name of a further list in the database, its owner in words)."""
     match found.scope:
         case CredentialScope.TEAM:

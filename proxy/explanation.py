@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef, resolve
-from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor

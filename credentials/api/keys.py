@@ -12,10 +12,10 @@ from rest_framework.response import Response
 
 from credentials import selectors
 from credentials.api.vendor_fields import REFUSED, FlatFields
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.rejections import judged_connections
-from credentials.scopes import CredentialScope
-from credentials.services.connections import delete_credential
+from credentials.rejections import summaries_with_rejection
+from credentials.services.credentials import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.catalog.registry import known_vendor
 from gateway.lib.errors import NotFound
@@ -80,7 +80,7 @@ class KeyList(OrgView):
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
-        rows = judged_connections(self.organization, vendor=vendor)
+        rows = summaries_with_rejection(self.organization, vendor=vendor)
         keys = [row for row in rows if row.scope is CredentialScope.NAMED_KEY]
         # Keys of a vendor that left the catalog stay visible. Otherwise an unknown slug is 404.
         if not keys:

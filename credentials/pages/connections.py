@@ -9,9 +9,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from credentials.pages.credential import CredentialPage, Place
-from credentials.rejections import JudgedConnection, judged_connections
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
+from credentials.pages.credential import CredentialHolder, CredentialPage
+from credentials.rejections import SummaryWithRejection, summaries_with_rejection
 from credentials.selectors import connected_vendors
 from gateway.catalog import registry
 from gateway.web.gate import Gate
@@ -32,7 +32,7 @@ class ConnectionsPage(OrgPage):
         usable = connected_vendors(self.organization)
         by_vendor = {
             slug: list(rows)
-            for slug, rows in groupby(judged_connections(self.organization), key=lambda row: row.vendor)
+            for slug, rows in groupby(summaries_with_rejection(self.organization), key=lambda row: row.vendor)
             if slug in usable
         }
         catalog = registry.load().all()
@@ -53,7 +53,7 @@ class ConnectionsPage(OrgPage):
         return self.page("credentials/connections.html", context)
 
 
-def _last_rejected(rows: list[JudgedConnection]) -> datetime | None:
+def _last_rejected(rows: list[SummaryWithRejection]) -> datetime | None:
     return max((row.rejected_at for row in rows if row.rejected_at), default=None)
 
 
@@ -73,6 +73,6 @@ class ConnectionPage(CredentialPage):
     deleted = "{vendor} is disconnected."
     delete_action = "disconnect"
 
-    def place(self) -> Place:
+    def holder(self) -> CredentialHolder:
         back = reverse("credentials:connections", args=[self.organization.id])
-        return Place(CredentialScope.ORGANIZATION, self.organization.name, back)
+        return CredentialHolder(CredentialScope.ORGANIZATION, self.organization.name, back)

@@ -11,11 +11,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
 
-from credentials.pages.forms import ConnectionForm
-from credentials.rejections import judged_connections
-from credentials.scopes import CredentialScope
-from credentials.selectors import Connection, credential_at
-from credentials.services.connections import delete_credential
+from credentials.credential_scope import CredentialScope
+from credentials.pages.forms import CredentialForm
+from credentials.rejections import summaries_with_rejection
+from credentials.selectors import CredentialSummary, credential_at
+from credentials.services.credentials import delete_credential
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
@@ -29,11 +29,11 @@ from proxy.connect_vendor import connect_vendor
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CredentialHolder:
     """The holder of the credentials, its name, and the address to return to."""
 
     scope: CredentialScope
-    holder: str
+    name: str
     back: str
     team: Team | None = None
     service_client: Client | None = None
@@ -46,9 +46,9 @@ class Place:
     def service_client_id(self) -> UUID | None:
         return self.service_client.id if self.service_client else None
 
-    def holds(self, row: Connection) -> bool:
-        here = (self.scope, self.team_id, self.service_client_id)
-        return (row.scope, row.team_id, row.service_client_id) == here
+    def holds(self, row: CredentialSummary) -> bool:
+        own = (self.scope, self.team_id, self.service_client_id)
+        return (row.scope, row.team_id, row.service_client_id) == own
 
 
 class CredentialPage(OrgPage):
@@ -61,61 +61,63 @@ class CredentialPage(OrgPage):
     deleted: ClassVar[str]
     delete_action: ClassVar[str] = "delete"
 
-    def place(self) -> Place:
+    def holder(self) -> CredentialHolder:
         """The holder that the path names. Raises: NotFound."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
         known = registry.known_vendor(vendor)
-        return self._page(known, self.place(), ConnectionForm(known))
+        return self._page(known, self.holder(), CredentialForm(known))
 
     def post(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
-        known, place = registry.known_vendor(vendor), self.place()
+        known, holder = registry.known_vendor(vendor), self.holder()
         if request.POST.get("action") == self.delete_action:
-            return self._delete(known, place)
-        form = ConnectionForm(known, request.POST)
+            return self._delete(known, holder)
+        form = CredentialForm(known, request.POST)
         if form.is_valid():
             try:
-                return self._store(known, place, form)
+                return self._store(known, holder, form)
             except DomainError as refusal:
                 show_on(form, refusal)
-        return self._page(known, place, form, status=422)
+        return self._page(known, holder, form, status=422)
 
-    def _store(self, vendor: Vendor, place: Place, form: ConnectionForm) -> HttpResponse:
+    def _store(self, vendor: Vendor, holder: CredentialHolder, form: CredentialForm) -> HttpResponse:
         check = connect_vendor(
             actor=self.actor,
             organization=self.organization,
             vendor=vendor,
             fields=form.values(),
-            scope=place.scope,
-            team=place.team,
-            service_client=place.service_client,
+            scope=holder.scope,
+            team=holder.team,
+            service_client=holder.service_client,
         ).check
         if check.validated:
-            messages.success(self.request, self.accepted.format(vendor=vendor.name, holder=place.holder))
+            messages.success(self.request, self.accepted.format(vendor=vendor.name, holder=holder.name))
         else:
-            text = self.unchecked.format(vendor=vendor.name, holder=place.holder, detail=check.detail)
+            text = self.unchecked.format(vendor=vendor.name, holder=holder.name, detail=check.detail)
             messages.warning(self.request, text)
-        return HttpResponseRedirect(place.back)
+        return HttpResponseRedirect(holder.back)
 
-    def _delete(self, vendor: Vendor, place: Place) -> HttpResponse:
+    def _delete(self, vendor: Vendor, holder: CredentialHolder) -> HttpResponse:
         found = credential_at(
             self.organization,
             vendor.slug,
-            place.scope,
-            team_id=place.team_id,
-            service_client_id=place.service_client_id,
+            holder.scope,
+            team_id=holder.team_id,
+            service_client_id=holder.service_client_id,
         )
         delete_credential(actor=self.actor, credential=found)
-        messages.success(self.request, self.deleted.format(vendor=vendor.name, holder=place.holder))
-        return HttpResponseRedirect(place.back)
+        messages.success(self.request, self.deleted.format(vendor=vendor.name, holder=holder.name))
+        return HttpResponseRedirect(holder.back)
 
-    def _page(self, vendor: Vendor, place: Place, form: ConnectionForm, *, status: int = 200) -> HttpResponse:
-        rows = judged_connections(self.organization, vendor=vendor.slug)
-        stored = next((row for row in rows if place.holds(row)), None)
+    def _page(
+        self, vendor: Vendor, holder: CredentialHolder, form: CredentialForm, *, status: int = 200
+    ) -> HttpResponse:
+        rows = summaries_with_rejection(self.organization, vendor=vendor.slug)
+        stored = next((row for row in rows if holder.holds(row)), None)
         context = {
             "vendor": vendor,
-            "place": place,
+            "holder": holder,
             "form": form,
             "stored": stored,
             "rows": rows,

@@ -10,7 +10,7 @@ from gateway.catalog.vendor import CredentialField, Vendor
 VALUE_MAX_CHARACTERS = 8 * 1024
 
 
-class ConnectionForm(forms.Form):
+class CredentialForm(forms.Form):
     """One form field per credential field of the vendor's catalog entry."""
 
     def __init__(self, vendor: Vendor, *args: Any, **kwargs: Any) -> None:

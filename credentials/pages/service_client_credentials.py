@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from credentials.pages.credential import HolderCredentialPage, Place
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
+from credentials.pages.credential import CredentialHolder, HolderCredentialPage
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -39,7 +39,7 @@ class ServiceClientCredentialPage(HolderCredentialPage):
     nav_route = "oauth_pages:service-clients"
     template = "credentials/service_client_credential.html"
 
-    def place(self) -> Place:
+    def holder(self) -> CredentialHolder:
         found = service_client(self.organization, str(self.kwargs["client_id"]))
         back = reverse("oauth_pages:service-client", args=[self.organization.id, found.id])
-        return Place(CredentialScope.SERVICE_CLIENT, found.name, back, service_client=found)
+        return CredentialHolder(CredentialScope.SERVICE_CLIENT, found.name, back, service_client=found)

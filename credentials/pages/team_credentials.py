@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from credentials.pages.credential import HolderCredentialPage, Place
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
+from credentials.pages.credential import CredentialHolder, HolderCredentialPage
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -41,7 +41,7 @@ class TeamCredentialPage(HolderCredentialPage):
     nav_route = "orgs:teams"
     template = "credentials/team_credential.html"
 
-    def place(self) -> Place:
+    def holder(self) -> CredentialHolder:
         found = team(self.organization, str(self.kwargs["team_id"]))
         back = reverse("orgs:team", args=[self.organization.id, found.id])
-        return Place(CredentialScope.TEAM, found.name, back, team=found)
+        return CredentialHolder(CredentialScope.TEAM, found.name, back, team=found)

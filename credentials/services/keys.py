@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import transaction
 
 from audit.event_types import EventType
+from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import record
+from credentials.services.credentials import record
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import clean_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from credentials.rejections import judged_connections
+from credentials.rejections import summaries_with_rejection
 from credentials.selectors import organization_vendors
 from gateway.catalog import registry
 from gateway.catalog.registry import Catalog
@@ -37,7 +37,7 @@ class ServiceClientPage(OrgPage):
         return self.page("oauth_ext/service_client.html", context)
 
     def _held(self, client: Client, catalog: Catalog) -> list[dict[str, Any]]:
-        rows = judged_connections(self.organization)
+        rows = summaries_with_rejection(self.organization)
         own = [row for row in rows if row.service_client_id == client.id]
         return [{"row": row, "name": vendor_name(row.vendor, catalog)} for row in own]
 

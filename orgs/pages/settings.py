@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from credentials.selectors import connections, people_vendors
+from credentials.selectors import credential_summaries, people_vendors
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
@@ -142,7 +142,7 @@ class DeleteOrganizationPage(OrgPage):
             "members": selectors.members(organization).count(),
             "teams": selectors.teams(organization).count(),
             "service_clients": service_clients(organization).count(),
-            "credentials": len(connections(organization)),
+            "credentials": len(credential_summaries(organization)),
             "invitations": selectors.pending_invitations(organization).count(),
             "retention_days": settings.AUDIT_RETENTION_DAYS,
             "error": error,

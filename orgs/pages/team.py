@@ -9,10 +9,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from credentials.credential_scope import CredentialScope
 from credentials.errors import TeamHasKey
-from credentials.rejections import judged_connections
-from credentials.scopes import CredentialScope
-from credentials.selectors import Connection, connections, people_vendors
+from credentials.rejections import summaries_with_rejection
+from credentials.selectors import CredentialSummary, credential_summaries, people_vendors
 from credentials.services.keys import update_named_key
 from gateway.catalog import registry
 from gateway.lib import ids
@@ -140,16 +140,16 @@ class TeamPage(OrgPage):
         self._set_team(key, None)
         undo.offer(self.request, f"The key {key.name} serves no team now.", {"action": "bind-key", "key": str(key.id)})
 
-    def _key(self, team_id: UUID | None) -> Connection | None:
+    def _key(self, team_id: UUID | None) -> CredentialSummary | None:
         """The named key in the form, if it is bound to `team_id` (None: unbound)."""
         asked = ids.parse_id(self.request.POST.get("key", ""))
         return next((row for row in self._keys(team_id) if row.id == asked), None)
 
-    def _keys(self, team_id: UUID | None) -> list[Connection]:
-        rows = connections(self.organization)
+    def _keys(self, team_id: UUID | None) -> list[CredentialSummary]:
+        rows = credential_summaries(self.organization)
         return [row for row in rows if row.scope is CredentialScope.NAMED_KEY and row.team_id == team_id]
 
-    def _set_team(self, key: Connection, team_id: UUID | None) -> None:
+    def _set_team(self, key: CredentialSummary, team_id: UUID | None) -> None:
         update_named_key(
             actor=self.actor,
             organization=self.organization,
@@ -207,7 +207,7 @@ class TeamPage(OrgPage):
                     "name": vendor_names([row.vendor], catalog)[0],
                     "is_key": row.scope is CredentialScope.NAMED_KEY,
                 }
-                for row in judged_connections(self.organization)
+                for row in summaries_with_rejection(self.organization)
                 if row.team_id == team_id
             ],
             "free_keys": [(row, vendor_names([row.vendor], catalog)[0]) for row in self._keys(None)],

@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 
 from billing import entitlements
 from billing.errors import SubscriptionRequired
-from credentials.scopes import CredentialScope
-from credentials.selectors import connections, vendors_by_team
+from credentials.credential_scope import CredentialScope
+from credentials.selectors import credential_summaries, vendors_by_team
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
@@ -110,7 +110,7 @@ class DeleteTeamPage(OrgPage):
     def _confirm(self, team_id: UUID, *, error: str = "", status: int = 200) -> HttpResponse:
         team = selectors.team(self.organization, str(team_id))
         catalog = registry.load()
-        held = [row for row in connections(self.organization) if row.team_id == team.pk]
+        held = [row for row in credential_summaries(self.organization) if row.team_id == team.pk]
         granted = selectors.server_access_by_team(self.organization).get(team.pk, [])
         context = {
             "team": team,

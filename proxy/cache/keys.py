@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from orgs.principal import Principal
 
 _encode = msgspec.json.Encoder(order="sorted").encode

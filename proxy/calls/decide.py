@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef, resolve
-from credentials.scopes import CredentialScope
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
 from orgs import access_rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from credentials.selectors import connected_vendors, connections, vendors_in_use
+from credentials.selectors import connected_vendors, credential_summaries, vendors_in_use
 from gateway.catalog import registry as catalog
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry
@@ -87,7 +87,7 @@ def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | N
 
 def _circuits(organization: Organization) -> dict[str, PostedCircuit]:
     names: dict[str, str] = {}
-    for connection in connections(organization):
+    for connection in credential_summaries(organization):
         names[circuit_board.vendor_wide(connection.vendor)] = connection.vendor
         names[circuit_board.of_credential(connection.vendor, connection.id)] = connection.vendor
     worst: dict[str, PostedCircuit] = {}

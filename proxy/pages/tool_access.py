@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from audit.selectors import MAX_COUNTED, tool_use
-from credentials.selectors import connections, people_vendors
+from credentials.selectors import credential_summaries, people_vendors
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import registry as coordination
@@ -87,7 +87,9 @@ class ToolAccessPage(OrgPage):
         return self._page(tools, role, choice)
 
     def _tools(self, vendor: Vendor) -> ToolList:
-        return ToolList(self.organization, vendor, list_owners(connections(self.organization, vendor=vendor.slug)))
+        return ToolList(
+            self.organization, vendor, list_owners(credential_summaries(self.organization, vendor=vendor.slug))
+        )
 
     def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
         known = registry.known_vendor(vendor)
@@ -238,7 +240,7 @@ class ToolAccessPage(OrgPage):
             "roles": [each.value for each in Role],
             "may_edit": self.membership.has_role(Role.OWNER),
             "owners": selectors.people_who_may(self.organization, Role.OWNER),
-            "is_connected": bool(connections(self.organization, vendor=vendor.slug)),
+            "is_connected": bool(credential_summaries(self.organization, vendor=vendor.slug)),
             "looked_at": selectors.looked_at(self.organization, vendor.slug),
             "is_down": state.status is HealthStatus.DOWN,
         }

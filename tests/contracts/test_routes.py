@@ -18,8 +18,8 @@ from django.http import HttpResponse
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from gateway.lib import clock
 from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
 from orgs.models import (

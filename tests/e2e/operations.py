@@ -19,10 +19,10 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 
+from credentials.credential_scope import CredentialScope  # noqa: E402
 from credentials.models import Credential  # noqa: E402
-from credentials.scopes import CredentialScope  # noqa: E402
-from credentials.selectors import connections, credential  # noqa: E402
-from credentials.services.connections import delete_credential, store_credential  # noqa: E402
+from credentials.selectors import credential, credential_summaries  # noqa: E402
+from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
 from gateway.catalog import registry, services  # noqa: E402
 from gateway.coordination import registry as coordination  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
@@ -61,7 +61,7 @@ def connect_vendor(org_id: str, vendor: str, fields: dict[str, str]) -> None:
 def disconnect_vendor(org_id: str, vendor: str) -> None:
     """The organization has no credential for the vendor."""
     organization = _organization(org_id)
-    for row in connections(organization, vendor=vendor):
+    for row in credential_summaries(organization, vendor=vendor):
         delete_credential(actor=_owner(org_id), credential=credential(organization, row.id))
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
 from gateway.lib import clock
 from oauth_ext.models import Client

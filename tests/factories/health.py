@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from gateway.catalog.services import load_catalog
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from gateway.catalog.services import load_catalog
 from gateway.coordination import epochs

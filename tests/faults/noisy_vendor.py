@@ -68,8 +68,8 @@ def connect(urls: list[str]) -> None:
     from gateway.supervisor.preparation import load_settings
 
     load_settings()
-    from credentials.scopes import CredentialScope
-    from credentials.services.connections import store_credential
+    from credentials.credential_scope import CredentialScope
+    from credentials.services.credentials import store_credential
     from gateway.catalog import registry
     from gateway.catalog.services import load_catalog
     from orgs.models import Organization, User

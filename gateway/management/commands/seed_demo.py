@@ -11,9 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
 from credentials.selectors import organization_vendors
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from gateway.lib import secrets
 from gateway.supervisor.folder import write_private

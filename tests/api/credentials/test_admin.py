@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from tests.api.credentials.test_leaks import leaks
 from tests.factories.credentials import Setting
 

@@ -9,8 +9,8 @@ import pytest
 from django.conf import LazySettings
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from tests.factories.api import Api
 from tests.factories.credentials import SECRET, Setting, make_setting
 from tests.factories.tenant import load_vendor
@@ -109,7 +109,9 @@ def test_replacing_keeps_the_id(api: Api, setting: Setting) -> None:
         ({f"f{number}": "x" for number in range(33)}, "fields"),
     ],
 )
-def test_bad_fields_are_told_by_name(api: Api, setting: Setting, level: str, body: dict[str, Any], member: str) -> None:
+def test_bad_fields_are_reported_by_name(
+    api: Api, setting: Setting, level: str, body: dict[str, Any], member: str
+) -> None:
     assert api.faults("admin", "POST", path_of(setting, level), body) == {member}
     assert not Credential.objects.exists()
 

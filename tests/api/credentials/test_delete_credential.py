@@ -6,11 +6,11 @@ import pytest
 
 from audit.models import AdminAuditEntry
 from credentials import sealing
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, UnusableReason, open_fields, wrapped_keys
 from credentials.selectors import credential_refs
-from credentials.services.connections import delete_credential
+from credentials.services.credentials import delete_credential
 from credentials.services.shredding import shred_organization
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from tests.factories.api import Api
 from tests.factories.credentials import SECRET, Setting, make_setting
 from tests.factories.tenant import load_vendor

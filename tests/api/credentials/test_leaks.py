@@ -13,11 +13,11 @@ from django.db import connection
 from django.forms.models import model_to_dict
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, open_fields, wrapped_keys
-from credentials.selectors import connections, credential, credential_refs
-from credentials.services.connections import delete_credential
+from credentials.selectors import credential, credential_refs, credential_summaries
+from credentials.services.credentials import delete_credential
 from gateway.lib.errors import DomainError
 from gateway.lib.keyring import keyring
 from tests.factories.credentials import SECRET, Setting
@@ -112,7 +112,7 @@ def test_no_row_shows_its_content(setting: Setting) -> None:
 def test_no_selector_returns_content(setting: Setting) -> None:
     stored = setting.store_everywhere()
     organization = setting.cast.org
-    assert not leaks(f"{connections(organization)}")
+    assert not leaks(f"{credential_summaries(organization)}")
     assert not leaks(f"{[vars(credential(organization, each.id)) for each in stored]}")
     assert not leaks(f"{credential_refs(organization.id)} {wrapped_keys(organization.id)}")
 

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from credentials import sealing
+from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import open_fields, seal_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from gateway.lib import ids
@@ -44,7 +44,7 @@ def in_parallel(work: Callable[[int], object]) -> list[BaseException]:
 
 
 @pytest.mark.parametrize("scope", [CredentialScope.ORGANIZATION, CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT])
-def test_the_same_place_stored_at_once_is_one_row(committed_setting: Setting, scope: CredentialScope) -> None:
+def test_the_same_credential_stored_at_once_is_one_row(committed_setting: Setting, scope: CredentialScope) -> None:
     faults = in_parallel(lambda number: committed_setting.store(scope, fields={"apiKey": f"value-{number}"}))
     assert faults == []
     row = Credential.objects.get()
@@ -70,7 +70,7 @@ def test_the_same_team_at_once_gets_one_key(committed_setting: Setting) -> None:
     assert Credential.objects.count() == 1
 
 
-def test_different_places_at_once_share_one_data_key(committed_setting: Setting) -> None:
+def test_different_credentials_at_once_share_one_data_key(committed_setting: Setting) -> None:
     faults = in_parallel(lambda number: committed_setting.store(CredentialScope.NAMED_KEY, name=f"Key {number}"))
     assert faults == []
     assert OrganizationDataKey.objects.count() == 1

@@ -12,10 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from audit.selectors import REJECTED
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.rejections import judged_connections
-from credentials.scopes import CredentialScope
-from credentials.selectors import connections
+from credentials.rejections import summaries_with_rejection
+from credentials.selectors import credential_summaries
 from credentials.services.keys import update_named_key
 from orgs.models import Membership, Organization, Team, TeamMembership
 from orgs.selectors import teams_by_person
@@ -62,7 +62,7 @@ def flagged(organization: Organization) -> dict[str, datetime]:
     """What the credentials hang on, to when they were rejected."""
     return {
         row.name or row.team_name or row.service_client_name or "organization": row.rejected_at
-        for row in judged_connections(organization)
+        for row in summaries_with_rejection(organization)
         if row.rejected_at
     }
 
@@ -79,9 +79,9 @@ class TestOneRejection:
     def test_none(self, setting: Setting) -> None:
         assert flagged(setting.cast.org) == {}
         with CaptureQueriesContext(connection) as queries:
-            judged = judged_connections(setting.cast.org)
+            judged = summaries_with_rejection(setting.cast.org)
         assert len(queries) == 2, "the credentials, and one look at the log for all of them"
-        plain = connections(setting.cast.org)
+        plain = credential_summaries(setting.cast.org)
         assert [row.id for row in judged] == [row.id for row in plain]
         assert {field: getattr(judged[0], field) for field in plain[0].__slots__} == {
             field: getattr(plain[0], field) for field in plain[0].__slots__

@@ -7,9 +7,9 @@ from django.db import connection
 from django.db.models import Max
 
 from credentials import sealing
+from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import DataKeyCache
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, UnusableReason, WrappedKey, open_fields, seal_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from gateway.lib import ids
@@ -35,7 +35,7 @@ def copy_sealed(source: Credential, target: Credential) -> None:
     Credential.objects.filter(pk=target.pk).update(sealed=source.sealed, data_key_version=source.data_key_version)
 
 
-def test_into_another_row_of_the_same_place(setting: Setting) -> None:
+def test_into_another_row_of_the_same_holder(setting: Setting) -> None:
     copy_sealed(setting.store(CredentialScope.TEAM), setting.store(CredentialScope.TEAM, team=setting.other_team))
     assert reasons(setting.cast.org) == {SECRET, "does_not_open"}
 

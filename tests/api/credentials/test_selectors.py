@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from credentials.selectors import (
-    Connection,
+    CredentialSummary,
     connected_vendors,
-    connections,
     credential,
     credential_refs,
+    credential_summaries,
     organization_vendors,
     service_client_vendors,
     team_vendors,
@@ -44,20 +44,20 @@ def test_vendors_are_listed_by_where_their_credentials_hang(setting: Setting) ->
 def test_another_organizations_rows_are_never_listed(setting: Setting) -> None:
     setting.store_everywhere()
     other = setting.cast.other_org
-    assert connected_vendors(other) == connections(other) == []
+    assert connected_vendors(other) == credential_summaries(other) == []
     assert team_vendors(other, setting.team.id) == service_client_vendors(other, setting.service_client.id) == []
     assert vendors_by_service_client(other) == {}
     assert credential_refs(other.id) == wrapped_keys(other.id) == ()
 
 
-def test_connections_carry_names_and_dates(setting: Setting) -> None:
+def test_summaries_carry_names_and_dates(setting: Setting) -> None:
     default = setting.store(validated=True)
     team = setting.store(CredentialScope.TEAM)
     key = setting.store(CredentialScope.NAMED_KEY, team=setting.other_team)
     client = setting.store(CredentialScope.SERVICE_CLIENT)
-    listed = connections(setting.cast.org)
+    listed = credential_summaries(setting.cast.org)
     assert [each.id for each in listed] == [default.id, team.id, key.id, client.id]
-    assert listed[0] == Connection(
+    assert listed[0] == CredentialSummary(
         id=default.id,
         vendor="acme",
         scope=CredentialScope.ORGANIZATION,
@@ -76,25 +76,25 @@ def test_connections_carry_names_and_dates(setting: Setting) -> None:
     assert (listed[3].service_client_id, listed[3].service_client_name) == (setting.service_client.id, "Robot")
 
 
-def test_connections_of_one_vendor(setting: Setting) -> None:
+def test_summaries_of_one_vendor(setting: Setting) -> None:
     setting.store()
     other = setting.store(vendor=make_vendor("globex"))
-    assert [each.id for each in connections(setting.cast.org, vendor="globex")] == [other.id]
+    assert [each.id for each in credential_summaries(setting.cast.org, vendor="globex")] == [other.id]
 
 
-def test_a_connection_outlives_the_person_who_made_it(setting: Setting) -> None:
+def test_a_credential_outlives_the_person_who_stored_it(setting: Setting) -> None:
     setting.store(actor=setting.cast.user("admin"))
     setting.cast.user("admin").delete()
-    assert [each.created_by_name for each in connections(setting.cast.org)] == [""]
+    assert [each.created_by_name for each in credential_summaries(setting.cast.org)] == [""]
 
 
 def test_a_page_costs_one_query_and_reads_nothing_sealed(setting: Setting) -> None:
     setting.store_everywhere()
     with CaptureQueriesContext(connection) as queries:
-        assert len(connections(setting.cast.org)) == 4
+        assert len(credential_summaries(setting.cast.org)) == 4
     assert len(queries) == 1
     assert "sealed" not in queries[0]["sql"]
-    assert "sealed" not in {field.name for field in dataclasses.fields(Connection)}
+    assert "sealed" not in {field.name for field in dataclasses.fields(CredentialSummary)}
 
 
 def test_one_credential_by_id_without_its_content(setting: Setting) -> None:

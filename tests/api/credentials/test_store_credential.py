@@ -8,9 +8,9 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey, UnusableCredential
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import open_fields
 from credentials.selectors import credential_refs, wrapped_keys
 from gateway.coordination import epochs
@@ -250,7 +250,7 @@ def test_a_lost_data_key_is_not_papered_over_with_a_new_one(setting: Setting) ->
         {"scope": "everybody"},
     ],
 )
-def test_the_database_refuses_a_row_of_no_known_shape(setting: Setting, row: dict[str, str]) -> None:
+def test_the_database_refuses_a_row_that_fits_no_scope(setting: Setting, row: dict[str, str]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         Credential.objects.create(organization=setting.cast.org, vendor="acme", data_key_version=1, sealed=b"x", **row)
 

@@ -7,9 +7,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from credentials.credential_scope import CredentialScope
 from credentials.errors import UnusableReason
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from credentials.sealing import open_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from credentials.verification import verify_credentials

@@ -10,7 +10,7 @@ from django.conf import settings as configured
 from django.db import connection, transaction
 from django.urls import reverse
 
-from credentials.api.connections import OrganizationCredential, ServiceClientCredential, TeamCredential
+from credentials.api.credentials import OrganizationCredential, ServiceClientCredential, TeamCredential
 from credentials.pages.team_credentials import TeamCredentialPage
 from gateway.coordination import registry
 from gateway.coordination.rules import Rule

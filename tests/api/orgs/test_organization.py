@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential, OrganizationDataKey
-from credentials.scopes import CredentialScope
 from oauth_ext.models import AgentKey, Client
 from orgs.models import Organization
 from tests.factories.api import Api

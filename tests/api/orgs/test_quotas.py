@@ -10,9 +10,9 @@ import pytest
 from django.conf import LazySettings
 from django.db.models import QuerySet
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog.registry import known_vendor
 from gateway.lib.errors import DomainError
 from oauth_ext.models import Client

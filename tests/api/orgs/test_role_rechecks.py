@@ -10,8 +10,8 @@ import pytest
 from django.db import connection, connections, transaction
 
 from audit.models import AdminAuditEntry
-from credentials.scopes import CredentialScope
-from credentials.services.connections import delete_credential
+from credentials.credential_scope import CredentialScope
+from credentials.services.credentials import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.lib.errors import Forbidden, NotFound
 from oauth_ext.services import service_client_vendors

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from credentials.scopes import CredentialScope
+from credentials.credential_scope import CredentialScope
 from oauth_ext.models import ServiceClientVendor
 from oauth_ext.selectors import restricted_vendors
 from orgs.models import ServerAccess, Team, TeamMembership

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from orgs.models import Membership, ServerAccess, Team, TeamMembership
 from tests.factories.api import Api
 from tests.factories.credentials import make_setting

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from audit.selectors import REJECTED
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from gateway.lib import clock
 from orgs.models import Membership, Organization, Team, TeamMembership

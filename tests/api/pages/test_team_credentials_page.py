@@ -8,10 +8,10 @@ import pytest
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from credentials.selectors import team_vendors
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from orgs.models import Team
 from tests.api.pages.conftest import Site, hidden, notices, text

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import team as team_page

@@ -13,8 +13,8 @@ from django.test import Client as Browser
 from django.urls import reverse
 
 from audit.models import AdminAuditEntry
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.credential_scope import CredentialScope
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry as registry_of_vendors
 from gateway.coordination import registry
 from gateway.coordination.sqlite_store import SQLiteStore

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from credentials import selectors
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from orgs.models import TeamMembership
 from proxy.health.selectors import vendor_health
 from proxy.health.turns import vendors_to_probe

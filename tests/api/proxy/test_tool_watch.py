@@ -13,8 +13,8 @@ import pytest
 from django.db import OperationalError
 
 from audit.models import AdminAuditEntry
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.credential_scope import CredentialScope
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from orgs.models import KnownTool, Organization, ToolAllowlist
 from proxy import runtime, snapshot, tool_watch

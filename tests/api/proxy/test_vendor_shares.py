@@ -15,8 +15,8 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from audit.models import RequestAuditEntry
-from credentials.scopes import CredentialScope
-from credentials.services.connections import store_credential
+from credentials.credential_scope import CredentialScope
+from credentials.services.credentials import store_credential
 from gateway.catalog import registry as catalog
 from gateway.catalog.services import load_catalog
 from gateway.coordination import registry as coordination

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef, resolve
-from credentials.scopes import CredentialScope
 
 OLD_TEAM, YOUNG_TEAM, FOREIGN_TEAM = (UUID(int=number) for number in (1, 2, 3))
 CLIENT, OTHER_CLIENT = UUID(int=11), UUID(int=12)

@@ -11,9 +11,9 @@ import pytest
 from django.conf import settings
 
 from credentials import sealing
+from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import DataKeyCache
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from credentials.sealing import UnusableCredential, UnusableReason, WrappedKey, open_fields
 from gateway.lib.crypto import Keyring, seal
 
@@ -117,12 +117,12 @@ def test_the_wrong_data_key_does_not_open() -> None:
     assert refusal(sealed_ref(), [wrap(data_key=os.urandom(32))]) is UnusableReason.DOES_NOT_OPEN
 
 
-def test_no_data_key_of_that_version_is_told_apart() -> None:
+def test_no_data_key_of_that_version_is_distinguished() -> None:
     assert refusal(sealed_ref(), []) is UnusableReason.DATA_KEY_MISSING
     assert refusal(sealed_ref(), [wrap(version=2)]) is UnusableReason.DATA_KEY_MISSING
 
 
-def test_a_wrapping_key_that_is_not_configured_is_told_apart() -> None:
+def test_a_wrapping_key_that_is_not_configured_is_distinguished() -> None:
     removed = dataclasses.replace(wrap(), key_id="removed")
     assert refusal(sealed_ref(), [removed]) is UnusableReason.KEY_NOT_CONFIGURED
 

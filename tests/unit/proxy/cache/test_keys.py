@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.cache.keys import cache_key, epoch_name, scope_of

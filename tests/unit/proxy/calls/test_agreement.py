@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from audit.call_status import CallSource
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from gateway.catalog.registry import Catalog
 from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor

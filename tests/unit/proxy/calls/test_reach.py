@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from credentials.credential_scope import CredentialScope
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.resolve import CredentialRef
-from credentials.scopes import CredentialScope
 from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
 from proxy.access import OrganizationAccess
 from proxy.calls import reach

@@ -13,9 +13,9 @@ from django.db.models import Q
 
 from audit.event_types import EventType
 from audit.record import record_admin
+from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey
 from credentials.models import Credential
-from credentials.scopes import CredentialScope
 from credentials.sealing import seal_fields
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
@@ -41,7 +41,7 @@ class ServiceClient(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _NaturalKey:
     organization_id: UUID
     vendor: str
     scope: str
@@ -72,10 +72,10 @@ def store_credential(
     """
     # Checks without side effects come before the locks.
     values = check_fields(vendor, fields)
-    place = _place(organization, vendor, scope, team, service_client, name)
+    natural_key = _natural_key(organization, vendor, scope, team, service_client, name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
-    credential = _existing(place) or Credential(created_by=actor, revision=0, **asdict(place))
+    credential = _existing(natural_key) or Credential(created_by=actor, revision=0, **asdict(natural_key))
     # Cached results are keyed by the revision.
     credential.revision += 1
     credential.data_key_version, credential.sealed = seal_fields(
@@ -104,14 +104,14 @@ def delete_credential(*, actor: User, credential: Credential) -> None:
     record(EventType.CREDENTIAL_KEY_DELETED if is_key else EventType.CREDENTIAL_DELETED, actor, credential)
 
 
-def _place(
+def _natural_key(
     organization: Organization,
     vendor: Vendor,
     scope: CredentialScope,
     team: Team | None,
     service_client: ServiceClient | None,
     name: str,
-) -> _Place:
+) -> _NaturalKey:
     """Raises: ValueError if the scope does not go with the holder or name; Invalid for a bad name."""
     fits = {
         CredentialScope.ORGANIZATION: team is None and service_client is None and not name,
@@ -127,7 +127,7 @@ def _place(
             name = clean_name(name)
         except ValueError as fault:
             raise Invalid(fields={"name": [str(fault)]}) from fault
-    return _Place(
+    return _NaturalKey(
         organization_id=organization.id,
         vendor=vendor.slug,
         scope=scope.value,
@@ -150,15 +150,17 @@ def _require_owned(organization: Organization, team: Team | None, service_client
             raise NotFound
 
 
-def _existing(place: _Place) -> Credential | None:
+def _existing(natural_key: _NaturalKey) -> Credential | None:
     """The credential to replace. Raises: KeyNameTaken, TeamHasKey, LimitReached."""
-    rows = Credential.objects.filter(organization_id=place.organization_id, vendor=place.vendor, scope=place.scope)
-    if place.scope != CredentialScope.NAMED_KEY:
-        return rows.filter(Q(team_id=place.team_id), Q(service_client_id=place.service_client_id)).first()
+    rows = Credential.objects.filter(
+        organization_id=natural_key.organization_id, vendor=natural_key.vendor, scope=natural_key.scope
+    )
+    if natural_key.scope != CredentialScope.NAMED_KEY:
+        return rows.filter(Q(team_id=natural_key.team_id), Q(service_client_id=natural_key.service_client_id)).first()
     # A named key is never replaced.
-    if rows.filter(name=place.name).exists():
+    if rows.filter(name=natural_key.name).exists():
         raise KeyNameTaken
-    if place.team_id is not None and rows.filter(team_id=place.team_id).exists():
+    if natural_key.team_id is not None and rows.filter(team_id=natural_key.team_id).exists():
         raise TeamHasKey
     require_quota(rows, settings.NAMED_KEYS_PER_VENDOR, "named keys for one vendor")
     return None

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from credentials import selectors
 from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut
-from credentials.scopes import CredentialScope
-from credentials.services.connections import delete_credential
+from credentials.credential_scope import CredentialScope
+from credentials.services.credentials import delete_credential
 from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
@@ -33,34 +33,34 @@ class ConnectedVendors(OrgView):
         return self.answer(selectors.organization_vendors(self.organization))
 
 
-class StoringView(OrgView):
+class CredentialView(OrgView):
     """Base of the three levels. A subclass names its scope and the row that holds the credential."""
 
     scope = CredentialScope.ORGANIZATION
 
-    def place(self) -> dict[str, Any]:
+    def holder(self) -> dict[str, Any]:
         """The holder, as keyword arguments of `connect_vendor`. Raises: NotFound."""
         return {}
 
-    def ids(self) -> dict[str, Any]:
-        return {f"{name}_id": row.id for name, row in self.place().items()}
+    def holder_ids(self) -> dict[str, Any]:
+        return {f"{name}_id": row.id for name, row in self.holder().items()}
 
     def post(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
         # The vendor is asked first; a replaced credential keeps its id.
-        known, place = known_vendor(vendor), self.place()
+        known, holder = known_vendor(vendor), self.holder()
         connected = connect_vendor(
             actor=self.actor,
             organization=self.organization,
             vendor=known,
             scope=self.scope,
             fields=self.fields,
-            **place,
+            **holder,
         )
         stored, check = connected.credential, connected.check
         return self.answer({"id": stored.id, "vendor": vendor, "validated": check.validated})
 
     def delete(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
-        found = selectors.credential_at(self.organization, vendor, self.scope, **self.ids())
+        found = selectors.credential_at(self.organization, vendor, self.scope, **self.holder_ids())
         delete_credential(actor=self.actor, credential=found)
         return self.answer()
 
@@ -74,7 +74,7 @@ _GATES_BELOW = {
 }
 
 
-class OrganizationCredential(StoringView):
+class OrganizationCredential(CredentialView):
     """POST, DELETE /api/orgs/:orgId/credentials/:vendor. Spec: §4.6, §8 · D62-D64"""
 
     gates = {
@@ -94,14 +94,14 @@ class TeamVendors(OrgView):
         return self.answer(selectors.team_vendors(self.organization, team(self.organization, team_id).id))
 
 
-class TeamCredential(StoringView):
+class TeamCredential(CredentialView):
     """POST, DELETE /api/orgs/:orgId/teams/:teamId/credentials/:vendor. Spec: §4.6 · D66"""
 
     gates = _GATES_BELOW
     shapes = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.TEAM
 
-    def place(self) -> dict[str, Any]:
+    def holder(self) -> dict[str, Any]:
         return {"team": team(self.organization, self.kwargs["team_id"])}
 
 
@@ -116,12 +116,12 @@ class ServiceClientVendors(OrgView):
         return self.answer(selectors.service_client_vendors(self.organization, client.id))
 
 
-class ServiceClientCredential(StoringView):
+class ServiceClientCredential(CredentialView):
     """POST, DELETE /api/orgs/:orgId/service-clients/:clientId/credentials/:vendor. Spec: §4.6 · D66"""
 
     gates = _GATES_BELOW
     shapes = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.SERVICE_CLIENT
 
-    def place(self) -> dict[str, Any]:
+    def holder(self) -> dict[str, Any]:
         return {"service_client": service_client(self.organization, self.kwargs["client_id"])}
