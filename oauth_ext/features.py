@@ -34,8 +34,8 @@ SCOPES_LISTED: tuple[str, ...] = (scopes.ANY, scopes.ALL)
 RESOURCE_NAME = "Vendor tool gateway"
 
 
-def server_metadata(base_url: str, *, client_documents: bool) -> dict[str, Any]:
-    """`client_documents`: whether CIMD is on. Spec: §4.2 · RFC 8414 · RFC 9207 · D114"""
+def server_metadata(base_url: str, *, cimd_enabled: bool) -> dict[str, Any]:
+    """`cimd_enabled`: whether CIMD is on. Spec: §4.2 · RFC 8414 · RFC 9207 · D114"""
     return {
         "issuer": base_url,
         **{name: f"{base_url}{path}" for name, path in ENDPOINTS_ON.items()},
@@ -47,7 +47,7 @@ def server_metadata(base_url: str, *, client_documents: bool) -> dict[str, Any]:
         "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS_ON),
         "code_challenge_methods_supported": list(CHALLENGE_METHODS_ON),
         "authorization_response_iss_parameter_supported": True,
-        "client_id_metadata_document_supported": client_documents,
+        "client_id_metadata_document_supported": cimd_enabled,
         "service_documentation": f"{base_url}/",
     }
 

@@ -14,7 +14,7 @@ from oauth_ext.models import Client
 from orgs.models import Organization, User
 
 
-def hold(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID) -> bool:
+def lock(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID) -> bool:
     """Returns whether all named rows exist; they then exist until the transaction ends, but may change."""
     # `org_id` is None before an organization is chosen; `user_id` is None for tokens of a service client.
     wanted: list[tuple[type[models.Model], uuid.UUID | None]] = [
@@ -22,10 +22,10 @@ def hold(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid
         (User, user_id),
         (Client, client_pk),
     ]
-    return all(_hold_one(model, key) for model, key in wanted if key is not None)
+    return all(_lock_one(model, key) for model, key in wanted if key is not None)
 
 
-def _hold_one(model: type[models.Model], key: uuid.UUID) -> bool:
+def _lock_one(model: type[models.Model], key: uuid.UUID) -> bool:
     if connection.vendor != "postgresql":  # a SQLite transaction already has the only write lock
         return model._default_manager.filter(pk=key).exists()
     table, column = connection.ops.quote_name(model._meta.db_table), connection.ops.quote_name("id")

@@ -109,5 +109,5 @@ def _is_as_authenticated(request: Any) -> bool:
     client: Client = request.client
     user_id = None if request.user is None else request.user.pk
     # The lock keeps the secret until this transaction ends: a rotation is seen here, or ends this request's tokens too.
-    held = lock_order.hold(org_id=request.organization_id, user_id=user_id, client_pk=client.pk)
-    return held and Client.objects.filter(pk=client.pk, client_secret=client.client_secret).exists()
+    is_locked = lock_order.lock(org_id=request.organization_id, user_id=user_id, client_pk=client.pk)
+    return is_locked and Client.objects.filter(pk=client.pk, client_secret=client.client_secret).exists()

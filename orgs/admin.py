@@ -16,7 +16,7 @@ from billing.states import SubscriptionStatus
 from gateway.lib.errors import Conflict
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from gateway.web.acting_admin import ActingAdmin, staff_actor
-from oauth_ext.services.leavers import deactivate_person, reactivate_person
+from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from orgs.models import (
     Identity,
     Invitation,

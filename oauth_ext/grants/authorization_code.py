@@ -43,10 +43,10 @@ def _locked_grant(client: Any, code: str) -> Grant:
     found = Grant.objects.filter(code=secrets.sha256(code).hex(), application=client).first()
     if found is None:
         raise errors.InvalidGrantError(description="The code is unknown.")
-    held = lock_order.hold(org_id=found.organization_id, user_id=found.user_id, client_pk=client.pk)
+    is_locked = lock_order.lock(org_id=found.organization_id, user_id=found.user_id, client_pk=client.pk)
     # Read again under the lock: another request may have redeemed it meanwhile.
     locked = Grant.objects.select_for_update(of=("self",)).select_related("user").filter(pk=found.pk).first()
-    if not held or locked is None:
+    if not is_locked or locked is None:
         raise errors.InvalidGrantError(description="The code is unknown.")
     return locked
 

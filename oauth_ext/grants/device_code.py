@@ -57,9 +57,9 @@ def _locked(client: Any, device_code: str) -> DeviceGrant:
     found = rows.first()
     if found is None:
         raise invalid
-    held = lock_order.hold(org_id=client.organization_id, user_id=None, client_pk=client.pk)
+    is_locked = lock_order.lock(org_id=client.organization_id, user_id=None, client_pk=client.pk)
     device = DeviceGrant.objects.select_for_update().filter(pk=found.pk, consumed_at=None).first()
-    if not held or device is None:
+    if not is_locked or device is None:
         raise invalid
     return device
 

@@ -18,7 +18,7 @@ from gateway.lib.errors import DomainError, NotFound
 from gateway.web.admission import pass_gate
 from gateway.web.gate import Gate
 from gateway.web.signed_in import signed_in
-from oauth_ext import client_documents, person_pages, redirect_uris, scopes
+from oauth_ext import cimd_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
 from oauth_ext.pages.vendor_states import VendorState, message_for_admins, missing, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
@@ -122,7 +122,7 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
         "client_name": client.name or "An app without a name",
         "unverified": client.registered_itself,
         # The only fact about such a client that it does not merely claim.
-        "vouching_host": client_documents.host_of(client.client_id) if by_document else "",
+        "vouching_host": cimd_documents.host_of(client.client_id) if by_document else "",
         "redirect_host": redirect_uris.shown_host(redirect_uri),
         "is_loopback": redirect_uris.is_loopback(redirect_uri),
         "on_the_computer": redirect_uris.stays_on_the_computer(redirect_uri),

@@ -12,8 +12,8 @@ from audit.event_types import EventType
 from audit.record import record_admin
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import DomainError
-from oauth_ext import authorization, lock_order, pkce, redirect_uris, scopes
-from oauth_ext.authorization import Asked
+from oauth_ext import authorize_request, lock_order, pkce, redirect_uris, scopes
+from oauth_ext.authorize_request import AuthorizeRequest
 from oauth_ext.models import AuthorizationRequest, Grant, RememberedConsent
 from orgs import membership_check
 from orgs.models import Membership, User
@@ -27,20 +27,20 @@ class RequestGone(DomainError):
 
 
 @transaction.atomic
-def open_request(*, actor: User, session_key: str, asked: Asked) -> AuthorizationRequest:
+def open_request(*, actor: User, session_key: str, wanted: AuthorizeRequest) -> AuthorizationRequest:
     """Raises: RequestGone when the client was deleted meanwhile. Spec: D118"""
-    if not lock_order.hold(org_id=None, user_id=actor.pk, client_pk=asked.client.pk):
+    if not lock_order.lock(org_id=None, user_id=actor.pk, client_pk=wanted.client.pk):
         raise RequestGone
     now = clock.now()
     return AuthorizationRequest.objects.create(
-        client=asked.client,
+        client=wanted.client,
         user=actor,
         session_sha256=secrets.sha256(session_key),
-        redirect_uri=asked.redirect_uri,
-        state=asked.state,
-        scope=" ".join(asked.scopes),
-        resource=list(asked.resources),
-        code_challenge=asked.code_challenge,
+        redirect_uri=wanted.redirect_uri,
+        state=wanted.state,
+        scope=" ".join(wanted.scopes),
+        resource=list(wanted.resources),
+        code_challenge=wanted.code_challenge,
         created_at=now,
         expires_at=now + timedelta(seconds=settings.AUTHORIZATION_REQUEST_LIFETIME_S),
     )
@@ -83,42 +83,44 @@ def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UU
 def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
     """Returns the redirect address with the error `access_denied`. Raises: RequestGone."""
     _take(request, None)
-    return authorization.error_location(
+    return authorize_request.error_location(
         request.redirect_uri, request.state, "access_denied", "The person did not allow it."
     )
 
 
 @transaction.atomic
-def allow_as_remembered(*, membership: Membership, asked: Asked) -> str | None:
+def allow_as_remembered(*, membership: Membership, wanted: AuthorizeRequest) -> str | None:
     """Returns the redirect address with a code, or None when the person must be asked. Spec: D119"""
     # Any program on the computer may be behind a loopback address or an app's scheme: always ask.
-    if asked.always_ask or redirect_uris.stays_on_the_computer(asked.redirect_uri):
+    if wanted.always_ask or redirect_uris.stays_on_the_computer(wanted.redirect_uri):
         return None
     remembered = RememberedConsent.objects.filter(
         user=membership.user,
-        client=asked.client,
+        client=wanted.client,
         organization=membership.organization,
-        scope=_scope_key(" ".join(asked.scopes)),
-        redirect_sha256=secrets.sha256(asked.redirect_uri),
+        scope=_scope_key(" ".join(wanted.scopes)),
+        redirect_sha256=secrets.sha256(wanted.redirect_uri),
         granted_at__gte=membership.joined_at,  # consents of an earlier membership ended with it
         expires_at__gt=clock.now(),
     )
-    held = lock_order.hold(org_id=membership.organization_id, user_id=membership.user_id, client_pk=asked.client.pk)
-    if not held or not remembered.exists():
+    is_locked = lock_order.lock(
+        org_id=membership.organization_id, user_id=membership.user_id, client_pk=wanted.client.pk
+    )
+    if not is_locked or not remembered.exists():
         return None
     request = AuthorizationRequest(
-        client=asked.client,
-        redirect_uri=asked.redirect_uri,
-        state=asked.state,
-        scope=" ".join(asked.scopes),
-        resource=list(asked.resources),
-        code_challenge=asked.code_challenge,
+        client=wanted.client,
+        redirect_uri=wanted.redirect_uri,
+        state=wanted.state,
+        scope=" ".join(wanted.scopes),
+        resource=list(wanted.resources),
+        code_challenge=wanted.code_challenge,
     )
     return _location_with_code(request, membership)
 
 
 def _take(request: AuthorizationRequest, membership: Membership | None) -> None:
-    if membership is not None and not lock_order.hold(
+    if membership is not None and not lock_order.lock(
         org_id=membership.organization_id, user_id=membership.user_id, client_pk=request.client_id
     ):
         raise RequestGone
@@ -162,7 +164,7 @@ def _location_with_code(request: AuthorizationRequest, membership: Membership) -
         code_challenge_method=pkce.METHOD,
         expires=now + timedelta(seconds=settings.AUTHORIZATION_CODE_LIFETIME_S),
     )
-    return authorization.success_location(request.redirect_uri, request.state, code)
+    return authorize_request.success_location(request.redirect_uri, request.state, code)
 
 
 def _scope_key(scope: str) -> str:

@@ -59,7 +59,7 @@ class StartedDevice:
 @transaction.atomic
 def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[str], address: str) -> StartedDevice:
     """Raises: ClientGone. Spec: §3 Device authorization flow"""
-    if not lock_order.hold(org_id=client.organization_id, user_id=None, client_pk=client.pk):
+    if not lock_order.lock(org_id=client.organization_id, user_id=None, client_pk=client.pk):
         raise ClientGone
     device_code, user_code = secrets.random_url_safe(), _unused_user_code()
     now = clock.now()
@@ -110,10 +110,10 @@ def decided_device(*, actor: User, typed: str) -> DeviceGrant | None:
 def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bool:
     """Returns False for a second decision or without the right to decide. Spec: §3, §5 (9) · D127, D129"""
     client = device.client
-    held = client.organization_id is not None and lock_order.hold(
+    is_locked = client.organization_id is not None and lock_order.lock(
         org_id=client.organization_id, user_id=actor.pk, client_pk=client.pk
     )
-    if not held or client.organization_id is None or not _may_decide(actor, device):
+    if not is_locked or client.organization_id is None or not _may_decide(actor, device):
         return False
     now = clock.now()
     waiting = DeviceGrant.objects.filter(pk=device.pk, decision="", expires_at__gt=now)

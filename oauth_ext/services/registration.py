@@ -16,7 +16,7 @@ from gateway.lib.errors import DomainError, NotFound
 from oauth_ext.models import Client, TokenFamily
 from oauth_ext.models.client import REGISTERED_CLIENT_ID_PREFIX
 from oauth_ext.registration import Registration
-from oauth_ext.services.client_reaping import is_room_for_another
+from oauth_ext.services.client_cleanup import is_room_for_another
 from oauth_ext.services.token_families import lock_families_of
 
 CLIENT_ID_CHARACTERS = 24  # D116

@@ -52,7 +52,7 @@ def locked_family(family_id: uuid.UUID) -> TokenFamily | None:
     """Returns the family under its lock, or None when it has ended; every change of its tokens needs this lock."""
     found = TokenFamily.objects.filter(pk=family_id).first()
     # The rows above the family come first, as in lock_order.
-    if found is None or not lock_order.hold(
+    if found is None or not lock_order.lock(
         org_id=found.organization_id, user_id=found.user_id, client_pk=found.client_id
     ):
         return None

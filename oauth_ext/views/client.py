@@ -9,11 +9,13 @@ from oauth_ext.client_authentication import Presented
 from oauth_ext.client_proof import is_proven, usable_client
 from oauth_ext.models import Client
 from oauth_ext.token_form import Fields
-from oauth_ext.views.intake import Refused
+from oauth_ext.views.request_reading import OAuthErrorResponse
 
 
 def named_client(request: HttpRequest, fields: Fields) -> Client | None:
-    """Returns None when no client is named. Raises: Refused with 401, or 400 for two methods at once. Spec: D125"""
+    """Returns None when no client is named. Raises: OAuthErrorResponse with 401, or 400 for two methods at once.
+    Spec: D125
+    """
     sent = _presented(request, fields)
     if sent.method == client_authentication.POST and not (sent.client_id or sent.client_secret):
         return None
@@ -24,13 +26,15 @@ def named_client(request: HttpRequest, fields: Fields) -> Client | None:
 
 
 def service_client(request: HttpRequest, fields: Fields) -> Client:
-    """Raises: Refused like `named_client`, also for a public client or none at all. Spec: §4.2 Device rules"""
+    """Raises: OAuthErrorResponse like `named_client`, also for a public client or none at all. Spec: §4.2 Device
+    rules
+    """
     sent = _presented(request, fields)
     client = usable_client(sent.client_id)
     if client is None:
         raise _refused(sent)
     if not client.is_service_client:
-        raise Refused("unauthorized_client", "Only service clients may use the device flow.")
+        raise OAuthErrorResponse("unauthorized_client", "Only service clients may use the device flow.")
     if not is_proven(client, sent.client_secret):
         raise _refused(sent)
     return client
@@ -41,11 +45,11 @@ def _presented(request: HttpRequest, fields: Fields) -> Presented:
     try:
         return client_authentication.presented(request.headers.get("Authorization"), client_id, client_secret)
     except client_authentication.BadClientAuthentication as fault:
-        raise Refused("invalid_request", fault.reason) from None
+        raise OAuthErrorResponse("invalid_request", fault.reason) from None
 
 
-def _refused(sent: Presented) -> Refused:
-    refusal = Refused("invalid_client", "Client authentication failed.", 401)
+def _refused(sent: Presented) -> OAuthErrorResponse:
+    refusal = OAuthErrorResponse("invalid_client", "Client authentication failed.", 401)
     if sent.method == client_authentication.BASIC:
         # The challenge where HTTP Basic was tried. RFC 6749 5.2
         refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'

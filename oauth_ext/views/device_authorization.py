@@ -13,13 +13,13 @@ from oauth_ext.services.devices import ClientGone, start_device
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.client import service_client
-from oauth_ext.views.intake import Refused, limited, posted, read_form
+from oauth_ext.views.request_reading import OAuthErrorResponse, post_endpoint, rate_limited, read_form
 
 VERIFICATION_PATH = "/device"
 
 
-@posted
-@limited("DEVICE_STARTS")
+@post_endpoint
+@rate_limited("DEVICE_STARTS")
 def device_authorization(request: HttpRequest) -> HttpResponse:
     """Starts a device flow for a service client that proves its secret."""
     fields = read_form(request, token_form.DEVICE_FIELDS)
@@ -29,7 +29,7 @@ def device_authorization(request: HttpRequest) -> HttpResponse:
             client=client, scopes=_scopes(fields), resources=_resources(fields), address=rate.address_of(request)
         )
     except ClientGone as gone:
-        raise Refused(gone.code, gone.message, gone.status) from None
+        raise OAuthErrorResponse(gone.code, gone.message, gone.status) from None
     page = f"{settings.BASE_URL}{VERIFICATION_PATH}"
     return oauth_json(
         {
@@ -50,7 +50,7 @@ def _scopes(fields: Fields) -> list[str]:
     except ValueError:
         wanted = []
     if not wanted or not all_exist(wanted):
-        raise Refused("invalid_scope", "A requested scope is unknown or not allowed.")
+        raise OAuthErrorResponse("invalid_scope", "A requested scope is unknown or not allowed.")
     return wanted
 
 
@@ -58,4 +58,4 @@ def _resources(fields: Fields) -> list[str]:
     try:
         return audiences.audiences(fields.get("resource", ()))
     except audiences.ForeignResource as fault:
-        raise Refused("invalid_target", fault.reason) from None
+        raise OAuthErrorResponse("invalid_target", fault.reason) from None

@@ -46,7 +46,7 @@ def _well_known(document: Document) -> Callable[..., HttpResponse]:
 @_well_known
 def authorization_server() -> dict[str, Any]:
     """RFC 8414."""
-    return features.server_metadata(settings.BASE_URL, client_documents=settings.CIMD_ENABLED)
+    return features.server_metadata(settings.BASE_URL, cimd_enabled=settings.CIMD_ENABLED)
 
 
 @_well_known

@@ -13,23 +13,25 @@ from oauth_ext.registration_budget import count_for_all
 from oauth_ext.scopes_backend import existing
 from oauth_ext.services.registration import TooManyClients, register_client
 from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.intake import Refused, admitted, limited, posted, read_body
+from oauth_ext.views.request_reading import OAuthErrorResponse, post_endpoint, rate_limited, read_body, require_admitted
 
 
-@posted
-@limited("CLIENT_REGISTRATIONS")
+@post_endpoint
+@rate_limited("CLIENT_REGISTRATIONS")
 def register(request: HttpRequest) -> HttpResponse:
-    admitted(count_for_all(address_key(rate.address_of(request))))
+    require_admitted(count_for_all(address_key(rate.address_of(request))))
     try:
         # Content-Type is not checked: the body has to be JSON in any case.
         document = strict_json.loads(read_body(request), max_depth=settings.JSON_DEPTH)
         wanted = registration.read(document, existing)
         client = register_client(wanted)
     except strict_json.StrictJSONError:
-        raise Refused(registration.INVALID_CLIENT_METADATA, "The body is not JSON that can be read.") from None
+        raise OAuthErrorResponse(
+            registration.INVALID_CLIENT_METADATA, "The body is not JSON that can be read."
+        ) from None
     except registration.BadMetadata as fault:
-        raise Refused(fault.error, fault.reason) from None
+        raise OAuthErrorResponse(fault.error, fault.reason) from None
     except TooManyClients as fault:
-        raise Refused("temporarily_unavailable", fault.message, fault.status) from None
+        raise OAuthErrorResponse("temporarily_unavailable", fault.message, fault.status) from None
     issued = {"client_id": client.client_id, "client_id_issued_at": int(client.created.timestamp())}
     return oauth_json({**issued, **wanted.metadata()}, 201)

@@ -22,7 +22,13 @@ from oauth_ext.client_authentication import Presented
 from oauth_ext.client_proof import own_credential
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.intake import Refused, admitted, posted, read_form, require_room
+from oauth_ext.views.request_reading import (
+    OAuthErrorResponse,
+    post_endpoint,
+    read_form,
+    require_admitted,
+    require_capacity,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +43,7 @@ _PENDING = "authorization_pending"  # RFC 8628 3.5
 _NOT_COUNTED = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
-@posted
+@post_endpoint
 def token(request: HttpRequest) -> HttpResponse:
     """Spec: §8 · D19-D22"""
     # Refusals count for the client at its address, then for the address; granted tokens count for the client there. So
@@ -52,7 +58,7 @@ def token(request: HttpRequest) -> HttpResponse:
         client = f"{address} {secrets.sha256(sent.client_id).hex()}"
         held_against = _require_room(admission, client, sent, fields)
         response = _granted(request, fields, client)
-    except Refused as refusal:
+    except OAuthErrorResponse as refusal:
         response = refusal.response
         if response.status_code not in _NOT_COUNTED:
             if held_against:
@@ -64,42 +70,44 @@ def token(request: HttpRequest) -> HttpResponse:
 
 
 def _fields(request: HttpRequest, of_address: Admission) -> Fields:
-    """Raises: Refused: 429 for a full window of the address, else the fault of the form."""
+    """Raises: OAuthErrorResponse: 429 for a full window of the address, else the fault of the form."""
     try:
         return read_form(request, token_form.TOKEN_FIELDS)
-    except Refused:
-        admitted(of_address)
+    except OAuthErrorResponse:
+        require_admitted(of_address)
         raise
 
 
 def _require_room(of_address: Admission, client: str, sent: Presented, fields: Fields) -> str:
-    """Returns the key under which a refusal of this request counts. Raises: Refused with 429."""
+    """Returns the key under which a refusal of this request counts. Raises: OAuthErrorResponse with 429."""
     of_client = registry.current().peek(settings.REFUSED_TOKENS_OF_CLIENT, client)
     if of_client.allowed and of_address.allowed:
         return client
     # A client that got tokens here lately passes a full window of the address.
     lately = registry.current().peek(settings.TOKENS_LATELY, client)
     if lately.remaining == lately.rule.limit:
-        admitted(of_client)
-        admitted(of_address)
+        require_admitted(of_client)
+        require_admitted(of_address)
     if of_client.allowed:
         return client
     # Strangers can fill the client's own window by its id, so each credential of its own has a window.
     credential = own_credential(sent, fields)
     if not credential:
-        admitted(of_client)
-    require_room(settings.REFUSED_TOKENS_OF_CLIENT, f"{client} {credential}")
+        require_admitted(of_client)
+    require_capacity(settings.REFUSED_TOKENS_OF_CLIENT, f"{client} {credential}")
     return f"{client} {credential}"
 
 
 def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
-    """Returns tokens, or `authorization_pending`, which is no refusal; `slow_down` is one. Raises: Refused."""
+    """Returns tokens, or `authorization_pending`, which is no refusal; `slow_down` is one. Raises:
+    OAuthErrorResponse.
+    """
     grant_type = token_form.first(fields, "grant_type")
     if not grant_type:
-        raise Refused("invalid_request", "grant_type is missing.")
+        raise OAuthErrorResponse("invalid_request", "grant_type is missing.")
     if grant_type not in features.GRANTS_ON:
-        raise Refused("unsupported_grant_type", _DESCRIPTIONS["unsupported_grant_type"])
-    require_room(settings.TOKENS_OF_CLIENT, client)
+        raise OAuthErrorResponse("unsupported_grant_type", _DESCRIPTIONS["unsupported_grant_type"])
+    require_capacity(settings.TOKENS_OF_CLIENT, client)
     response = _exchange(request, fields)
     if response.status_code == HTTPStatus.OK:
         _count_granted(response, client)
@@ -144,7 +152,7 @@ def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:
     if status == 200:
         return oauth_json(answer)
     error = str(answer["error"])
-    refusal = Refused(error, _DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
+    refusal = OAuthErrorResponse(error, _DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
     if status == 401 and client_authentication.used_basic(authorization):
         refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'
     if error == _PENDING:

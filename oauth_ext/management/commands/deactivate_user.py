@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from audit import actor
 from gateway.coordination import epochs, outbox
 from gateway.lib.errors import DomainError
-from oauth_ext.services.leavers import deactivate_person
+from oauth_ext.services.deactivation import deactivate_person
 from orgs.services.people import find_person
 
 

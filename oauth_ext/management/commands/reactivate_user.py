@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit import actor
 from gateway.lib.errors import DomainError
-from oauth_ext.services.leavers import reactivate_person
+from oauth_ext.services.deactivation import reactivate_person
 from orgs.services.people import find_person
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from gateway.lib import clock
-from oauth_ext.services.reaping import reap
+from oauth_ext.services.cleanup import remove_expired_rows
 
 
 class Command(BaseCommand):
     help = "Remove expired codes, tokens, device authorizations and consents, and self-registered clients nobody uses."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        removed = asdict(reap(now=clock.now()))
+        removed = asdict(remove_expired_rows(now=clock.now()))
         self.stdout.write(", ".join(f"{name.replace('_', ' ')} {count}" for name, count in removed.items()))

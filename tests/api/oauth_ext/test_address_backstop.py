@@ -63,7 +63,7 @@ def test_an_address_is_heard_so_often_a_minute(db: None, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("ask", MACHINES.values(), ids=MACHINES)
-def test_machines_are_told_in_their_shape(db: None, ask: Ask) -> None:
+def test_machines_get_the_oauth_error_format(db: None, ask: Ask) -> None:
     heard, _, refused = ask(), ask(), ask()
     assert (heard["X-RateLimit-Limit"], heard["X-RateLimit-Remaining"]) == ("2", "1")
     body = refused.json()

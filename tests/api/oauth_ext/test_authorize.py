@@ -13,7 +13,7 @@ from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from oauth_ext import redirect_uris
 from oauth_ext.models import AuthorizationRequest, Client, Grant, RememberedConsent
-from oauth_ext.services.documented_clients import DocumentUnusable
+from oauth_ext.services.cimd_clients import DocumentUnusable
 from oauth_ext.views import authorize as view
 from orgs.signin import provider
 from orgs.signin.provider import Provider, ProviderUnavailable
@@ -52,7 +52,7 @@ def on_a_page(response: object, *, reads: bool = True) -> str:
 @pytest.mark.parametrize(
     "client_id", ["mcpc_unknown", "", None, "\x00", "é", "' OR 1=1--", "https://app.example/client.json", ["a", "b"]]
 )
-def test_an_unknown_client_is_told_on_a_page(cast: Cast, who: str, client_id: object) -> None:
+def test_an_unknown_client_gets_an_error_page(cast: Cast, who: str, client_id: object) -> None:
     flow = make_flow(cast, who)
     on_a_page(flow.authorize(client_id=client_id))
     assert not AuthorizationRequest.objects.exists()
@@ -95,7 +95,7 @@ def test_clients_that_may_not_ask_people(cast: Cast, flow: Flow, service: Servic
         "\x00",
     ],
 )
-def test_an_unregistered_redirect_address_is_told_on_a_page(cast: Cast, who: str, sent: object) -> None:
+def test_an_unregistered_redirect_address_gets_an_error_page(cast: Cast, who: str, sent: object) -> None:
     flow = make_flow(cast, who)
     page = on_a_page(flow.authorize(redirect_uri=sent, response_type="bad", code_challenge=None))
     assert "evil" not in page
@@ -141,14 +141,14 @@ FAULTS = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("redirect_uri", [WEB, LOOPBACK, PRIVATE])
 @FAULTS
-def test_other_faults_are_told_to_the_client_of_somebody_signed_in(
+def test_other_faults_are_redirected_to_the_client_of_a_signed_in_person(
     cast: Cast, redirect_uri: str, changes: dict[str, object], error: str
 ) -> None:
     response = make_flow(cast, "member", redirect_uri).authorize(**changes)
     assert response["Location"].startswith(f"{redirect_uri}?")
-    told = answer_of(response)
-    assert set(told) == {"error", "error_description", "state", "iss"}
-    assert (told["error"], told["state"], told["iss"]) == (error, "st4te", ISSUER)
+    received = answer_of(response)
+    assert set(received) == {"error", "error_description", "state", "iss"}
+    assert (received["error"], received["state"], received["iss"]) == (error, "st4te", ISSUER)
     assert response["Cache-Control"] == "no-store"
     assert not AuthorizationRequest.objects.exists()
 
@@ -191,9 +191,9 @@ def test_a_scheme_that_was_accepted_once_is_not_used_any_more(cast: Cast, regist
 
 @pytest.mark.parametrize("state", ["x" * 4_097, "a\nb", "é", "\x00", ["a", "b"]])
 def test_a_state_that_cannot_be_brought_back(flow: Flow, state: object) -> None:
-    told = answer_of(flow.authorize(state=state))
-    assert set(told) == {"error", "error_description", "iss"}
-    assert told["error"] == "invalid_request"
+    received = answer_of(flow.authorize(state=state))
+    assert set(received) == {"error", "error_description", "iss"}
+    assert received["error"] == "invalid_request"
 
 
 def test_a_state_is_optional_and_comes_back_as_it_was(flow: Flow) -> None:
@@ -291,7 +291,7 @@ def test_a_signed_in_person_cannot_fill_the_table(flow: Flow, settings: Settings
     assert AuthorizationRequest.objects.count() == 2
 
 
-def test_a_client_known_by_its_document(cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_with_a_metadata_document(cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     flow = make_flow(cast, redirect_uri=WEB)
     asked: list[dict[str, str]] = []
 
@@ -301,7 +301,7 @@ def test_a_client_known_by_its_document(cast: Cast, settings: Settings, monkeypa
             raise DocumentUnusable("The client's document answers with status 404.")
         return flow.client
 
-    monkeypatch.setattr(view, "documented_client", documented)
+    monkeypatch.setattr(view, "cimd_client", documented)
     settings.CIMD_ENABLED = False
     on_a_page(flow.authorize(client_id="https://app.example/client.json"))
     assert asked == []
@@ -320,9 +320,9 @@ def remember(flow: Flow) -> None:
 
 def test_consent_is_remembered(flow: Flow) -> None:
     remember(flow)
-    told = answer_of(flow.authorize())
-    assert set(told) == {"code", "state", "iss"}
-    assert flow.redeem(told["code"]).status_code == 200
+    received = answer_of(flow.authorize())
+    assert set(received) == {"code", "state", "iss"}
+    assert flow.redeem(received["code"]).status_code == 200
     assert "code" in answer_of(flow.authorize(scope="mcp"))  # the same as mcp:all
 
 
@@ -345,9 +345,9 @@ def test_no_page_of_ours_is_shown_to_a_client_that_forbids_one(cast: Cast, flow:
     """The exception is a signed-out browser, which is never redirected to an address that anybody may register."""
 
     def refused(asking: Flow) -> None:
-        told = answer_of(asking.authorize(prompt="none"))
-        assert set(told) == {"error", "error_description", "state", "iss"}
-        assert (told["error"], told["state"], told["iss"]) == ("interaction_required", "st4te", ISSUER)
+        received = answer_of(asking.authorize(prompt="none"))
+        assert set(received) == {"error", "error_description", "state", "iss"}
+        assert (received["error"], received["state"], received["iss"]) == ("interaction_required", "st4te", ISSUER)
         assert not AuthorizationRequest.objects.filter(decided_at=None).exists()
 
     nobody = Flow(flow.client, cast.client("nobody"))

@@ -12,7 +12,7 @@ from audit.models import AdminAuditEntry
 from gateway.lib import clock, secrets
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AccessToken, Client, Grant, RefreshToken, TokenFamily
-from oauth_ext.services.reaping import reap
+from oauth_ext.services.cleanup import remove_expired_rows
 from orgs.models import User
 from tests.api.oauth_ext.conftest import Service, basic, post
 from tests.api.oauth_ext.flow import LOOPBACK, WEB, Flow, make_flow, make_public_client
@@ -168,7 +168,7 @@ def test_a_second_use_is_seen_after_the_code_expired(flow: Flow) -> None:
     flow.redeem(code)
     hour_ago = clock.now() - timedelta(hours=1)
     Grant.objects.update(expires=hour_ago, redeemed_at=hour_ago)
-    reap(now=clock.now())
+    remove_expired_rows(now=clock.now())
     assert refusal(flow.redeem(code)) == INVALID_GRANT
     assert nothing_was_given()
 

@@ -87,7 +87,7 @@ def test_a_client_that_we_made_ourselves(flow: Flow) -> None:
     assert "An app without a name" in text
 
 
-def test_a_client_known_by_its_document_says_which_host_vouches(flow: Flow) -> None:
+def test_a_client_with_a_metadata_document_shows_its_host(flow: Flow) -> None:
     page = flow.ask()
     Client.objects.filter(pk=flow.client.pk).update(
         registration_source="cimd", client_id="https://vouching.example/client.json"
@@ -109,13 +109,13 @@ def test_nobody_frames_the_page_and_its_form_may_lead_to_the_app(cast: Cast) -> 
 
 def test_allowing_brings_a_code_to_the_client(cast: Cast, flow: Flow) -> None:
     response = flow.answer(flow.ask())
-    told = answer_of(response)
+    received = answer_of(response)
     assert response["Location"].startswith(f"{WEB}?code=")
-    assert set(told) == {"code", "state", "iss"}
-    assert (told["state"], told["iss"]) == ("st4te", ISSUER)
-    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", told["code"])
+    assert set(received) == {"code", "state", "iss"}
+    assert (received["state"], received["iss"]) == ("st4te", ISSUER)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", received["code"])
     row = Grant.objects.get()
-    assert told["code"] not in row.code
+    assert received["code"] not in row.code
     assert (row.user, row.organization, row.application) == (cast.user("member"), cast.org, flow.client)
     assert timedelta(seconds=55) < row.expires - clock.now() <= timedelta(seconds=60)
     entry = AdminAuditEntry.objects.get(event_type="oauth.consent_granted")
@@ -137,9 +137,9 @@ def test_apps_on_the_computer_get_theirs_too(cast: Cast, redirect_uri: str) -> N
 
 def test_cancelling_tells_the_client(flow: Flow) -> None:
     page = flow.ask()
-    told = answer_of(flow.answer(page, "cancel"))
-    assert set(told) == {"error", "error_description", "state", "iss"}
-    assert (told["error"], told["state"], told["iss"]) == ("access_denied", "st4te", ISSUER)
+    received = answer_of(flow.answer(page, "cancel"))
+    assert set(received) == {"error", "error_description", "state", "iss"}
+    assert (received["error"], received["state"], received["iss"]) == ("access_denied", "st4te", ISSUER)
     refused(flow.browser.get(page))
     assert not AdminAuditEntry.objects.exists()
 

@@ -129,13 +129,13 @@ def refused(response: HttpResponse) -> bool:
 
 @pytest.mark.parametrize("action", ["", "approve", "deny"])
 @pytest.mark.parametrize("who", ["other_owner", "stranger"])
-def test_people_of_other_organizations_are_told_nothing(cast: Cast, device: Device, who: str, action: str) -> None:
+def test_people_of_other_organizations_learn_nothing(cast: Cast, device: Device, who: str, action: str) -> None:
     assert refused(device.decide(cast.client(who), action))
     assert device.row.decision == ""
     assert not AdminAuditEntry.objects.filter(event_type__startswith="device.").exists()
 
 
-def test_whoever_left_the_organization_is_told_nothing(cast: Cast, device: Device) -> None:
+def test_a_former_member_learns_nothing(cast: Cast, device: Device) -> None:
     browser = cast.client("member")
     assert look_up(browser, device.user_code).status_code == 200
     cast.org.memberships.get(user=cast.user("member")).delete()

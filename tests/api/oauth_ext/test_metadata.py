@@ -65,7 +65,7 @@ def test_the_authorization_server(db: None) -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_client_documents_are_advertised_where_they_are_read(db: None, settings: Settings, enabled: bool) -> None:
+def test_metadata_documents_are_advertised_where_they_are_read(db: None, settings: Settings, enabled: bool) -> None:
     settings.CIMD_ENABLED = enabled
     document = Browser().get("/.well-known/oauth-authorization-server").json()
     assert document["client_id_metadata_document_supported"] is enabled

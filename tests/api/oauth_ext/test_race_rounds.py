@@ -45,7 +45,7 @@ def exchange_a_code(cast: Cast, chance: Random) -> None:
     """One gets tokens; all others come second, and that ends what the one got."""
     flow = make_flow(cast)
     code = flow.code()
-    given = judged(at_once(*[lambda: flow.redeem(code)] * THREADS), {INVALID_GRANT})
+    given = checked(at_once(*[lambda: flow.redeem(code)] * THREADS), {INVALID_GRANT})
     assert len(given) == 1
     assert_dead(given, flow.client)
     assert refusal(flow.redeem(code)) == INVALID_GRANT
@@ -55,7 +55,7 @@ def refresh_in_the_grace_period(cast: Cast, chance: Random) -> None:
     """One rotation and five more children; the family lives, and every returned pair works."""
     flow = make_flow(cast)
     first = flow.tokens()["refresh_token"]
-    given = judged(at_once(*[lambda: flow.refresh(first)] * THREADS), {INVALID_GRANT})
+    given = checked(at_once(*[lambda: flow.refresh(first)] * THREADS), {INVALID_GRANT})
     assert len(given) == GRACE_CHILDREN
     assert len({pair["refresh_token"] for pair in given}) == GRACE_CHILDREN
     for pair in given:
@@ -71,7 +71,7 @@ def poll_after_the_approval(cast: Cast, chance: Random) -> None:
     """One poll gets the tokens, for all others the code was used."""
     device = start_device(make_service(cast))
     assert device.decide(cast.client("member")).status_code == 200
-    given = judged(at_once(*[device.poll] * THREADS), {INVALID_GRANT})
+    given = checked(at_once(*[device.poll] * THREADS), {INVALID_GRANT})
     assert len(given) == 1
     assert load_identity(given[0]["access_token"]).subject == device.service.client.subject
     assert AccessToken.objects.filter(application=device.service.client).count() == 1
@@ -110,9 +110,9 @@ def allow_and_cancel(cast: Cast, chance: Random) -> None:
     chance.shuffle(presses)
     answers = at_once(*presses)
     assert sorted(map(status, answers)) == [302] + [410] * (THREADS - 1)
-    (told,) = [answer_of(answer) for answer in answers if status(answer) == 302]  # type: ignore[arg-type]
+    (received,) = [answer_of(answer) for answer in answers if status(answer) == 302]  # type: ignore[arg-type]
     codes = Grant.objects.filter(application=flow.client).count()
-    assert (codes, told.get("error")) == ((1, None) if "code" in told else (0, "access_denied"))
+    assert (codes, received.get("error")) == ((1, None) if "code" in received else (0, "access_denied"))
 
 
 def exchange_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
@@ -121,7 +121,7 @@ def exchange_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
     codes = [flow.code() for _ in range(CODES)] * CODES
     redeeming = [partial(flow.redeem, code) for code in codes]
     *answers, _ = in_the_middle(chance, redeeming, partial(delete_public, cast, flow.client))
-    given = judged(answers, {INVALID_GRANT, INVALID_CLIENT})
+    given = checked(answers, {INVALID_GRANT, INVALID_CLIENT})
     assert_once_each(codes, answers)
     assert_dead(given, flow.client)
     assert refusal(flow.redeem(codes[0])) == INVALID_CLIENT
@@ -133,7 +133,7 @@ def refresh_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
     first = flow.tokens()
     refreshing = [partial(flow.refresh, first["refresh_token"])] * (THREADS - 1)
     *answers, _ = in_the_middle(chance, refreshing, partial(delete_public, cast, flow.client))
-    given = judged(answers, {INVALID_GRANT, INVALID_CLIENT})
+    given = checked(answers, {INVALID_GRANT, INVALID_CLIENT})
     assert len(given) <= GRACE_CHILDREN
     assert_dead([first, *given], flow.client)
     assert refusal(flow.refresh(first["refresh_token"])) == INVALID_CLIENT
@@ -146,7 +146,7 @@ def poll_while_the_client_is_deleted(cast: Cast, chance: Random) -> None:
     client = device.service.client
     removing = partial(delete_service_client, actor=cast.user("owner"), client=client)
     *answers, _ = in_the_middle(chance, [device.poll] * (THREADS - 1), removing)
-    given = judged(answers, {INVALID_GRANT, INVALID_CLIENT})
+    given = checked(answers, {INVALID_GRANT, INVALID_CLIENT})
     assert len(given) <= 1
     assert_dead(given, client)
     assert refusal(device.poll()) == INVALID_CLIENT
@@ -157,7 +157,7 @@ def exchange_while_the_member_is_removed(cast: Cast, chance: Random) -> None:
     flow = make_flow(cast)
     codes = [flow.code() for _ in range(CODES)] * CODES
     *answers, _ = in_the_middle(chance, [partial(flow.redeem, code) for code in codes], partial(remove, cast))
-    given = judged(answers, {INVALID_GRANT})
+    given = checked(answers, {INVALID_GRANT})
     assert_once_each(codes, answers)
     assert_dead(given, flow.client)
     join_again(cast)
@@ -171,7 +171,7 @@ def refresh_while_the_member_is_removed(cast: Cast, chance: Random) -> None:
     first = flow.tokens()
     refreshing = [partial(flow.refresh, first["refresh_token"])] * (THREADS - 1)
     *answers, _ = in_the_middle(chance, refreshing, partial(remove, cast))
-    given = judged(answers, {INVALID_GRANT})
+    given = checked(answers, {INVALID_GRANT})
     assert len(given) <= GRACE_CHILDREN
     join_again(cast)
     assert_dead([first, *given], flow.client)
@@ -243,7 +243,7 @@ def in_the_middle(chance: Random, works: list[Any], removing: Callable[[], objec
     return results
 
 
-def judged(answers: list[Any], refusals: set[tuple[int, str]]) -> list[dict[str, Any]]:
+def checked(answers: list[Any], refusals: set[tuple[int, str]]) -> list[dict[str, Any]]:
     """The tokens that were given; everything else is one of `refusals`, and nothing is a fault of ours."""
     refused = {refusal(answer) if status(answer) >= 400 else (200, "") for answer in answers}
     assert refused <= {(200, ""), *refusals}, refused

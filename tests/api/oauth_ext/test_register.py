@@ -16,7 +16,7 @@ from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from oauth_ext.bearer import load_identity
 from oauth_ext.models import Client
-from oauth_ext.services.reaping import reap
+from oauth_ext.services.cleanup import remove_expired_rows
 from tests.api.oauth_ext.conftest import at_once
 from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.api.oauth_ext.test_token import refusal
@@ -251,7 +251,7 @@ def test_a_flood_stays_within_the_table_and_drowns_nobody(cast: Cast, settings: 
     newcomer = Client.objects.get(client_id=newcomers[0].json()["client_id"])
     assert Flow(newcomer, cast.client("member"), "http://localhost:8787/callback").tokens()["scope"] == "mcp:all"
     assert flow.refresh(tokens["refresh_token"]).status_code == 200
-    reap(now=clock.now() + timedelta(hours=24))
+    remove_expired_rows(now=clock.now() + timedelta(hours=24))
     assert {client.client_id for client in Client.objects.all()} == {flow.client.client_id, newcomer.client_id}
 
 

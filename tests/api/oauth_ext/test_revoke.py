@@ -156,7 +156,7 @@ def epoch_of(cast: Cast) -> tuple[str, ...] | None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("which", ["access_token", "refresh_token"])
-def test_every_process_is_told(committed_cast: Cast, which: str) -> None:
+def test_every_process_is_notified(committed_cast: Cast, which: str) -> None:
     tokens = make_flow(committed_cast).tokens()
     before = epoch_of(committed_cast)
     revoke(tokens[which])

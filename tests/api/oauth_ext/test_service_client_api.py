@@ -48,7 +48,7 @@ def test_a_secret_is_shown_once(api: Api) -> None:
     assert api.get("other_owner", "/orgs/{other}/service-clients") == []
 
 
-def test_ninety_days_unless_told_otherwise_and_expired_ones_stay_listed(api: Api) -> None:
+def test_ninety_days_by_default_and_expired_ones_stay_listed(api: Api) -> None:
     made = create(api)
     assert 89 <= (datetime.fromisoformat(made["expires_at"]) - clock.now()).days <= 90
     Client.objects.update(expires_at=clock.now() - timedelta(days=1))

@@ -16,7 +16,7 @@ from django.db import connections
 from django.test import Client as Browser
 
 from audit.actor import system
-from oauth_ext.services.leavers import deactivate_person
+from oauth_ext.services.deactivation import deactivate_person
 from orgs.models import Identity, User
 from orgs.services import identities
 from orgs.services.identities import person_for_identity

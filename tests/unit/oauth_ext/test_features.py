@@ -9,7 +9,7 @@ BASE = "https://gateway.example"
 
 
 def test_server_metadata() -> None:
-    document = features.server_metadata(BASE, client_documents=True)
+    document = features.server_metadata(BASE, cimd_enabled=True)
     assert document["issuer"] == BASE
     assert document["token_endpoint"] == f"{BASE}/oauth/token"
     assert document["jwks_uri"] == f"{BASE}/.well-known/jwks.json"

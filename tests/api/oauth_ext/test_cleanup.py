@@ -24,15 +24,15 @@ from oauth_ext.models import (
     TokenFamily,
     UserCodeMiss,
 )
-from oauth_ext.services import reaping
-from oauth_ext.services.client_reaping import is_room_for_another, remove_idle_clients
-from oauth_ext.services.reaping import Reaped, reap
+from oauth_ext.services import cleanup
+from oauth_ext.services.cleanup import CleanupCounts, remove_expired_rows
+from oauth_ext.services.client_cleanup import is_room_for_another, remove_idle_clients
 from oauth_ext.tasks import remove_expired_tokens as task
 from tests.factories.cast import Cast
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
-NOTHING = Reaped(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = CleanupCounts(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Rows:
@@ -137,12 +137,12 @@ def test_expired_rows_go_and_living_rows_stay(cast: Cast, public_client: Client)
         make.consent(now),
         UserCodeMiss.objects.create(counted_for="x", missed_at=now - timedelta(seconds=900)),
     ]
-    assert reap(now=now) == Reaped(
+    assert remove_expired_rows(now=now) == CleanupCounts(
         families=2, access_tokens=2, grants=2, requests=1, device_grants=1, consents=1, clients=0, signing_keys=0
     )
     assert [row for row in alive if not exists(row)] == []
     assert [row for row in dead if exists(row)] == []
-    assert reap(now=now) == NOTHING
+    assert remove_expired_rows(now=now) == NOTHING
 
 
 def test_many_rows_go_in_batches(cast: Cast, public_client: Client) -> None:
@@ -150,8 +150,8 @@ def test_many_rows_go_in_batches(cast: Cast, public_client: Client) -> None:
     for _ in range(7):
         make.access(now)
     kept = make.access(now + DAY)
-    with patch.object(reaping, "BATCH_ROWS", 3):
-        assert reap(now=now).access_tokens == 7
+    with patch.object(cleanup, "BATCH_ROWS", 3):
+        assert remove_expired_rows(now=now).access_tokens == 7
     assert list(AccessToken.objects.all()) == [kept]
 
 

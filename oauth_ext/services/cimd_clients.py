@@ -13,14 +13,14 @@ from gateway.coordination import registry
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
-from oauth_ext import client_documents, document_threads
-from oauth_ext.document_fetch import FetchFailed, fetch_document
-from oauth_ext.document_threads import NoThreadFree
+from oauth_ext import cimd_documents, cimd_threads
+from oauth_ext.cimd_fetch import FetchFailed, fetch_document
+from oauth_ext.cimd_threads import NoThreadFree
 from oauth_ext.models import Client
 from oauth_ext.registration import BadMetadata, Registration
 from oauth_ext.registration_budget import count_for_all
 from oauth_ext.scopes_backend import existing
-from oauth_ext.services.client_reaping import is_room_for_another
+from oauth_ext.services.client_cleanup import is_room_for_another
 
 log = structlog.get_logger(__name__)
 
@@ -36,9 +36,9 @@ class DocumentUnusable(DomainError):
     code, message, status = "invalid_client", "The client's document cannot be used.", 400
 
 
-def documented_client(*, client_id: str, address: str) -> Client:
+def cimd_client(*, client_id: str, address: str) -> Client:
     """`address` is the requester's, for the limits. Raises: DocumentUnusable. Spec: D117 · protocol.md B.10"""
-    if client_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # a fetch from ourselves
+    if cimd_documents.host_of(client_id) == urlsplit(settings.BASE_URL).netloc:  # a fetch from ourselves
         raise DocumentUnusable
     known = Client.objects.filter(client_id=client_id).first()
     if known is not None and known.registration_source != Client.RegistrationSource.CIMD:
@@ -49,7 +49,7 @@ def documented_client(*, client_id: str, address: str) -> Client:
         # A failed fetch does not shut the client out: see STALE_FOR.
         return _fetched_client(client_id, address, known)
     except DocumentUnusable as fault:
-        log.info("client document not used", host=client_documents.host_of(client_id), reason=fault.message)
+        log.info("client document not used", host=cimd_documents.host_of(client_id), reason=fault.message)
         if known is None or known.cimd_expires_at is None or known.cimd_expires_at + STALE_FOR <= clock.now():
             raise
         return known
@@ -58,15 +58,15 @@ def documented_client(*, client_id: str, address: str) -> Client:
 def _fetched_client(client_id: str, address: str, known: Client | None) -> Client:
     _admit(client_id, address)
     try:
-        fetched = document_threads.run(lambda: fetch_document(client_id), asked_by=address)
-        wanted = client_documents.read(client_id, fetched.document, existing)
+        fetched = cimd_threads.run(lambda: fetch_document(client_id), asked_by=address)
+        wanted = cimd_documents.read(client_id, fetched.document, existing)
     except NoThreadFree:
         raise DocumentUnusable("Too many clients are being looked up. Try again in a moment.") from None
     except TimeoutError:
         raise DocumentUnusable("The client's document did not arrive in time.") from None
     except (FetchFailed, BadMetadata) as fault:
         raise DocumentUnusable(fault.reason) from None
-    lifetime = timedelta(seconds=client_documents.lifetime_s(fetched.cache_control))
+    lifetime = timedelta(seconds=cimd_documents.lifetime_s(fetched.cache_control))
     return _stored(client_id, wanted, lifetime, known)
 
 

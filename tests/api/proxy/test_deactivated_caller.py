@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from audit.actor import system
-from oauth_ext.services.leavers import deactivate_person, reactivate_person
+from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from tests.api.oauth_ext.flow import make_flow
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast

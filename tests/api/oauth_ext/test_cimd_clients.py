@@ -19,18 +19,18 @@ from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
-from oauth_ext import document_fetch, document_threads
-from oauth_ext.document_fetch import Fetched, FetchFailed
+from oauth_ext import cimd_fetch, cimd_threads
+from oauth_ext.cimd_fetch import Fetched, FetchFailed
 from oauth_ext.models import Client
-from oauth_ext.services import documented_clients
-from oauth_ext.services.documented_clients import DocumentUnusable, documented_client
-from tests.api.oauth_ext.document_server import DocumentServer, ToThisComputer, running
+from oauth_ext.services import cimd_clients
+from oauth_ext.services.cimd_clients import DocumentUnusable, cimd_client
+from tests.api.oauth_ext.cimd_server import DocumentServer, ToThisComputer, running
 
 
 async def fetch_document(address: str) -> Fetched:
     """The product's, and then a moment for its TLS connection to be gone: a loop that ends at once cuts that short."""
     try:
-        return await document_fetch.fetch_document(address)
+        return await cimd_fetch.fetch_document(address)
     finally:
         await asyncio.sleep(0.02)
 
@@ -47,9 +47,9 @@ def server(started: DocumentServer, monkeypatch: pytest.MonkeyPatch, settings: S
     started.answers.clear()
     started.asked.clear()
     started.headers.clear()
-    monkeypatch.setattr(document_fetch, "_resolver", ToThisComputer)
-    monkeypatch.setattr(document_fetch, "_ssl_context", started.trust)
-    monkeypatch.setattr(documented_clients, "fetch_document", fetch_document)
+    monkeypatch.setattr(cimd_fetch, "_resolver", ToThisComputer)
+    monkeypatch.setattr(cimd_fetch, "_ssl_context", started.trust)
+    monkeypatch.setattr(cimd_clients, "fetch_document", fetch_document)
     return started
 
 
@@ -57,7 +57,7 @@ def server(started: DocumentServer, monkeypatch: pytest.MonkeyPatch, settings: S
 def own_window(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """A window that no other test has counted in."""
     name = f"{request.node.name} {clock.now().timestamp()}"
-    monkeypatch.setattr(documented_clients, "FETCHES_OF_ONE", Rule(f"one {name}", limit=3, window_s=60))
+    monkeypatch.setattr(cimd_clients, "FETCHES_OF_ONE", Rule(f"one {name}", limit=3, window_s=60))
 
 
 def serve(server: DocumentServer, path: str = "/client.json", **changes: Any) -> str:
@@ -98,7 +98,7 @@ async def test_a_document_is_fetched_without_cookies_or_redirects(server: Docume
 async def test_answers_that_will_not_do(
     server: DocumentServer, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], reason: str
 ) -> None:
-    monkeypatch.setattr(document_fetch, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(cimd_fetch, "TIMEOUT_S", 0.5)
     url = serve(server)
     server.answers["/client.json"].update(answer)
     with pytest.raises(FetchFailed, match=reason):
@@ -107,7 +107,7 @@ async def test_answers_that_will_not_do(
 
 
 async def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_fetch, "_ssl_context", ssl.create_default_context)
+    monkeypatch.setattr(cimd_fetch, "_ssl_context", ssl.create_default_context)
     with pytest.raises(FetchFailed, match="cannot be reached"):
         await fetch_document(serve(server))
     assert server.asked == []
@@ -145,31 +145,31 @@ async def test_names_that_lead_inside(monkeypatch: pytest.MonkeyPatch, where: st
 
 def test_the_client_is_stored_and_not_fetched_again(db: None, server: DocumentServer) -> None:
     url = serve(server)
-    client = documented_client(client_id=url, address="192.0.2.1")
+    client = cimd_client(client_id=url, address="192.0.2.1")
     assert (client.client_id, client.name, client.redirect_uris) == (url, "Documented", "https://app.example/cb")
     assert client.client_type == Client.CLIENT_PUBLIC
     assert client.registered_itself
-    assert documented_client(client_id=url, address="192.0.2.1") == client
+    assert cimd_client(client_id=url, address="192.0.2.1") == client
     assert server.asked == ["/client.json"]
 
 
 def test_an_old_document_is_fetched_again(db: None, server: DocumentServer) -> None:
     url = serve(server)
-    client = documented_client(client_id=url, address="192.0.2.1")
+    client = cimd_client(client_id=url, address="192.0.2.1")
     Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - timedelta(seconds=1))
     serve(server, client_name="Renamed", redirect_uris=["https://app.example/new"])
-    renamed = documented_client(client_id=url, address="192.0.2.1")
+    renamed = cimd_client(client_id=url, address="192.0.2.1")
     assert (renamed.pk, renamed.name, renamed.redirect_uris) == (client.pk, "Renamed", "https://app.example/new")
     Client.objects.filter(pk=client.pk).update(cimd_expires_at=clock.now() - timedelta(seconds=1))
     server.answers["/client.json"] = {"status": 500}
-    assert documented_client(client_id=url, address="192.0.2.1").name == "Renamed"
+    assert cimd_client(client_id=url, address="192.0.2.1").name == "Renamed"
     assert len(server.asked) == 3
 
 
 def test_a_document_about_somebody_else(db: None, server: DocumentServer) -> None:
     url = serve(server, client_id="https://other.example/client.json")
     with pytest.raises(DocumentUnusable, match="another client_id"):
-        documented_client(client_id=url, address="192.0.2.1")
+        cimd_client(client_id=url, address="192.0.2.1")
     assert not Client.objects.exists()
 
 
@@ -177,7 +177,7 @@ def test_an_unusable_document_is_not_asked_for_all_the_time(db: None, server: Do
     url = server.url("/missing.json")
     for _ in range(5):
         with pytest.raises(DocumentUnusable):
-            documented_client(client_id=url, address="192.0.2.1")
+            cimd_client(client_id=url, address="192.0.2.1")
     assert len(server.asked) == 3
 
 
@@ -185,31 +185,31 @@ def test_one_address_may_bring_so_many_a_minute(db: None, server: DocumentServer
     settings.CLIENT_REGISTRATIONS = Rule(f"few {clock.now().timestamp()}", limit=2, window_s=60)
     urls = [serve(server, f"/{number}.json") for number in range(3)]
     for url in urls[:2]:
-        documented_client(client_id=url, address="192.0.2.1")
+        cimd_client(client_id=url, address="192.0.2.1")
     with pytest.raises(DocumentUnusable, match="too often"):
-        documented_client(client_id=urls[2], address="192.0.2.1")
-    documented_client(client_id=urls[2], address="192.0.2.2")
+        cimd_client(client_id=urls[2], address="192.0.2.1")
+    cimd_client(client_id=urls[2], address="192.0.2.2")
 
 
 def test_a_document_takes_over_no_other_kind_of_client(db: None, server: DocumentServer, public_client: Client) -> None:
     url = serve(server)
     Client.objects.filter(pk=public_client.pk).update(client_id=url)
     with pytest.raises(DocumentUnusable):
-        documented_client(client_id=url, address="192.0.2.1")
+        cimd_client(client_id=url, address="192.0.2.1")
     assert server.asked == []
 
 
 def test_a_full_table_takes_no_more(db: None, server: DocumentServer, settings: Settings) -> None:
     settings.REGISTERED_CLIENTS = 1
-    documented_client(client_id=serve(server, "/1.json"), address="192.0.2.1")
+    cimd_client(client_id=serve(server, "/1.json"), address="192.0.2.1")
     with pytest.raises(DocumentUnusable, match="No more clients"):
-        documented_client(client_id=serve(server, "/2.json"), address="192.0.2.1")
+        cimd_client(client_id=serve(server, "/2.json"), address="192.0.2.1")
 
 
 def test_we_do_not_ask_ourselves(db: None, server: DocumentServer, settings: Settings) -> None:
     settings.BASE_URL = server.url("")
     with pytest.raises(DocumentUnusable):
-        documented_client(client_id=serve(server), address="192.0.2.1")
+        cimd_client(client_id=serve(server), address="192.0.2.1")
     assert server.asked == []
 
 
@@ -222,29 +222,29 @@ def test_what_a_document_said_last_does_not_hold_for_ever(
     db: None, server: DocumentServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = Rule(f"stale {clock.now().timestamp()}", limit=10, window_s=60)
-    monkeypatch.setattr(documented_clients, "FETCHES_OF_ONE", wide)
+    monkeypatch.setattr(cimd_clients, "FETCHES_OF_ONE", wide)
     url = serve(server)
-    client = documented_client(client_id=url, address="192.0.2.1")
+    client = cimd_client(client_id=url, address="192.0.2.1")
     server.answers["/client.json"] = {"status": 404}
-    expire(client, ago=documented_clients.STALE_FOR - timedelta(minutes=1))
-    assert documented_client(client_id=url, address="192.0.2.1") == client
-    expire(client, ago=documented_clients.STALE_FOR)
+    expire(client, ago=cimd_clients.STALE_FOR - timedelta(minutes=1))
+    assert cimd_client(client_id=url, address="192.0.2.1") == client
+    expire(client, ago=cimd_clients.STALE_FOR)
     with pytest.raises(DocumentUnusable, match="status 404"):
-        documented_client(client_id=url, address="192.0.2.1")
+        cimd_client(client_id=url, address="192.0.2.1")
     serve(server)
-    assert documented_client(client_id=url, address="192.0.2.1") == client
+    assert cimd_client(client_id=url, address="192.0.2.1") == client
 
 
 def test_whoever_asks_too_often_uses_up_nobody_elses_window(
     db: None, server: DocumentServer, settings: Settings
 ) -> None:
     settings.CLIENT_REGISTRATIONS = Rule(f"few {clock.now().timestamp()}", limit=1, window_s=60)
-    documented_client(client_id=serve(server, "/other.json"), address="192.0.2.1")
+    cimd_client(client_id=serve(server, "/other.json"), address="192.0.2.1")
     url = serve(server)
     for _ in range(4):
         with pytest.raises(DocumentUnusable, match="too often"):
-            documented_client(client_id=url, address="192.0.2.1")
-    documented_client(client_id=url, address="192.0.2.2")
+            cimd_client(client_id=url, address="192.0.2.1")
+    cimd_client(client_id=url, address="192.0.2.2")
 
 
 class Stuck:
@@ -265,13 +265,13 @@ class Stuck:
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
     """Every fetch hangs until the test ends."""
     made = Stuck()
-    monkeypatch.setattr(documented_clients, "fetch_document", made)
-    monkeypatch.setattr(document_threads, "PATIENCE_S", 0.05)
-    monkeypatch.setattr(document_threads, "_succeeded", OrderedDict())
+    monkeypatch.setattr(cimd_clients, "fetch_document", made)
+    monkeypatch.setattr(cimd_threads, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(cimd_threads, "_succeeded", OrderedDict())
     yield made
     made.may_end.set()
     for _ in range(500):
-        if not document_threads._busy:
+        if not cimd_threads._busy:
             return
         time.sleep(0.01)
     raise AssertionError("a fetch has not ended")
@@ -280,27 +280,27 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
 def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck: Stuck) -> None:
     def refusal(number: int, address: str) -> str:
         with pytest.raises(DocumentUnusable) as caught:
-            documented_client(client_id=f"https://app.example/{number}.json", address=address)
+            cimd_client(client_id=f"https://app.example/{number}.json", address=address)
         return caught.value.message
 
-    most = document_threads.THREADS_OF_ONE_ADDRESS
+    most = cimd_threads.THREADS_OF_ONE_ADDRESS
     assert {refusal(number, "192.0.2.1") for number in range(most)} == {"The client's document did not arrive in time."}
     assert "Too many clients" in refusal(most, "192.0.2.1")
-    others = range(10, 10 + document_threads.THREADS - document_threads.THREADS_KEPT - most)
+    others = range(10, 10 + cimd_threads.THREADS - cimd_threads.THREADS_KEPT - most)
     assert {refusal(number, f"192.0.2.{number}") for number in others} == {
         "The client's document did not arrive in time."
     }
     assert "Too many clients" in refusal(99, "192.0.2.99")
     # The last places are for those who brought a document before, one for each.
-    known = [f"198.51.100.{number}" for number in range(document_threads.THREADS_KEPT)]
+    known = [f"198.51.100.{number}" for number in range(cimd_threads.THREADS_KEPT)]
     for address in (*known, "192.0.2.1"):
-        document_threads._remember(address)
+        cimd_threads._remember(address)
     assert "Too many clients" in refusal(100, "192.0.2.1")
     assert {refusal(200 + number, address) for number, address in enumerate(known)} == {
         "The client's document did not arrive in time."
     }
     assert "Too many clients" in refusal(300, known[0])
-    assert len(stuck.threads) == document_threads.THREADS
+    assert len(stuck.threads) == cimd_threads.THREADS
     assert all(name.startswith("client-document") for name in stuck.threads)
 
 
@@ -309,7 +309,7 @@ async def test_a_fetch_does_not_run_on_the_loop_that_serves_calls(stuck: Stuck) 
 
     def fetched() -> None:
         with pytest.raises(FetchFailed):
-            document_threads.run(lambda: stuck("https://app.example/client.json"), asked_by="192.0.2.1")
+            cimd_threads.run(lambda: stuck("https://app.example/client.json"), asked_by="192.0.2.1")
 
     await sync_to_async(fetched)()
     assert threading.current_thread().name not in stuck.threads

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from oauth_ext import client_documents
+from oauth_ext import cimd_documents
 from oauth_ext.registration import BadMetadata
 
 ADDRESS = "https://app.example/oauth/client.json"
@@ -22,7 +22,7 @@ def document(**changes: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("address", [ADDRESS, "https://a.example:8443/x", "https://claude.ai/oauth/mcp-client?v=1"])
 def test_addresses_of_documents(address: str) -> None:
-    assert client_documents.is_document_address(address)
+    assert cimd_documents.is_document_address(address)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_addresses_of_documents(address: str) -> None:
     ],
 )
 def test_other_client_ids(address: str) -> None:
-    assert not client_documents.is_document_address(address)
+    assert not cimd_documents.is_document_address(address)
 
 
 def test_the_document_says_what_is_registered() -> None:
-    wanted = client_documents.read(ADDRESS, document(grant_types=["authorization_code", "x"]), existing)
+    wanted = cimd_documents.read(ADDRESS, document(grant_types=["authorization_code", "x"]), existing)
     assert (wanted.name, wanted.redirect_uris) == ("App", ("https://app.example/cb",))
-    assert client_documents.read(ADDRESS, document(token_endpoint_auth_method="none"), existing) == wanted
+    assert cimd_documents.read(ADDRESS, document(token_endpoint_auth_method="none"), existing) == wanted
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_document_says_what_is_registered() -> None:
 )
 def test_documents_that_will_not_do(bad: object) -> None:
     with pytest.raises(BadMetadata) as refusal:
-        client_documents.read(ADDRESS, bad, existing)
+        cimd_documents.read(ADDRESS, bad, existing)
     assert refusal.value.reason
 
 
@@ -91,4 +91,4 @@ def test_documents_that_will_not_do(bad: object) -> None:
     ],
 )
 def test_lifetimes(header: str, seconds: int) -> None:
-    assert client_documents.lifetime_s(header) == seconds
+    assert cimd_documents.lifetime_s(header) == seconds

@@ -36,7 +36,7 @@ _READ = _REPEATABLE | frozenset(
 )
 
 
-class NotForUs(Exception):
+class AuthorizePageError(Exception):
     """An error for the person's page; `reason` is a sentence that repeats nothing of the request."""
 
     def __init__(self, reason: str) -> None:
@@ -44,7 +44,7 @@ class NotForUs(Exception):
         self.reason = reason
 
 
-class TellClient(Exception):
+class AuthorizeRedirectError(Exception):
     """An error for the client. `location` is its checked redirect address with the error in the query."""
 
     def __init__(self, client: Client, redirect_uri: str, state: str, error: str, description: str) -> None:
@@ -55,7 +55,7 @@ class TellClient(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizeRequest:
     """An authorization request that passed every check."""
 
     client: Client
@@ -68,19 +68,23 @@ class Asked:
     never_ask: bool = False  # prompt=none
 
 
-def read_request(query: str, find_client: Callable[[str], Client | None]) -> Asked:
-    """Raises: NotForUs, TellClient. `find_client` returns only clients that may use this endpoint."""
+def read_request(query: str, find_client: Callable[[str], Client | None]) -> AuthorizeRequest:
+    """Raises: AuthorizePageError, AuthorizeRedirectError. `find_client` returns only clients that may use this
+    endpoint.
+    """
     fields = _fields(query)
     client = _client(fields, find_client)
     redirect_uri = _redirect_uri(fields, client)
     # From here on the redirect address is checked, so errors may go to the client.
     state = _only(fields, "state")
     if not _is_text(state) or len(state) > MAX_STATE_CHARACTERS:
-        raise TellClient(client, redirect_uri, "", "invalid_request", "state is too long or not printable text.")
+        raise AuthorizeRedirectError(
+            client, redirect_uri, "", "invalid_request", "state is too long or not printable text."
+        )
     try:
         return _checked(fields, client, redirect_uri, state)
-    except _Fault as fault:
-        raise TellClient(client, redirect_uri, state, fault.error, fault.description) from None
+    except _ParameterError as fault:
+        raise AuthorizeRedirectError(client, redirect_uri, state, fault.error, fault.description) from None
 
 
 def success_location(redirect_uri: str, state: str, code: str) -> str:
@@ -96,7 +100,7 @@ def _location(redirect_uri: str, parameters: dict[str, str], state: str) -> str:
     return redirect_uris.with_parameters(redirect_uri, {**parameters, **stated, "iss": settings.BASE_URL})
 
 
-class _Fault(Exception):
+class _ParameterError(Exception):
     def __init__(self, error: str, description: str) -> None:
         super().__init__(error)
         self.error, self.description = error, description
@@ -109,7 +113,7 @@ def _fields(query: str) -> _Fields:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise NotForUs("The address that your app opened cannot be read.") from None
+        raise AuthorizePageError("The address that your app opened cannot be read.") from None
     fields: _Fields = {}
     for name, value in pairs:
         # A parameter without a value counts as absent (RFC 6749 3.1).
@@ -121,21 +125,21 @@ def _fields(query: str) -> _Fields:
 def _client(fields: _Fields, find_client: Callable[[str], Client | None]) -> Client:
     named = fields.get("client_id", [])
     if len(named) != 1 or not _is_text(named[0]):
-        raise NotForUs("The address that your app opened does not say which app it is.")
+        raise AuthorizePageError("The address that your app opened does not say which app it is.")
     client = find_client(named[0])
     if client is None:
-        raise NotForUs("The app is not known here. It may have to be connected anew.")
+        raise AuthorizePageError("The app is not known here. It may have to be connected anew.")
     return client
 
 
 def _redirect_uri(fields: _Fields, client: Client) -> str:
     sent = fields.get("redirect_uri", [])
     if len(sent) != 1 or not redirect_uris.registered_as(client.redirect_uris.split(), sent[0]):
-        raise NotForUs("The app wants your answer sent to an address that it did not register.")
+        raise AuthorizePageError("The app wants your answer sent to an address that it did not register.")
     try:
         return redirect_uris.check(sent[0])  # the rules may be stricter than at registration
     except redirect_uris.BadRedirectUri:
-        raise NotForUs("The app wants your answer sent to an address that is not accepted here.") from None
+        raise AuthorizePageError("The app wants your answer sent to an address that is not accepted here.") from None
 
 
 def _only(fields: _Fields, name: str) -> str:
@@ -143,21 +147,21 @@ def _only(fields: _Fields, name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> Asked:
+def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> AuthorizeRequest:
     for name, values in fields.items():
         if len(values) > 1 and name not in _REPEATABLE:
-            raise _Fault("invalid_request", f"The parameter {name} is given twice.")
+            raise _ParameterError("invalid_request", f"The parameter {name} is given twice.")
     response_type = _only(fields, "response_type")
     if not response_type:
-        raise _Fault("invalid_request", "response_type is missing.")
+        raise _ParameterError("invalid_request", "response_type is missing.")
     if response_type not in features.RESPONSE_TYPES_ON:
-        raise _Fault("unsupported_response_type", "Only the response type code is supported.")
+        raise _ParameterError("unsupported_response_type", "Only the response type code is supported.")
     if _only(fields, "response_mode") not in {"", *features.RESPONSE_MODES_ON}:
-        raise _Fault("invalid_request", "Only the response mode query is supported.")
+        raise _ParameterError("invalid_request", "Only the response mode query is supported.")
     prompts = _only(fields, "prompt").split()
     if len(prompts) > 1 and "none" in prompts:
-        raise _Fault("invalid_request", "The prompt none excludes every other.")
-    return Asked(
+        raise _ParameterError("invalid_request", "The prompt none excludes every other.")
+    return AuthorizeRequest(
         client=client,
         redirect_uri=redirect_uri,
         state=state,
@@ -172,11 +176,11 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
 def _challenge(fields: _Fields) -> str:
     challenge = _only(fields, "code_challenge")
     if not challenge:
-        raise _Fault("invalid_request", "code_challenge is missing: PKCE is required.")
+        raise _ParameterError("invalid_request", "code_challenge is missing: PKCE is required.")
     if _only(fields, "code_challenge_method") != pkce.METHOD:
-        raise _Fault("invalid_request", "code_challenge_method must be S256.")
+        raise _ParameterError("invalid_request", "code_challenge_method must be S256.")
     if not pkce.is_challenge(challenge):
-        raise _Fault("invalid_request", "code_challenge is not a base64url SHA-256.")
+        raise _ParameterError("invalid_request", "code_challenge is not a base64url SHA-256.")
     return challenge
 
 
@@ -184,9 +188,9 @@ def _scopes(asked: str) -> tuple[str, ...]:
     try:
         wanted = scopes.parse(asked)
     except ValueError:
-        raise _Fault("invalid_scope", "A requested scope is unknown.") from None
+        raise _ParameterError("invalid_scope", "A requested scope is unknown.") from None
     if (asked and not wanted) or not all_exist(wanted):
-        raise _Fault("invalid_scope", "A requested scope is unknown.")
+        raise _ParameterError("invalid_scope", "A requested scope is unknown.")
     return wanted or (scopes.ALL,)
 
 
@@ -194,7 +198,7 @@ def _resources(asked: Sequence[str]) -> tuple[str, ...]:
     try:
         return tuple(audiences.audiences(asked))
     except audiences.ForeignResource as fault:
-        raise _Fault("invalid_target", fault.reason) from None
+        raise _ParameterError("invalid_target", fault.reason) from None
 
 
 def _is_text(value: str) -> bool:

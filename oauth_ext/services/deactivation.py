@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class DeactivationResult:
     """The ended rows of a deactivation, and the rows that an operator must look at."""
 
     person: User
@@ -39,13 +39,13 @@ class Ended:
         person, count = self.person, self.token_families
         return [
             f"{person.email} ({person.pk}) is deactivated: all sessions and {count} token families ended.",
-            *(f"Ended: agent key {key.prefix} of {_place(key.client)}." for key in self.agent_keys),
+            *(f"Ended: agent key {key.prefix} of {_label(key.client)}." for key in self.agent_keys),
             *(
-                f"Warning: agent key {key.prefix} of {_place(key.client)} goes on working; the person may have a copy."
+                f"Warning: agent key {key.prefix} of {_label(key.client)} goes on working; the person may have a copy."
                 for key in self.kept_keys
             ),
             *(
-                f"Note: the person created {_place(client)} and was shown its secret. Rotate it if a copy may be left."
+                f"Note: the person created {_label(client)} and was shown its secret. Rotate it if a copy may be left."
                 for client in self.secrets_seen
             ),
             *(
@@ -57,7 +57,7 @@ class Ended:
 
 
 @transaction.atomic
-def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool = True) -> Ended:
+def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool = True) -> DeactivationResult:
     """Raises: NotFound; Conflict when the person is already deactivated."""
     _lock_organizations(user_id, _keys_of(user_id))
     # The strong lock waits for requests that store tokens for this person; later ones find the person inactive.
@@ -79,7 +79,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
         _record(EventType.MEMBER_DEACTIVATED, actor, row, person, role=row.role)
     epochs.bump_on_commit(epochs.subject(str(person.pk)))
     log.info("person deactivated", user_id=str(person.pk), token_families=families, agent_keys=len(ended_keys))
-    return Ended(
+    return DeactivationResult(
         person=person,
         token_families=families,
         agent_keys=ended_keys,
@@ -114,7 +114,7 @@ def _keys_of(user_id: uuid.UUID) -> list[AgentKey]:
     return list(keys.order_by("pk"))
 
 
-def _place(client: Client) -> str:
+def _label(client: Client) -> str:
     organization = client.organization
     return f"{client.name} ({client.client_id}) of {organization.name if organization else 'no organization'}"
 

@@ -20,7 +20,7 @@ from gateway.lib.errors import Conflict
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AgentKey, RememberedConsent, TokenFamily
 from oauth_ext.services.agent_keys import mint_agent_key
-from oauth_ext.services.leavers import deactivate_person, reactivate_person
+from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from oauth_ext.services.service_clients import create_service_client
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role

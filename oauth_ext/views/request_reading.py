@@ -28,7 +28,7 @@ _RETRY_AFTER_S = 5  # of a 503
 View = Callable[[HttpRequest], HttpResponse]
 
 
-class Refused(Exception):
+class OAuthErrorResponse(Exception):
     """Ends the request with `response`."""
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
@@ -36,7 +36,7 @@ class Refused(Exception):
         self.response = oauth_error(error, description, status)
 
 
-def posted(view: View) -> View:
+def post_endpoint(view: View) -> View:
     """A view for POST and OPTIONS, open to every origin."""
 
     @wraps(view)
@@ -49,7 +49,7 @@ def posted(view: View) -> View:
             return response
         try:
             return view(request)
-        except Refused as refusal:
+        except OAuthErrorResponse as refusal:
             return refusal.response
         # A database or store that is away gives a 503 as JSON, never a page.
         except (OperationalError, InterfaceError, CoordinationUnavailable, SigningKeysUnavailable) as fault:
@@ -62,33 +62,33 @@ def posted(view: View) -> View:
 
 
 def read_form(request: HttpRequest, known: frozenset[str]) -> Fields:
-    """Returns the `known` fields of the body. Raises: Refused, also for parameters in the address."""
+    """Returns the `known` fields of the body. Raises: OAuthErrorResponse, also for parameters in the address."""
     if request.META.get("QUERY_STRING"):
-        raise Refused("invalid_request", "Parameters belong in the body, not in the address.")
+        raise OAuthErrorResponse("invalid_request", "Parameters belong in the body, not in the address.")
     try:
         return token_form.parse(request.headers.get("Content-Type", ""), read_body(request), known)
     except token_form.FormError as fault:
-        raise Refused("invalid_request", fault.reason) from None
+        raise OAuthErrorResponse("invalid_request", fault.reason) from None
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """Reads at most OAUTH_BODY_BYTES. Raises: Refused. Spec: D18"""
+    """Reads at most OAUTH_BODY_BYTES. Raises: OAuthErrorResponse. Spec: D18"""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Refused("invalid_request", "Content-Encoding is not accepted.", 415)
+        raise OAuthErrorResponse("invalid_request", "Content-Encoding is not accepted.", 415)
     announced = request.headers.get("Content-Length", "")
     try:
         if announced.isdigit() and int(announced) > settings.OAUTH_BODY_BYTES:
-            raise Refused("invalid_request", "The body is too large.", 413)
+            raise OAuthErrorResponse("invalid_request", "The body is too large.", 413)
         # One byte more than allowed, because Content-Length may be absent or wrong.
         body = request.read(settings.OAUTH_BODY_BYTES + 1)
     except UnreadablePostError:
-        raise Refused("invalid_request", "The body ended early.") from None
+        raise OAuthErrorResponse("invalid_request", "The body ended early.") from None
     if len(body) > settings.OAUTH_BODY_BYTES:
-        raise Refused("invalid_request", "The body is too large.", 413)
+        raise OAuthErrorResponse("invalid_request", "The body is too large.", 413)
     return body
 
 
-def limited(rule: str) -> Callable[[View], View]:
+def rate_limited(rule: str) -> Callable[[View], View]:
     """Counts each request for its address under the setting `rule`. Spec: §8 · D19-D22"""
 
     def decorate(view: View) -> View:
@@ -98,7 +98,7 @@ def limited(rule: str) -> Callable[[View], View]:
             admission = count(getattr(settings, rule), address_key(rate.address_of(request)))
             try:
                 response = view(request)
-            except Refused as refusal:
+            except OAuthErrorResponse as refusal:
                 response = refusal.response
             for name, value in rate.headers(admission).items():
                 response.headers.setdefault(name, value)
@@ -110,19 +110,21 @@ def limited(rule: str) -> Callable[[View], View]:
 
 
 def count(rule: Rule, key: str = "") -> Admission:
-    """Raises: Refused with 429 and Retry-After. Spec: D19, D20"""
-    return admitted(registry.current().hit(rule, key))
+    """Raises: OAuthErrorResponse with 429 and Retry-After. Spec: D19, D20"""
+    return require_admitted(registry.current().hit(rule, key))
 
 
-def require_room(rule: Rule, key: str) -> Admission:
-    """Counts nothing. Raises: Refused like `count`."""
-    return admitted(registry.current().peek(rule, key))
+def require_capacity(rule: Rule, key: str) -> Admission:
+    """Counts nothing. Raises: OAuthErrorResponse like `count`."""
+    return require_admitted(registry.current().peek(rule, key))
 
 
-def admitted(admission: Admission) -> Admission:
-    """Raises: Refused like `count`."""
+def require_admitted(admission: Admission) -> Admission:
+    """Raises: OAuthErrorResponse like `count`."""
     if not admission.allowed:
-        refusal = Refused("rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429)
+        refusal = OAuthErrorResponse(
+            "rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429
+        )
         for name, value in rate.headers(admission).items():
             refusal.response[name] = value
         raise refusal

@@ -20,7 +20,7 @@ from oauth_ext.models import (
     TokenFamily,
     UserCodeMiss,
 )
-from oauth_ext.services.client_reaping import remove_idle_clients
+from oauth_ext.services.client_cleanup import remove_idle_clients
 
 BATCH_ROWS = 500  # rows locked by one transaction
 # How long a replay of a redeemed code still ends its family, and a late poll still gets `expired_token`.
@@ -28,7 +28,7 @@ KEPT_AFTERWARDS = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Reaped:
+class CleanupCounts:
     # Deleted rows by kind; refresh tokens go with their family.
     families: int
     access_tokens: int
@@ -40,12 +40,12 @@ class Reaped:
     signing_keys: int
 
 
-def reap(*, now: datetime) -> Reaped:
+def remove_expired_rows(*, now: datetime) -> CleanupCounts:
     """Deletes every row that is expired at `now`. Spec: D117, D120, D123, D130"""
     idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
     misses_since = now - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
-    return Reaped(
+    return CleanupCounts(
         families=_delete_in_batches(
             TokenFamily.objects.filter(Q(expires_at__lte=now) | Q(last_used_at__lte=idle_since))
         ),
