@@ -17,4 +17,4 @@ def remove_expired_sessions() -> None:
 @shared_task(name="gateway.remove_remembered_answers")  # type: ignore[untyped-decorator]
 def remove_remembered_answers() -> None:
     """Answers to requests with an Idempotency-Key are kept for a day."""
-    idempotency.forget_old()
+    idempotency.delete_expired()

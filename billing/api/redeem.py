@@ -12,7 +12,7 @@ from billing import redeem
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.roles import Role
 
 
@@ -24,8 +24,8 @@ class RedeemCode(OrgView):
     """POST /api/orgs/:orgId/redeem-code. Spec: §4.4, §8 · D94"""
 
     gates = {"POST": Gate(Role.OWNER, limit=settings.REDEEM_CODE)}
-    shapes = {
-        "POST": Shape(
+    operations = {
+        "POST": Operation(
             "Redeem a code of the time before the one plan",
             body=CodeIn,
             status=None,

@@ -15,7 +15,7 @@ from credentials.services.credentials import delete_credential
 from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from oauth_ext.selectors import service_client
 from orgs.roles import Role
 from orgs.selectors import team
@@ -26,7 +26,7 @@ class ConnectedVendors(OrgView):
     """GET /api/orgs/:orgId/credentials. Spec: §4.6"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    shapes = {"GET": Shape("Slugs of the vendors with a credential of the organization itself", texts=True)}
+    operations = {"GET": Operation("Slugs of the vendors with a credential of the organization itself", texts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # The scope that POST and DELETE of this path act on. Spec: D141
@@ -65,8 +65,8 @@ class CredentialView(OrgView):
         return self.answer()
 
 
-_STORE = Shape("Store a credential", body=FlatFields, answer=StoredOut, status=201, refusals=REFUSED)
-_DELETE = Shape("Delete a credential", status=204)
+_STORE = Operation("Store a credential", body=FlatFields, answer=StoredOut, status=201, refusals=REFUSED)
+_DELETE = Operation("Delete a credential", status=204)
 # Section 8 has a number for the organization's credentials only; each of these asks the vendor as well.
 _GATES_BELOW = {
     "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
@@ -81,14 +81,14 @@ class OrganizationCredential(CredentialView):
         "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE),
         "DELETE": Gate(Role.ADMIN),
     }
-    shapes = {"POST": _STORE, "DELETE": _DELETE}
+    operations = {"POST": _STORE, "DELETE": _DELETE}
 
 
 class TeamVendors(OrgView):
     """GET /api/orgs/:orgId/teams/:teamId/credentials. Spec: §4.6 · D66"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    shapes = {"GET": Shape("Slugs of the vendors with credentials of a team", texts=True)}
+    operations = {"GET": Operation("Slugs of the vendors with credentials of a team", texts=True)}
 
     def get(self, request: Request, org_id: str, team_id: str) -> Response:
         return self.answer(selectors.team_vendors(self.organization, team(self.organization, team_id).id))
@@ -98,7 +98,7 @@ class TeamCredential(CredentialView):
     """POST, DELETE /api/orgs/:orgId/teams/:teamId/credentials/:vendor. Spec: §4.6 · D66"""
 
     gates = _GATES_BELOW
-    shapes = {"POST": _STORE, "DELETE": _DELETE}
+    operations = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.TEAM
 
     def holder(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class ServiceClientVendors(OrgView):
     """GET /api/orgs/:orgId/service-clients/:clientId/credentials. Spec: §4.6 · D66"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    shapes = {"GET": Shape("Slugs of the vendors with credentials of a service client", texts=True)}
+    operations = {"GET": Operation("Slugs of the vendors with credentials of a service client", texts=True)}
 
     def get(self, request: Request, org_id: str, client_id: str) -> Response:
         client = service_client(self.organization, client_id)
@@ -120,7 +120,7 @@ class ServiceClientCredential(CredentialView):
     """POST, DELETE /api/orgs/:orgId/service-clients/:clientId/credentials/:vendor. Spec: §4.6 · D66"""
 
     gates = _GATES_BELOW
-    shapes = {"POST": _STORE, "DELETE": _DELETE}
+    operations = {"POST": _STORE, "DELETE": _DELETE}
     scope = CredentialScope.SERVICE_CLIENT
 
     def holder(self) -> dict[str, Any]:

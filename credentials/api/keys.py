@@ -23,7 +23,7 @@ from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.roles import Role
 from orgs.selectors import team
 from proxy.connect_vendor import connect_vendor
@@ -74,9 +74,9 @@ class KeyList(OrgView):
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_KEY_CREATE),
     }
-    shapes = {
-        "GET": Shape("The named keys of a vendor", answer=KeyOut, many=True),
-        "POST": Shape("Create a named key", body=KeyIn, answer=KeyOut, status=201, refusals={**_TAKEN, **REFUSED}),
+    operations = {
+        "GET": Operation("The named keys of a vendor", answer=KeyOut, many=True),
+        "POST": Operation("Create a named key", body=KeyIn, answer=KeyOut, status=201, refusals={**_TAKEN, **REFUSED}),
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
@@ -107,9 +107,9 @@ class KeyDetail(OrgView):
     """PUT, DELETE /api/orgs/:orgId/credentials/:vendor/keys/:keyId. Spec: §4.6 · D9, D65"""
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
-    shapes = {
-        "PUT": Shape("Rename a named key or bind it to a team", body=KeyUpdateIn, answer=KeyOut, refusals=_TAKEN),
-        "DELETE": Shape("Delete a named key; its team falls back to the next credential", status=204),
+    operations = {
+        "PUT": Operation("Rename a named key or bind it to a team", body=KeyUpdateIn, answer=KeyOut, refusals=_TAKEN),
+        "DELETE": Operation("Delete a named key; its team falls back to the next credential", status=204),
     }
 
     def put(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from gateway.catalog import registry
 from gateway.web.api_view import ApiView
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 
 
 class FieldOut(serializers.Serializer[Any]):
@@ -37,7 +37,7 @@ class VendorList(ApiView):
     """GET /api/vendors. Spec: D69"""
 
     gates = {"GET": Gate()}
-    shapes = {"GET": Shape("Vendors that can be connected", answer=VendorOut, many=True)}
+    operations = {"GET": Operation("Vendors that can be connected", answer=VendorOut, many=True)}
 
     def get(self, request: Request) -> Response:
         return self.answer(registry.load().all())

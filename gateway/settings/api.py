@@ -7,13 +7,13 @@ from gateway.settings.security import SESSION_COOKIE_NAME
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["gateway.web.api_json.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["gateway.web.api_json.StrictJSONParser"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["gateway.web.session.SessionOnly"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["gateway.web.session_authentication.SessionOnly"],
     # gateway.web.gate does authorization and rate limiting.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": [],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.web.api_json.OnlyJSON",
     "DEFAULT_SCHEMA_CLASS": "gateway.web.openapi.GateSchema",
-    "EXCEPTION_HANDLER": "gateway.web.api_errors.answer_to",
+    "EXCEPTION_HANDLER": "gateway.web.api_errors.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "UPLOADED_FILES_USE_URL": False,

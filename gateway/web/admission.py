@@ -17,17 +17,17 @@ from orgs.models import Membership, User
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedGate:
     # None for routes without an organization.
     membership: Membership | None
     # The rate limiter's result.
     admission: Admission
 
 
-def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Passed:
+def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> PassedGate:
     """Raises: NotFound, Forbidden, RateLimited, SubscriptionRequired, in this order. Spec: D4-D6, D22"""
     membership = pass_role(request, user, gate, org_id)
-    return Passed(membership, pass_limit_and_plan(request, gate, membership))
+    return PassedGate(membership, pass_limit_and_plan(request, gate, membership))
 
 
 def pass_role(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Membership | None:

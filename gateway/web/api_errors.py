@@ -19,7 +19,7 @@ from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import error_answers
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
 from gateway.web.api_json import BodyTooLarge
-from gateway.web.session import Unauthenticated
+from gateway.web.session_authentication import Unauthenticated
 
 log = structlog.get_logger(__name__)
 PROBLEM_JSON = "application/problem+json"
@@ -39,13 +39,13 @@ class Unavailable(DomainError):
     code, message, status = "unavailable", "The service cannot do this right now. Try again in a moment.", 503
 
 
-def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
+def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler. None for an unforeseen exception: it is logged with its traceback and becomes a 500."""
     refusal = refusal_of(exception)
     if refusal is None:
         return None
     request: HttpRequest = context["request"]._request
-    body, headers = worded(request, refusal)
+    body, headers = render_error(request, refusal)
     if isinstance(refusal, MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
     if PROBLEM_JSON in request.headers.get("Accept", ""):
@@ -54,7 +54,7 @@ def answer_to(exception: Exception, context: dict[str, Any]) -> Response | None:
     return Response(body, status=refusal.status, headers=headers)
 
 
-def worded(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
+def render_error(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
     """The error body and its headers. Spec: D1, D6, D19"""
     body = error_answers.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
     if refusal.fields:

@@ -22,20 +22,20 @@ from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
 from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge, InvalidJSON, UnsupportedBody
-from gateway.web.api_paging import part_of
+from gateway.web.api_paging import paginate
 from gateway.web.gate import Gate
-from gateway.web.session import Unauthenticated
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
+from gateway.web.session_authentication import Unauthenticated
 from orgs.models import Membership, Organization, User
 
 _SAFE = frozenset({"GET", "HEAD"})
 
 
 class ApiView(APIView):
-    """A view for any signed-in person. `gates` and `shapes` name the same methods; other methods get 405."""
+    """A view for any signed-in person. `gates` and `operations` name the same methods; other methods get 405."""
 
     gates: ClassVar[Mapping[str, Gate]] = {}
-    shapes: ClassVar[Mapping[str, Shape]] = {}
+    operations: ClassVar[Mapping[str, Operation]] = {}
     org_argument: ClassVar[str | None] = None
 
     _admission: Admission | None = None
@@ -61,18 +61,18 @@ class ApiView(APIView):
         passed = pass_gate(http, request.user, gate, self.organization_id(http, request.user, kwargs))
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)
-        if http.method == "POST" and self.shapes["POST"].creates and idempotency.HEADER in http.headers:
+        if http.method == "POST" and self.operations["POST"].creates and idempotency.HEADER in http.headers:
             # DRF looks the handler up by name after `initial`, so the wrapper shadows it on the instance.
-            self.__dict__["post"] = partial(self._once, self.post)  # type: ignore[attr-defined]
+            self.__dict__["post"] = partial(self._idempotent, self.post)  # type: ignore[attr-defined]
 
     def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str | None:
         """The organization id as sent; None for routes without an organization."""
         return str(path.get(self.org_argument, "")) if self.org_argument else None
 
-    def _once(self, handler: Callable[..., Response], request: Request, *args: Any, **kwargs: Any) -> Response:
+    def _idempotent(self, handler: Callable[..., Response], request: Request, *args: Any, **kwargs: Any) -> Response:
         run = partial(handler, request, *args, **kwargs)
         organization = "" if self._membership is None else str(self._membership.organization_id)
-        return idempotency.answer_once(request._request, self.actor, self.shapes["POST"], run, organization)
+        return idempotency.run_idempotently(request._request, self.actor, self.operations["POST"], run, organization)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         # Every counted response carries the remaining quota.
@@ -90,9 +90,9 @@ class ApiView(APIView):
     @cached_property
     def fields(self) -> dict[str, Any]:
         """The validated body members. Raises: ValidationError, InvalidJSON, UnsupportedBody. Spec: D3, D16"""
-        serializer_class = self.shapes[self.request.method or ""].body
+        serializer_class = self.operations[self.request.method or ""].body
         if serializer_class is None:
-            raise RuntimeError(f"{type(self).__name__} reads a body that its shape does not have")
+            raise RuntimeError(f"{type(self).__name__} reads a body that its operation does not have")
         serializer = serializer_class(data=self.request.data)
         # Unknown members are ignored.
         serializer.is_valid(raise_exception=True)
@@ -101,18 +101,18 @@ class ApiView(APIView):
 
     def answer(self, result: object = None) -> Response:
         method = "GET" if self.request.method == "HEAD" else self.request.method or ""
-        shape = self.shapes[method]
-        if shape.texts:
-            return Response(result, status=shape.status)
-        if shape.answer is None:
-            return Response(status=shape.status)
-        return Response(shape.answer(result, many=shape.many).data, status=shape.status)
+        operation = self.operations[method]
+        if operation.texts:
+            return Response(result, status=operation.status)
+        if operation.answer is None:
+            return Response(status=operation.status)
+        return Response(operation.answer(result, many=operation.many).data, status=operation.status)
 
-    def answer_part(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:
+    def answer_page(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:
         """The page of `lists` that the caller asks for, all rows by default. Raises: Invalid."""
-        part = part_of(self.request._request, *lists)
-        answer = self.answer([as_body(row) for row in part.rows] if as_body else part.rows)
-        for name, value in part.headers.items():
+        page = paginate(self.request._request, *lists)
+        answer = self.answer([as_body(row) for row in page.rows] if as_body else page.rows)
+        for name, value in page.headers.items():
             answer[name] = value
         return answer
 

@@ -38,8 +38,8 @@ class ChosenOrgView(OrgView):
 
     @classmethod
     def takes_body(cls, method: str) -> bool:
-        shape = cls.shapes.get(method)
-        return shape is not None and shape.body is not None
+        operation = cls.operations.get(method)
+        return operation is not None and operation.body is not None
 
 
 def _named_in_query(http: HttpRequest) -> str | None:

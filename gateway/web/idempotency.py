@@ -18,7 +18,7 @@ from gateway.lib.errors import Conflict, DomainError, Invalid
 from gateway.lib.keyring import keyring
 from gateway.web.api_errors import refusal_of
 from gateway.web.api_json import JSONRenderer
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.models import IdempotencyRecord, User
 
 HEADER = "Idempotency-Key"
@@ -43,22 +43,22 @@ class FirstRequestUnfinished(Conflict):
     message = "The first request with this Idempotency-Key has not finished. Look what it did before you use another."
 
 
-class AnswerNotKept(Conflict):
+class ResponseNotStored(Conflict):
     """The first request succeeded, and its answer held a secret."""
 
     code = "idempotency_answer_not_kept"
     message = "This request was already done. Its answer held a secret, which is shown once."
 
 
-def answer_once(
-    request: HttpRequest, user: User, shape: Shape, run: Callable[[], Response], organization: str = ""
+def run_idempotently(
+    request: HttpRequest, user: User, operation: Operation, run: Callable[[], Response], organization: str = ""
 ) -> Response:
     """Run `run`, or replay its stored answer. Raises: the errors above; the errors of `run`."""
     # The key is claimed before the work, and the answer is stored after it. A process that dies in between leaves a
     # claim without an answer: a retry gets 409, and the work is never repeated.
     row, is_first = _claim(request, user, organization)
     if not is_first:
-        return _again(row)
+        return _replay(row)
     try:
         answer = run()
     except Exception as fault:
@@ -67,14 +67,14 @@ def answer_once(
             row.delete()
         raise
     row.status = answer.status_code
-    if not shape.shows_secret:
+    if not operation.shows_secret:
         row.sealing_key_id = keyring().current_id
         row.sealed = keyring().wrap(JSONRenderer().render(answer.data), _aad(row))
     row.save(update_fields=["status", "sealed", "sealing_key_id"])
     return answer
 
 
-def forget_old() -> None:
+def delete_expired() -> None:
     IdempotencyRecord.objects.filter(created_at__lte=clock.now() - KEPT).delete()
 
 
@@ -82,7 +82,7 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Idempot
     key = request.headers[HEADER]
     if not re.fullmatch(KEY_PATTERN, key):
         raise InvalidIdempotencyKey
-    forget_old()
+    delete_expired()
     # The primary organization can change between two requests, so it is part of the key where the path does not name
     # it.
     named = "" if organization in request.path_info else f"{organization}\0"
@@ -102,15 +102,15 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Idempot
     return row, True
 
 
-def _again(row: IdempotencyRecord) -> Response:
+def _replay(row: IdempotencyRecord) -> Response:
     if row.status is None:
         raise FirstRequestUnfinished
     if not row.sealed:
-        raise AnswerNotKept
+        raise ResponseNotStored
     try:
         body = keyring().unwrap(row.sealing_key_id, bytes(row.sealed), _aad(row))
     except CryptoError as fault:
-        raise AnswerNotKept from fault
+        raise ResponseNotStored from fault
     return Response(json.loads(body), status=row.status, headers={"Idempotent-Replayed": "true"})
 
 

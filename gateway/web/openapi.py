@@ -1,4 +1,4 @@
-"""The OpenAPI document, generated from the same gates and shapes that the views run by."""
+"""The OpenAPI document, generated from the same gates and operations that the views run by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rest_framework import serializers
 from gateway.web import api_paging, idempotency
 from gateway.web.chosen_org import MEMBER, ChosenOrgView
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 
@@ -47,9 +47,9 @@ _REFUSALS = {
 
 
 class GateSchema(AutoSchema):
-    def _data(self) -> tuple[Gate, Shape]:
+    def _data(self) -> tuple[Gate, Operation]:
         view: Any = self.view
-        return view.gates[self.method], view.shapes[self.method]
+        return view.gates[self.method], view.operations[self.method]
 
     def get_operation_id(self) -> str:
         """For example `get_orgs_members`: method and literal path parts, plus `_one` where the path ends in an id."""
@@ -75,7 +75,7 @@ class GateSchema(AutoSchema):
         return " ".join(demands)
 
     def get_override_parameters(self) -> list[Any]:
-        return [*self._chosen_organization(), *self._idempotency_key(), *self._parts()]
+        return [*self._chosen_organization(), *self._idempotency_key(), *self._paging()]
 
     def _chosen_organization(self) -> list[Any]:
         if not isinstance(self.view, ChosenOrgView) or self.view.takes_body(self.method):
@@ -83,8 +83,8 @@ class GateSchema(AutoSchema):
         text = "The organization; without it the caller's earliest membership decides."
         return [OpenApiParameter(MEMBER, str, OpenApiParameter.QUERY, description=text)]
 
-    def _parts(self) -> list[Any]:
-        if not self._data()[1].parts:
+    def _paging(self) -> list[Any]:
+        if not self._data()[1].paged:
             return []
         limit = {"type": "integer", "minimum": 1, "maximum": api_paging.MAX_LIMIT}
         texts = {
@@ -115,17 +115,17 @@ class GateSchema(AutoSchema):
         return {"application/json": written} if written else body
 
     def get_response_serializers(self) -> Any:
-        gate, shape = self._data()
-        answer: Any = shape.answer(many=True) if shape.answer and shape.many else shape.answer
-        if shape.texts:
+        gate, operation = self._data()
+        answer: Any = operation.answer(many=True) if operation.answer and operation.many else operation.answer
+        if operation.texts:
             answer = {"type": "array", "items": {"type": "string"}}
         found: dict[int, Any] = {}
-        if shape.status is not None:
-            found[shape.status] = OpenApiResponse(answer, "Done.")
+        if operation.status is not None:
+            found[operation.status] = OpenApiResponse(answer, "Done.")
         statuses = {401, 413, 415, 429, 503}
-        if shape.body or shape.parts:
+        if operation.body or operation.paged:
             statuses |= {400}
-        if shape.creates:
+        if operation.creates:
             statuses |= {400, 409, 422}
         if self.method != "GET" or gate.role:
             statuses |= {403}
@@ -133,7 +133,7 @@ class GateSchema(AutoSchema):
             statuses |= {404}
         if gate.active_plan or gate.entitlement:
             statuses |= {402}
-        texts = {status: _REFUSALS[status] for status in statuses} | dict(shape.refusals)
+        texts = {status: _REFUSALS[status] for status in statuses} | dict(operation.refusals)
         for status, text in sorted(texts.items()):
             found[status] = OpenApiResponse(ErrorBody, text)
         return found

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Timestamp, WholeNumber
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from oauth_ext import selectors
 from oauth_ext.services import agent_keys, service_clients
 from orgs.roles import Role
@@ -61,9 +61,9 @@ class ServiceClientList(OrgView):
     """GET, POST /api/orgs/:orgId/service-clients. Spec: §4.8 · D70, D71"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    shapes = {
-        "GET": Shape("Its service clients, newest first", answer=ServiceClientOut, many=True, parts=True),
-        "POST": Shape(
+    operations = {
+        "GET": Operation("Its service clients, newest first", answer=ServiceClientOut, many=True, paged=True),
+        "POST": Operation(
             "Create a service client",
             body=ServiceClientIn,
             answer=CreatedOut,
@@ -74,7 +74,7 @@ class ServiceClientList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        return self.answer_part(selectors.service_clients(self.organization))
+        return self.answer_page(selectors.service_clients(self.organization))
 
     def post(self, request: Request, org_id: str) -> Response:
         return self.answer(
@@ -86,7 +86,7 @@ class ServiceClientDetail(OrgView):
     """DELETE /api/orgs/:orgId/service-clients/:clientId. Spec: §4.8 · D9, D74"""
 
     gates = {"DELETE": Gate(Role.ADMIN)}
-    shapes = {"DELETE": Shape("Delete a service client with its tokens, key and credentials", status=204)}
+    operations = {"DELETE": Operation("Delete a service client with its tokens, key and credentials", status=204)}
 
     def delete(self, request: Request, org_id: str, client_id: str) -> Response:
         client = selectors.service_client(self.organization, client_id)
@@ -102,15 +102,15 @@ class AgentKeyView(OrgView):
         # Revoking stays allowed when the plan has lapsed.
         "DELETE": Gate(Role.ADMIN),
     }
-    shapes = {
-        "POST": Shape(
+    operations = {
+        "POST": Operation(
             "Make or rotate the agent key",
             answer=AgentKeyOut,
             status=201,
             shows_secret=True,
             refusals={409: "The service client has expired."},
         ),
-        "DELETE": Shape("Revoke the agent key", status=204),
+        "DELETE": Operation("Revoke the agent key", status=204),
     }
 
     def post(self, request: Request, org_id: str, client_id: str) -> Response:

@@ -16,7 +16,7 @@ from gateway.catalog import registry
 from gateway.lib import clock
 from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.web import once
+from gateway.web import form_idempotency
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -62,7 +62,7 @@ class ServiceClientsPage(OrgPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         form = ServiceClientForm(request.POST)
         if form.is_valid():
-            if not once.take_ticket(request):
+            if not form_idempotency.claim_key(request):
                 return _already_done(self)
             try:
                 created = create_service_client(actor=self.actor, organization=self.organization, **form.cleaned_data)
@@ -103,7 +103,7 @@ class AgentKeyPage(OrgPage):
 
     def post(self, request: HttpRequest, client_id: str) -> HttpResponse:
         client = service_client(self.organization, client_id)
-        if not once.take_ticket(request):
+        if not form_idempotency.claim_key(request):
             return _already_done(self)
         if error := _name_refusal(request, client):
             return self._confirm(client, error=error, status=422)
@@ -129,7 +129,7 @@ class AgentKeyPage(OrgPage):
             "client": client,
             "needs_name": needs_typed_name(client),
             "revoking": self.request.GET.get("revoke") == "1" or self.request.POST.get("action") == "revoke",
-            "ticket": once.new_ticket(self.request),
+            "form_key": form_idempotency.new_key(self.request),
             "error": error,
         }
         return self.page("oauth_ext/agent_key.html", context, status=status)
@@ -179,7 +179,7 @@ def service_clients_page(
         "clients": clients,
         "form": form,
         "secret": secret,
-        "ticket": once.new_ticket(page.request),
+        "form_key": form_idempotency.new_key(page.request),
         "mcp_url": f"{settings.BASE_URL}/v1/mcp",
         "token_url": f"{settings.BASE_URL}/oauth/token",
     }

@@ -13,7 +13,7 @@ from gateway.lib import clock, ids
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp, WholeNumber
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Invitation, InvitationState
 from orgs.roles import Role
@@ -68,9 +68,9 @@ class InvitationList(OrgView):
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
     }
-    shapes = {
-        "GET": Shape("Pending invitations, newest first", answer=InvitationOut, many=True, parts=True),
-        "POST": Shape(
+    operations = {
+        "GET": Operation("Pending invitations, newest first", answer=InvitationOut, many=True, paged=True),
+        "POST": Operation(
             "Create an invitation",
             body=InvitationIn,
             answer=InvitationOut,
@@ -80,7 +80,7 @@ class InvitationList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        return self.answer_part(selectors.pending_invitations(self.organization), as_body=invitation_body)
+        return self.answer_page(selectors.pending_invitations(self.organization), as_body=invitation_body)
 
     def post(self, request: Request, org_id: str) -> Response:
         created = invitations.create_invitation(
@@ -97,7 +97,7 @@ class InvitationDetail(OrgView):
     """DELETE /api/orgs/:orgId/invitations/:id. Spec: §4.4 · D9"""
 
     gates = {"DELETE": Gate(Role.ADMIN)}
-    shapes = {"DELETE": Shape("Revoke an invitation", status=204)}
+    operations = {"DELETE": Operation("Revoke an invitation", status=204)}
 
     def delete(self, request: Request, org_id: str, invitation_id: str) -> Response:
         key = ids.known_id(invitation_id)

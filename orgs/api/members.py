@@ -11,7 +11,7 @@ from gateway.lib.errors import Invalid
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role
 from orgs.services import members, ownership
@@ -44,17 +44,17 @@ class MemberList(OrgView):
     """GET /api/orgs/:orgId/members. Spec: §4.4 · D43"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    shapes = {"GET": Shape("Its members, earliest first", answer=MemberOut, many=True, parts=True)}
+    operations = {"GET": Operation("Its members, earliest first", answer=MemberOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        return self.answer_part(selectors.members(self.organization))
+        return self.answer_page(selectors.members(self.organization))
 
 
 class MemberDetail(OrgView):
     """DELETE /api/orgs/:orgId/members/:userId. Spec: §4.4 · D45"""
 
     gates = {"DELETE": Gate(Role.ADMIN)}
-    shapes = {"DELETE": Shape("Remove a member", status=204, refusals=_LAST_OWNER)}
+    operations = {"DELETE": Operation("Remove a member", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
@@ -66,7 +66,7 @@ class OwnMembership(OrgView):
     """DELETE /api/orgs/:orgId/membership: the caller leaves. Spec: D45 · ux.md 3"""
 
     gates = {"DELETE": Gate(Role.MEMBER)}
-    shapes = {"DELETE": Shape("Leave the organization", status=204, refusals=_LAST_OWNER)}
+    operations = {"DELETE": Operation("Leave the organization", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str) -> Response:
         members.leave_organization(actor=self.actor, organization=self.organization)
@@ -77,7 +77,7 @@ class MemberRole(OrgView):
     """PATCH /api/orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
 
     gates = {"PATCH": Gate(Role.OWNER)}
-    shapes = {"PATCH": Shape("Make a member admin or member", body=RoleIn, answer=MemberOut)}
+    operations = {"PATCH": Operation("Make a member admin or member", body=RoleIn, answer=MemberOut)}
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
@@ -94,8 +94,8 @@ class Ownership(OrgView):
     """PUT /api/orgs/:orgId/members/:userId/ownership: the member becomes owner and the caller steps down. Spec: D154"""
 
     gates = {"PUT": Gate(Role.OWNER)}
-    shapes = {
-        "PUT": Shape(
+    operations = {
+        "PUT": Operation(
             "Make another member owner and step down",
             body=TransferIn,
             answer=MemberOut,

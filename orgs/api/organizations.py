@@ -10,7 +10,7 @@ from billing import entitlements
 from gateway.web.api_view import ApiView, OrgView
 from gateway.web.fields import Name, Text, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Membership, Organization
 from orgs.roles import ROLE_CHOICES, Role
@@ -56,9 +56,9 @@ class OrganizationList(ApiView):
     """GET, POST /api/orgs. Spec: §4.4 · D31, D32, D36"""
 
     gates = {"GET": Gate(), "POST": Gate()}
-    shapes = {
-        "GET": Shape("Your organizations, earliest first", answer=OrganizationOut, many=True),
-        "POST": Shape(
+    operations = {
+        "GET": Operation("Your organizations, earliest first", answer=OrganizationOut, many=True),
+        "POST": Operation(
             "Create an organization",
             body=OrganizationIn,
             answer=OrganizationOut,
@@ -81,10 +81,10 @@ class OrganizationDetail(OrgView):
     """GET, PATCH, DELETE /api/orgs/:orgId. Spec: §4.4 · D37, D38"""
 
     gates = {"GET": Gate(Role.MEMBER), "PATCH": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
-    shapes = {
-        "GET": Shape("One organization", answer=OrganizationOut),
-        "PATCH": Shape("Rename it", body=OrganizationIn, answer=OrganizationOut),
-        "DELETE": Shape("Delete it with everything in it", status=204),
+    operations = {
+        "GET": Operation("One organization", answer=OrganizationOut),
+        "PATCH": Operation("Rename it", body=OrganizationIn, answer=OrganizationOut),
+        "DELETE": Operation("Delete it with everything in it", status=204),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
@@ -105,7 +105,7 @@ class OrganizationSettings(OrgView):
     """PATCH /api/orgs/:orgId/settings. Spec: §4.4 · D38"""
 
     gates = {"PATCH": Gate(Role.OWNER)}
-    shapes = {"PATCH": Shape("Change its settings", body=SettingsIn, answer=OrganizationOut)}
+    operations = {"PATCH": Operation("Change its settings", body=SettingsIn, answer=OrganizationOut)}
 
     def patch(self, request: Request, org_id: str) -> Response:
         changed = organizations.update_settings(

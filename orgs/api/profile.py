@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from gateway.web.api_view import ApiView
 from gateway.web.fields import Name
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.services.profile import update_profile
 
 
@@ -39,9 +39,9 @@ class Profile(ApiView):
     """GET, PATCH /api/profile. Spec: §4.3 · D46"""
 
     gates = {"GET": Gate(), "PATCH": Gate()}
-    shapes = {
-        "GET": Shape("The signed-in person", answer=ProfileOut),
-        "PATCH": Shape("Change your own names", body=ProfileIn, answer=ProfileOut),
+    operations = {
+        "GET": Operation("The signed-in person", answer=ProfileOut),
+        "PATCH": Operation("Change your own names", body=ProfileIn, answer=ProfileOut),
     }
 
     def get(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from gateway.lib.errors import Forbidden, Invalid
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from oauth_ext import selectors as clients
 from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services import service_client_vendors
@@ -100,21 +100,21 @@ class ServerAccessList(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    shapes = {"GET": Shape("Every grant, oldest first", answer=GrantOut, many=True, parts=True)}
+    operations = {"GET": Operation("Every grant, oldest first", answer=GrantOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # Grants of people and teams come first, then those of service clients.
         of_clients = clients.service_client_vendor_rows(self.organization)
-        return self.answer_part(selectors.server_access(self.organization), of_clients, as_body=server_access_body)
+        return self.answer_page(selectors.server_access(self.organization), of_clients, as_body=server_access_body)
 
 
 class MemberServerAccess(OrgView):
     """GET, PUT /api/orgs/:orgId/members/:userId/server-access. Spec: §4.5 · D58, D59"""
 
     gates = {"GET": Gate(Role.MEMBER), "PUT": Gate(Role.ADMIN)}
-    shapes = {
-        "GET": Shape("What a member may use, and why", answer=AccessOut, many=True),
-        "PUT": Shape(
+    operations = {
+        "GET": Operation("What a member may use, and why", answer=AccessOut, many=True),
+        "PUT": Operation(
             "Replace all grants of a member, or restrict a service client to these",
             body=VendorsIn,
             answer=MemberVendorsOut,
@@ -151,9 +151,9 @@ class MemberVendor(OrgView):
     """PUT, DELETE /api/orgs/:orgId/members/:userId/server-access/:vendor. Spec: §4.5 · D9, D59"""
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
-    shapes = {
-        "PUT": Shape("Grant a vendor to a member", answer=MemberGrantOut),
-        "DELETE": Shape("Take a member's grant back; a service client without any may use none", status=204),
+    operations = {
+        "PUT": Operation("Grant a vendor to a member", answer=MemberGrantOut),
+        "DELETE": Operation("Take a member's grant back; a service client without any may use none", status=204),
     }
 
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
@@ -185,9 +185,9 @@ class TeamVendor(OrgView):
     """PUT, DELETE /api/orgs/:orgId/teams/:teamId/server-access/:vendor. Spec: §4.5 · D9, D59"""
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
-    shapes = {
-        "PUT": Shape("Grant a vendor to a team", answer=TeamGrantOut),
-        "DELETE": Shape("Take a team's grant back", status=204),
+    operations = {
+        "PUT": Operation("Grant a vendor to a team", answer=TeamGrantOut),
+        "DELETE": Operation("Take a team's grant back", status=204),
     }
 
     def put(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:

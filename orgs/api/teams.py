@@ -13,7 +13,7 @@ from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Organization, Team
 from orgs.roles import Role
@@ -61,9 +61,9 @@ class TeamList(OrgView):
     """GET, POST /api/orgs/:orgId/teams. Spec: §4.7 · D60"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
-    shapes = {
-        "GET": Shape("Its teams by name", answer=TeamOut, many=True, parts=True),
-        "POST": Shape(
+    operations = {
+        "GET": Operation("Its teams by name", answer=TeamOut, many=True, paged=True),
+        "POST": Operation(
             "Create a team",
             body=TeamIn,
             answer=TeamOut,
@@ -74,7 +74,7 @@ class TeamList(OrgView):
 
     def get(self, request: Request, org_id: str) -> Response:
         vendors = vendors_by_team(self.organization)
-        return self.answer_part(
+        return self.answer_page(
             selectors.teams(self.organization),
             as_body=lambda team: team_body(team, team.member_count, vendors),
         )
@@ -88,9 +88,9 @@ class TeamDetail(OrgView):
     """PATCH, DELETE /api/orgs/:orgId/teams/:teamId. Spec: §4.7 · D60, D61"""
 
     gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.OWNER)}
-    shapes = {
-        "PATCH": Shape("Rename a team", body=TeamIn, answer=TeamOut, refusals=_TAKEN),
-        "DELETE": Shape("Delete a team with its grants and credentials", status=204),
+    operations = {
+        "PATCH": Operation("Rename a team", body=TeamIn, answer=TeamOut, refusals=_TAKEN),
+        "DELETE": Operation("Delete a team with its grants and credentials", status=204),
     }
 
     def patch(self, request: Request, org_id: str, team_id: str) -> Response:
@@ -108,9 +108,9 @@ class TeamMember(OrgView):
     """PUT, DELETE /api/orgs/:orgId/teams/:teamId/members/:userId. Spec: §4.7 · D9, D10"""
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
-    shapes = {
-        "PUT": Shape("Put a member into a team", answer=TeamMemberOut),
-        "DELETE": Shape("Take a member out of a team", status=204),
+    operations = {
+        "PUT": Operation("Put a member into a team", answer=TeamMemberOut),
+        "DELETE": Operation("Take a member out of a team", status=204),
     }
 
     def put(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:

@@ -14,7 +14,7 @@ from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role
 from orgs.services import tool_access
@@ -48,8 +48,10 @@ class ToolAccess(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor. Spec: §4.9 · D75"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    shapes = {
-        "GET": Shape("The lists of a vendor; a role without one may call everything", answer=AllowlistOut, many=True)
+    operations = {
+        "GET": Operation(
+            "The lists of a vendor; a role without one may call everything", answer=AllowlistOut, many=True
+        )
     }
 
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
@@ -64,9 +66,9 @@ class RoleToolAccess(OrgView):
     """PUT, DELETE /api/orgs/:orgId/tool-access/:vendor/:role. Spec: §4.9 · D9, D76"""
 
     gates = {"PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
-    shapes = {
-        "PUT": Shape("Let a role call these tools only", body=ToolsIn, answer=AllowlistSetOut),
-        "DELETE": Shape("Let a role call every tool", status=204),
+    operations = {
+        "PUT": Operation("Let a role call these tools only", body=ToolsIn, answer=AllowlistSetOut),
+        "DELETE": Operation("Let a role call every tool", status=204),
     }
 
     def put(self, request: Request, org_id: str, vendor: str, role: str) -> Response:

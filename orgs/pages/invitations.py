@@ -16,7 +16,7 @@ from billing.errors import SubscriptionRequired
 from gateway.coordination import registry
 from gateway.lib import ids
 from gateway.lib.errors import DomainError
-from gateway.web import once, rate
+from gateway.web import form_idempotency, rate
 from gateway.web.form_errors import show_on
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -74,7 +74,7 @@ class InvitationsPage(OrgPage):
         form = InvitationForm(request.POST)
         if not form.is_valid():
             return self._page(form, status=422)
-        if not once.take_ticket(request):
+        if not form_idempotency.claim_key(request):
             messages.info(request, "That form was already sent. Its invitation is in the list.")
             return redirect("orgs:invitations", self.organization.id)
         try:
@@ -101,7 +101,7 @@ class InvitationsPage(OrgPage):
         context: dict[str, Any] = {
             "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),
             "form": form,
-            "ticket": once.new_ticket(self.request),
+            "form_key": form_idempotency.new_key(self.request),
             "is_active": is_active,
             "owners": [] if is_active else people_who_may(self.organization, Role.OWNER),
             "window": window,

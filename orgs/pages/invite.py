@@ -17,9 +17,9 @@ from gateway.lib import clock
 from gateway.lib.errors import DomainError
 from gateway.web import rate
 from gateway.web.admission import pass_gate
-from gateway.web.api_errors import worded
+from gateway.web.api_errors import render_error
 from gateway.web.gate import Gate
-from gateway.web.session import Unauthenticated
+from gateway.web.session_authentication import Unauthenticated
 from orgs.errors import InvitationBeforeRemoval
 from orgs.models import Invitation, InvitationState, Membership, User
 from orgs.selectors import membership_row, memberships
@@ -94,7 +94,7 @@ def _joined(accepted: AcceptedInvitation, is_browser: bool) -> HttpResponse:
 
 
 def _refused_by_json(request: HttpRequest, refusal: DomainError) -> HttpResponse:
-    body, headers = worded(request, refusal)
+    body, headers = render_error(request, refusal)
     return JsonResponse(body, status=refusal.status, headers=headers)
 
 
@@ -109,7 +109,7 @@ def _refused_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
     if isinstance(refusal, InvitationBeforeRemoval):
         heading = "This invitation is not for you any more"
     context = {"refusal": refusal, "page_title": heading}
-    _, headers = worded(request, refusal)
+    _, headers = render_error(request, refusal)
     answer = _render(request, context, refusal.status)
     for name, value in headers.items():
         answer[name] = value

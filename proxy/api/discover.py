@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from gateway.catalog import registry
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.roles import ROLE_CHOICES, Role
@@ -42,8 +42,8 @@ class Discover(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor/discover. Asks the vendor each time. Spec: §4.9 · D78"""
 
     gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS)}
-    shapes = {
-        "GET": Shape(
+    operations = {
+        "GET": Operation(
             "Ask the vendor for its tools",
             answer=DiscoveredOut,
             refusals={409: "The stored credential cannot be opened.", 502: "The vendor did not answer properly."},

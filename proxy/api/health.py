@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Timestamp
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.roles import Role
 from proxy.health.selectors import vendor_health
 from proxy.health.states import HealthStatus
@@ -53,7 +53,7 @@ class VendorHealthList(OrgView):
     """GET /api/orgs/:orgId/vendor-health. Spec: §4.1 · D132, D133"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    shapes = {"GET": Shape("Its connected vendors and how they are, by name", answer=VendorsOut)}
+    operations = {"GET": Operation("Its connected vendors and how they are, by name", answer=VendorsOut)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # Cached states: a read never probes a vendor.

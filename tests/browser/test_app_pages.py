@@ -67,7 +67,7 @@ class App:
         """The page that comes of it."""
         return self.someone.open(self.address(**changes))
 
-    def told(self) -> dict[str, str]:
+    def received(self) -> dict[str, str]:
         """What the browser brought back to the app."""
         page = self.someone.page
         expect(page.get_by_role("heading", name="Back in the app")).to_be_visible()
@@ -129,7 +129,7 @@ def test_the_consent_page(eyes: Eyes) -> None:
     expect(page.get_by_text("Nothing works for you in Nordwind yet. Missing: a connected vendor.")).to_be_visible()
     eyes.look("no-vendor")
     page.get_by_role("button", name="Allow").click()
-    assert set(app.told()) == {"code", "state", "iss"}
+    assert set(app.received()) == {"code", "state", "iss"}
     app.ask(scope="mcp:acme")
     eyes.look("needs-credentials")
     page.get_by_label("API key").fill("a-wrong-key")
@@ -141,7 +141,7 @@ def test_the_consent_page(eyes: Eyes) -> None:
     expect(page.get_by_text("Any program on this computer could be behind this.")).to_be_visible()
     eyes.look("loopback")
     page.get_by_role("button", name="Cancel").click()
-    assert local.told()["error"] == "access_denied"
+    assert local.received()["error"] == "access_denied"
     someone.open("/welcome").get_by_label("Organization name").fill("Südwind Beteiligungen und Verwaltungen")
     page.get_by_role("button", name="Create organization").click()
     page.wait_for_url(f"{someone.base}/orgs/*")
@@ -152,7 +152,7 @@ def test_the_consent_page(eyes: Eyes) -> None:
     assert not eyes.found, "\n".join(eyes.found)
 
 
-def test_a_member_is_told_whom_to_ask(eyes: Eyes, visitor: NewVisitor) -> None:
+def test_a_member_learns_whom_to_ask(eyes: Eyes, visitor: NewVisitor) -> None:
     owner, someone = visitor(), eyes.someone
     org = owner.found_organization("Nordwind")
     owner.connect_acme(org)
@@ -181,9 +181,9 @@ def test_connected_apps(eyes: Eyes) -> None:
         app = App(someone, address, name=name)
         app.ask()
         page.get_by_role("button", name="Allow").click()
-        told = app.told()
-        assert set(told) == {"code", "state", "iss"}
-        app.redeem(told["code"])
+        received = app.received()
+        assert set(received) == {"code", "state", "iss"}
+        app.redeem(received["code"])
     someone.open(f"{org}/apps")
     eyes.look("two-apps")
     page.get_by_role("button", name="Revoke Night editor of").click()
@@ -235,7 +235,7 @@ def test_somebody_who_has_to_sign_in_first_gets_past_a_strict_provider(visitor: 
     app.ask()
     sign_in_at_provider(someone.page, email)
     someone.page.get_by_role("button", name="Allow").click()
-    assert set(app.told()) == {"code", "state", "iss"}
+    assert set(app.received()) == {"code", "state", "iss"}
     remembered = someone.page.context.request.get(f"{someone.base}{app.address()}", max_redirects=0)
     assert remembered.headers["location"].startswith(f"{WEB}?code=")
     someone.page.context.clear_cookies()
@@ -243,4 +243,4 @@ def test_somebody_who_has_to_sign_in_first_gets_past_a_strict_provider(visitor: 
     sign_in_at_provider(someone.page, email)
     expect(someone.page.get_by_role("heading", name="Connect “Night editor”?")).to_be_visible()
     someone.page.get_by_role("button", name="Allow").click()
-    assert set(app.told()) == {"code", "state", "iss"}
+    assert set(app.received()) == {"code", "state", "iss"}

@@ -13,7 +13,7 @@ from gateway.coordination.rules import Rule
 from gateway.urls import urlpatterns as service
 from gateway.web.chosen_org import ChosenOrgIn, ChosenOrgView
 from gateway.web.gate import Gate
-from gateway.web.shape import Shape
+from gateway.web.operation import Operation
 from orgs.roles import Role
 
 LIMIT = Rule("chosen-org-of-tests", limit=1_000, window_s=60)
@@ -35,7 +35,10 @@ class Report(ChosenOrgView):
     """GET: admins of a paying organization. DELETE: owners."""
 
     gates = {"GET": Gate(Role.ADMIN, active_plan=True, limit=LIMIT), "DELETE": Gate(Role.OWNER)}
-    shapes = {"GET": Shape("Look", answer=OrganizationOut), "DELETE": Shape("Remove", answer=OrganizationOut)}
+    operations = {
+        "GET": Operation("Look", answer=OrganizationOut),
+        "DELETE": Operation("Remove", answer=OrganizationOut),
+    }
 
     def get(self, request: Request) -> Response:
         """Which it is."""
@@ -50,7 +53,7 @@ class Order(ChosenOrgView):
     """POST: owners of a paying organization."""
 
     gates = {"POST": Gate(Role.OWNER, active_plan=True)}
-    shapes = {"POST": Shape("Order", body=OrderIn, answer=OrganizationOut, status=201)}
+    operations = {"POST": Operation("Order", body=OrderIn, answer=OrganizationOut, status=201)}
 
     def post(self, request: Request) -> Response:
         """Which it is, once the body is known to be right."""

@@ -21,8 +21,8 @@ from tests.factories.api import JSON, Api
 WITH_BODY = [
     pytest.param(method, address.template, id=f"{method} {address.template}")
     for address in api_addresses()
-    for method, shape in getattr(address.view, "shapes", {}).items()
-    if shape.body is not None
+    for method, operation in getattr(address.view, "operations", {}).items()
+    if operation.body is not None
 ]
 UNSAFE = [pytest.param(method, path, id=f"{method} {path}") for method, path in TABLE if method != "GET"]
 
@@ -52,7 +52,7 @@ def send(world: World, method: str, path: str, body: bytes = b"", **options: Any
     return world.cast.client("owner").generic(method, path, body, **options)  # type: ignore[return-value]
 
 
-def told(answer: HttpResponse) -> tuple[int, str]:
+def status_and_error(answer: HttpResponse) -> tuple[int, str]:
     return answer.status_code, json.loads(answer.content)["error"]
 
 
@@ -66,7 +66,7 @@ def test_no_route_takes_what_is_no_json_object(
     forget_limits(monkeypatch)
     before = AdminAuditEntry.objects.count()
     for name, (body, options, expected) in BAD.items():
-        assert told(send(world, method, path, body, **options)) == expected, name
+        assert status_and_error(send(world, method, path, body, **options)) == expected, name
     assert AdminAuditEntry.objects.count() == before
 
 
@@ -79,7 +79,7 @@ def test_no_route_acts_for_another_site(world: World, method: str, path: str) ->
         {"Sec-Fetch-Site": "same-site"},
         {"Origin": "https://evil.example"},
     ):
-        assert told(send(world, method, path, body, headers=headers)) == (403, "cross_site")
+        assert status_and_error(send(world, method, path, body, headers=headers)) == (403, "cross_site")
     assert AdminAuditEntry.objects.count() == before
     ours = undone(lambda: send(world, method, path, body, headers={"Origin": settings.BASE_URL}))
     row = TABLE[(method, path)]
@@ -98,14 +98,14 @@ def test_a_body_is_refused_also_where_none_is_read(api: Api) -> None:
     path = "/orgs/{org}/members"
     user = api.cast.user("member").id
     answer = api.send("owner", "DELETE", f"{path}/{user}", raw=b"x", content_type="text/plain")
-    assert told(answer) == (415, "unsupported_media_type")
+    assert status_and_error(answer) == (415, "unsupported_media_type")
     assert api.send("owner", "DELETE", f"{path}/{user}", {"anything": 1}).status_code == 204
 
 
-def test_size_is_told_before_everything_else(api: Api) -> None:
+def test_size_is_refused_before_everything_else(api: Api) -> None:
     huge = b" " * (256 * 1024 + 1)
     for who in ("nobody", "member", "other_owner"):
-        assert told(api.send(who, "DELETE", "/orgs/{org}", raw=huge)) == (413, "body_too_large")
+        assert status_and_error(api.send(who, "DELETE", "/orgs/{org}", raw=huge)) == (413, "body_too_large")
     fits = b" " * (256 * 1024 - 20) + b'{"name": "Acme 2"}'
     assert api.send("owner", "PATCH", "/orgs/{org}", raw=fits).status_code == 200
 
@@ -135,8 +135,8 @@ def test_a_request_id_goes_through_when_it_is_harmless(api: Api) -> None:
 @pytest.mark.parametrize("path", ["/orgs/", "/nowhere", "/orgs/{org}/nowhere", "/orgs/{org}/members/"])
 def test_an_address_that_does_not_exist(api: Api, path: str) -> None:
     for who in ("nobody", "owner"):
-        assert told(api.send(who, "GET", path)) == (404, "not_found")
-        assert told(api.send(who, "POST", path, {})) == (404, "not_found")
+        assert status_and_error(api.send(who, "GET", path)) == (404, "not_found")
+        assert status_and_error(api.send(who, "POST", path, {})) == (404, "not_found")
 
 
 def test_without_the_coordination_store_nothing_is_let_through(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_without_the_coordination_store_nothing_is_let_through(api: Api, monkeyp
 
     monkeypatch.setattr(registry, "current", Away)
     answer = api.send("owner", "PATCH", "/orgs/{org}", {"name": "X"})
-    assert (told(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
+    assert (status_and_error(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
     api.cast.org.refresh_from_db()
     assert api.cast.org.name == "Acme"
 
@@ -157,5 +157,5 @@ def test_a_database_that_is_away_is_said_without_its_words(api: Api, monkeypatch
 
     monkeypatch.setattr(membership_check, "require_membership", broken)
     answer = api.send("owner", "GET", "/orgs/{org}")
-    assert (told(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
+    assert (status_and_error(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
     assert b"10.0.0.5" not in answer.content

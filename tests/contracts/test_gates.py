@@ -68,9 +68,9 @@ def test_there_is_something_to_check() -> None:
 
 
 @pytest.mark.parametrize("view", api_views(), ids=lambda view: view.__name__)
-def test_every_method_of_the_api_has_a_gate_and_a_shape(view: type[ApiView]) -> None:
+def test_every_method_of_the_api_has_a_gate_and_an_operation(view: type[ApiView]) -> None:
     assert issubclass(view, ApiView)
-    assert set(view.gates) == set(view.shapes) == handlers(view)
+    assert set(view.gates) == set(view.operations) == handlers(view)
     assert not view.permission_classes, "authority is the gate's business"
 
 
@@ -97,10 +97,10 @@ def chosen_views() -> list[type[ChosenOrgView]]:
 @pytest.mark.parametrize("view", chosen_views(), ids=lambda view: view.__name__)
 def test_an_organization_outside_the_path_is_named_alike(view: type[ChosenOrgView]) -> None:
     """Each gate names a role, and each body has the member that names the organization."""
-    assert set(view.gates) == set(view.shapes) == handlers(view)
+    assert set(view.gates) == set(view.operations) == handlers(view)
     assert all(gate.role is not None for gate in view.gates.values())
-    for shape in view.shapes.values():
-        assert shape.body is None or issubclass(shape.body, ChosenOrgIn)
+    for operation in view.operations.values():
+        assert operation.body is None or issubclass(operation.body, ChosenOrgIn)
 
 
 @pytest.mark.parametrize("view", pages(), ids=lambda view: view.__name__)

@@ -14,7 +14,7 @@ from tests.contracts.test_routes import TABLE, World, cases, undone, world  # no
 from tests.factories.cast import Cast
 
 # Long lists, of which a caller may ask for parts.
-IN_PARTS = {
+PAGED = {
     ("GET", f"/api/orgs/{{org_id}}/{name}")
     for name in ("members", "invitations", "teams", "service-clients", "server-access")
 }
@@ -45,7 +45,7 @@ def test_every_operation_has_its_own_name_and_says_what_it_needs() -> None:
         assert str(TABLE[(method, path)].role or "Any signed-in person") in operation["description"]
         in_path = set(re.findall(r"{(\w+)}", path))
         creates = {"Idempotency-Key"} if "201" in operation["responses"] else set()
-        parts = {"limit", "cursor"} if (method, path) in IN_PARTS else set()
+        parts = {"limit", "cursor"} if (method, path) in PAGED else set()
         assert {each["name"] for each in operation.get("parameters", [])} == in_path | creates | parts
 
 

@@ -32,7 +32,7 @@ def _codes(settings: LazySettings) -> None:
         ({"code": ["FRIENDS"]}, (400, "invalid")),
     ],
 )
-def test_what_a_code_is_told(api: Api, body: object, refusal: tuple[int, str]) -> None:
+def test_the_answer_to_each_code(api: Api, body: object, refusal: tuple[int, str]) -> None:
     assert api.refused("owner", "POST", PATH, body) == refusal
 
 

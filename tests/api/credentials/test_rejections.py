@@ -79,11 +79,11 @@ class TestOneRejection:
     def test_none(self, setting: Setting) -> None:
         assert flagged(setting.cast.org) == {}
         with CaptureQueriesContext(connection) as queries:
-            judged = summaries_with_rejection(setting.cast.org)
+            with_rejection = summaries_with_rejection(setting.cast.org)
         assert len(queries) == 2, "the credentials, and one look at the log for all of them"
         plain = credential_summaries(setting.cast.org)
-        assert [row.id for row in judged] == [row.id for row in plain]
-        assert {field: getattr(judged[0], field) for field in plain[0].__slots__} == {
+        assert [row.id for row in with_rejection] == [row.id for row in plain]
+        assert {field: getattr(with_rejection[0], field) for field in plain[0].__slots__} == {
             field: getattr(plain[0], field) for field in plain[0].__slots__
         }
 

@@ -92,7 +92,7 @@ def test_others_neither_make_nor_see_nor_revoke_links(api: Api, who: str) -> Non
 
 
 @pytest.mark.usefixtures("lapsed")
-def test_a_lapsed_plan_is_told_before_field_errors_and_still_revokes(api: Api, settings: Any) -> None:
+def test_a_lapsed_plan_is_reported_before_field_errors_and_still_revokes(api: Api, settings: Any) -> None:
     assert api.refused("admin", "POST", PATH, {"maxUses": -1}) == (402, "subscription_required")
     assert api.refused("member", "POST", PATH, {}) == (403, "forbidden")
     settings.BILLING_MODE = "disabled"

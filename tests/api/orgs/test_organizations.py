@@ -76,7 +76,7 @@ def test_many_organizations_are_listed_in_as_many_queries_as_one(
     assert [each["subscriptionStatus"] for each in listed] == ["lapsed"] + ["lapsed", "active"] * 5
 
 
-def test_the_end_of_a_large_organization_is_told_in_parts(
+def test_the_end_of_a_large_organization_is_notified_in_batches(
     api: Api, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     parts: list[list[str]] = []
@@ -90,8 +90,8 @@ def test_the_end_of_a_large_organization_is_told_in_parts(
     Membership.objects.bulk_create(Membership(organization=api.cast.org, user=person) for person in people)
     with django_capture_on_commit_callbacks(execute=True):
         delete_organization(actor=api.cast.user("owner"), organization=api.cast.org)
-    told = [name for part in parts for name in part]
+    notified = [name for part in parts for name in part]
     assert max(map(len, parts)) <= 500
-    assert {epochs.subject(str(person.id)) for person in people} <= set(told)
-    assert epochs.organization(api.cast.org.id) in told
-    assert epochs.organization(api.cast.other_org.id) not in told
+    assert {epochs.subject(str(person.id)) for person in people} <= set(notified)
+    assert epochs.organization(api.cast.org.id) in notified
+    assert epochs.organization(api.cast.other_org.id) not in notified

@@ -132,7 +132,7 @@ def test_pages_say_it_beside_the_form(cast: Cast, settings: LazySettings) -> Non
     page = browser.post(f"/orgs/{cast.org.id}/teams", {"name": "day"})
     assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
     listing = browser.get(f"/orgs/{cast.org.id}/service-accounts")
-    form = {"name": "another", "expires_in_days": "9", "once": listing.context["ticket"]}
+    form = {"name": "another", "expires_in_days": "9", "once": listing.context["form_key"]}
     page = browser.post(f"/orgs/{cast.org.id}/service-accounts", form)
     assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
 

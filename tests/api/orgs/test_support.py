@@ -93,7 +93,7 @@ def test_the_admin_s_sign_in_leads_nowhere_else(cast: Cast, target: str) -> None
     assert cast.client("stranger").get("/admin/login/", {"next": target})["Location"] == "/admin/"
 
 
-def test_somebody_without_support_access_is_told_so_and_does_not_loop(cast: Cast) -> None:
+def test_a_person_without_support_access_gets_a_message_and_no_loop(cast: Cast) -> None:
     page = cast.client("member").get("/admin/login/?next=/admin/")
     assert page.status_code == 403
     assert "support staff" in page.content.decode()

@@ -121,8 +121,8 @@ def test_a_fault_is_shown_beside_its_field(site: Site, key: str, message: str) -
 @pytest.mark.parametrize("form", [{"name": ""}, {"name": "bot", "expires_in_days": "0"}, {"name": "bot"}])
 def test_a_service_client_with_a_fault_is_not_created(site: Site, form: dict[str, str]) -> None:
     browser, path = site.owner(), site.path("oauth_pages:service-clients")
-    ticket = hidden(browser.get(path), "once")
-    response = browser.post(path, {**form, "once": ticket})
+    form_key = hidden(browser.get(path), "once")
+    response = browser.post(path, {**form, "once": form_key})
     assert response.status_code == 422
     assert response.context["form"].errors
     assert Client.objects.count() == 1

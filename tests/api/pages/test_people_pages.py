@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client as Browser
 
-from gateway.web.once import FIELD
+from gateway.web.form_idempotency import FIELD
 from tests.api.pages.conftest import SCRIPT, Site, hidden, text
 from tests.api.pages.people import FORMS, PAGES, RANK, People, make_people, state
 from tests.api.pages.test_markup import Strict, sprite_symbols

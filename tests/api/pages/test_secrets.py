@@ -13,9 +13,9 @@ ONCE = "This is the only time the complete secret is shown."
 ALREADY = "That form was already sent. A secret is shown only once; create a new one if you lost it."
 
 
-def create(browser: Browser, site: Site, ticket: str | None = None, name: str = "night shift") -> HttpResponse:
+def create(browser: Browser, site: Site, form_key: str | None = None, name: str = "night shift") -> HttpResponse:
     path = site.path("oauth_pages:service-clients")
-    once = hidden(browser.get(path), "once") if ticket is None else ticket
+    once = hidden(browser.get(path), "once") if form_key is None else form_key
     return browser.post(path, {"name": name, "expires_in_days": "30", "once": once})
 
 
@@ -74,9 +74,9 @@ def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
 
 def test_a_reload_creates_no_second_service_client(site: Site) -> None:
     browser = site.owner()
-    ticket = hidden(browser.get(site.path("oauth_pages:service-clients")), "once")
-    assert create(browser, site, ticket).status_code == 201
-    again = create(browser, site, ticket)
+    form_key = hidden(browser.get(site.path("oauth_pages:service-clients")), "once")
+    assert create(browser, site, form_key).status_code == 201
+    again = create(browser, site, form_key)
     assert (again.status_code, again["Location"]) == (302, site.path("oauth_pages:service-clients"))
     assert notices(browser.get(again["Location"])) == [ALREADY]
     assert Client.objects.filter(name="night shift").count() == 1
@@ -84,20 +84,20 @@ def test_a_reload_creates_no_second_service_client(site: Site) -> None:
 
 def test_a_reload_rotates_no_second_time(site: Site) -> None:
     browser, path = site.owner(), site.client_path("agent-key")
-    ticket = hidden(browser.get(path), "once")
-    assert browser.post(path, {"once": ticket}).status_code == 201
+    form_key = hidden(browser.get(path), "once")
+    assert browser.post(path, {"once": form_key}).status_code == 201
     prefix = key_prefix(site.tenant.client)
-    again = browser.post(path, {"once": ticket}, follow=True)
+    again = browser.post(path, {"once": form_key}, follow=True)
     assert notices(again) == [ALREADY]
     assert key_prefix(site.tenant.client) == prefix
 
 
-def test_a_ticket_is_good_for_its_person_only(site: Site) -> None:
-    ticket = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-clients")), "once")
-    for wrong in (ticket, "", "made-up", ticket[:-1]):
+def test_a_form_key_is_good_for_its_person_only(site: Site) -> None:
+    form_key = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-clients")), "once")
+    for wrong in (form_key, "", "made-up", form_key[:-1]):
         assert create(site.owner(), site, wrong).status_code == 302
     assert not Client.objects.filter(name="night shift").exists()
-    assert create(site.cast.client("admin"), site, ticket).status_code == 201
+    assert create(site.cast.client("admin"), site, form_key).status_code == 201
 
 
 def test_a_stored_vendor_key_is_on_no_page(site: Site) -> None:

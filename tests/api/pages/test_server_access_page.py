@@ -81,13 +81,13 @@ def test_each_cell_says_why(matrix: Site) -> None:
     assert "Members without a grant may use every connected vendor" in text(page)
 
 
-def test_the_matrix_agrees_with_what_each_member_is_told(matrix: Site) -> None:
+def test_the_matrix_agrees_with_effective_server_access(matrix: Site) -> None:
     ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     shown = cells(matrix.cast.client("admin").get(path(matrix)))
     for who in ("owner", "admin", "member"):
-        told = {each.vendor for each in effective_server_access(membership_of(matrix, who), ["fake"])}
+        effective = {each.vendor for each in effective_server_access(membership_of(matrix, who), ["fake"])}
         label = matrix.cast.user(who).name
-        assert told == {slug for (name, slug), (direct, why) in shown.items() if name == label and (direct or why)}
+        assert effective == {slug for (name, slug), (direct, why) in shown.items() if name == label and (direct or why)}
 
 
 def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:

@@ -10,7 +10,7 @@ from rest_framework.serializers import BaseSerializer
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Operation:
     """One method: `body` validates the request, `answer` renders the result; None for neither."""
 
     summary: str
@@ -19,7 +19,7 @@ class Shape:
     # A bare array of strings.
     texts: bool = False
     # Takes `limit` and `cursor`.
-    parts: bool = False
+    paged: bool = False
     # A bare array of `answer`.
     many: bool = False
     # None: no request succeeds.

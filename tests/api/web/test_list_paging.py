@@ -61,7 +61,7 @@ LISTS = {
 }
 
 
-def parts(api: Api, path: str) -> list[list[Any]]:
+def pages(api: Api, path: str) -> list[list[Any]]:
     """Every part of a list, as a client that follows `Link` reads them."""
     found: list[list[Any]] = []
     while True:
@@ -76,14 +76,14 @@ def parts(api: Api, path: str) -> list[list[Any]]:
 
 @pytest.mark.parametrize(("name", "fill"), LISTS.items(), ids=LISTS)
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
-def test_parts_make_the_whole_list(api: Api, name: str, fill: Callable[[Cast], None], limit: int) -> None:
+def test_pages_make_the_whole_list(api: Api, name: str, fill: Callable[[Cast], None], limit: int) -> None:
     fill(api.cast)
     path = f"/orgs/{{org}}/{name}"
     answer = api.send("admin", "GET", path)
     assert "Link" not in answer
     whole = answer.json()
     assert len(whole) >= 7
-    found = parts(api, f"{path}?limit={limit}")
+    found = pages(api, f"{path}?limit={limit}")
     assert [row for part in found for row in part] == whole
     assert [len(part) for part in found[:-1]] == [limit] * ((len(whole) - 1) // limit)
     assert found[-1]

@@ -1,4 +1,4 @@
-"""One-time form tickets: a double click, reload or back button must not create a second secret."""
+"""One-time form idempotency keys: a double click, reload or back button must not create a second secret."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from gateway.coordination.rules import Rule
 from gateway.lib import secrets
 
 FIELD = "once"
-# Seconds. The used mark in the coordination store lives as long as the ticket.
+# Seconds. The used mark in the coordination store lives as long as the key.
 _MAX_AGE_S = 12 * 3600
 _RULE = Rule("form", limit=1, window_s=_MAX_AGE_S)
-_SALT = "gateway.web.once"
+_SALT = "gateway.web.form_idempotency"
 
 
-def new_ticket(request: HttpRequest) -> str:
+def new_key(request: HttpRequest) -> str:
     return signing.dumps([str(request.user.pk), secrets.random_base62(16)], salt=_SALT)
 
 
-def take_ticket(request: HttpRequest) -> bool:
-    """Mark the form's ticket as used. False if it is invalid, expired, of another person or already used."""
-    ticket = request.POST.get(FIELD, "")
+def claim_key(request: HttpRequest) -> bool:
+    """Mark the form's key as used. False if it is invalid, expired, of another person or already used."""
+    key = request.POST.get(FIELD, "")
     try:
-        owner, nonce = signing.loads(ticket, salt=_SALT, max_age=_MAX_AGE_S)
+        owner, nonce = signing.loads(key, salt=_SALT, max_age=_MAX_AGE_S)
     except (signing.BadSignature, ValueError):
         return False
     return owner == str(request.user.pk) and registry.current().hit(_RULE, f"{owner}:{nonce}").allowed
