@@ -83,7 +83,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A validated authorization request. `login_hint` prefills the form; `is_silent` is prompt=none."""
+    """A validated authorization request. `login_hint` prefills the form; `is_in_outage` is prompt=none."""
 
     client_id: str
     redirect_uri: str

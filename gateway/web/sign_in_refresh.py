@@ -14,8 +14,8 @@ from mozilla_django_oidc.middleware import SessionRefresh
 
 from gateway.lib import clock, error_answers
 from orgs.models import User
-from orgs.signin import confirmation, freshness, provider
-from orgs.signin.confirmation import Answer
+from orgs.signin import confirmation, provider, session_confirmation
+from orgs.signin.confirmation import ConfirmationStatus
 
 _SENT_THERE = frozenset({"GET", "HEAD"})
 _SIGN_IN = "/oidc/"
@@ -56,27 +56,27 @@ class SignInRefresh(SessionRefresh):
     def _check(self, request: HttpRequest) -> HttpResponse | None:
         if auth.SESSION_KEY not in request.session:
             return None
-        age = clock.now() - freshness.word_at(request.session)
+        age = clock.now() - session_confirmation.confirmed_at(request.session)
         if age < timedelta(seconds=settings.PROVIDER_WORD_S) or not isinstance(request.user, User):
             return None
-        word = confirmation.ask_again(request.user.pk)
-        match word.answer:
-            case Answer.YES:
-                freshness.note_word(request.session, word.at)
+        result = confirmation.confirm_person(request.user.pk)
+        match result.status:
+            case ConfirmationStatus.CONFIRMED:
+                session_confirmation.note_confirmation(request.session, result.at)
                 return None
-            case Answer.NO:
+            case ConfirmationStatus.REFUSED:
                 auth.logout(request)
                 return None
-            case Answer.SILENT:
-                return _while_silent(request, word.at)
-            case Answer.CANNOT_BE_ASKED:
+            case ConfirmationStatus.UNAVAILABLE:
+                return _during_outage(request, result.at)
+            case ConfirmationStatus.NOT_POSSIBLE:
                 return self._by_browser(request)
 
     # Without a refresh token the browser is sent to the provider and back with prompt=none, which works only for GET
     # and HEAD of a page.
     def _by_browser(self, request: HttpRequest) -> HttpResponse | None:
-        if freshness.is_silent(request.session):
-            return _while_silent(request, freshness.word_at(request.session))
+        if session_confirmation.is_in_outage(request.session):
+            return _during_outage(request, session_confirmation.confirmed_at(request.session))
         if request.path_info.startswith("/api/"):
             return _unconfirmed_json(request)
         if request.headers.get("HX-Request"):
@@ -88,16 +88,16 @@ class SignInRefresh(SessionRefresh):
         try:
             answer: HttpResponse | None = super().process_request(request)
         except provider.ProviderUnavailable:
-            return _while_silent(request, freshness.word_at(request.session))
+            return _during_outage(request, session_confirmation.confirmed_at(request.session))
         if answer is not None:
             # Open redirect: the library stores the path unescaped, and a browser reads //host as another site.
             request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
         return answer
 
 
-def _while_silent(request: HttpRequest, word_at: datetime) -> HttpResponse | None:
+def _during_outage(request: HttpRequest, confirmed_at: datetime) -> HttpResponse | None:
     # The last confirmation counts for PROVIDER_SILENCE_S, so that a provider outage does not lock people out.
-    return None if confirmation.counts_in_silence(word_at) else _unavailable(request)
+    return None if confirmation.counts_during_outage(confirmed_at) else _unavailable(request)
 
 
 def _unconfirmed_json(request: HttpRequest) -> HttpResponse:

@@ -31,7 +31,7 @@ from oauth_ext.grants.token_request import (
 from oauth_ext.models import RefreshToken, TokenFamily
 from oauth_ext.services.refresh_branches import end_overtaken_branches, record_grace_use
 from oauth_ext.services.token_families import end_family, end_misused_family, end_refused_family, locked_family
-from orgs.signin.confirmation import PersonRefused, ProviderSilent, require_person
+from orgs.signin.confirmation import ConfirmationUnavailable, PersonRefused, require_person
 
 
 class Refresh(ConsumingGrant):
@@ -41,7 +41,7 @@ class Refresh(ConsumingGrant):
         try:
             # Before the transaction: the identity provider may take seconds.
             request.person_is_refused = _is_refused_by_provider(request)
-        except ProviderSilent:
+        except ConfirmationUnavailable:
             fault = ProviderAwayError()
             return self._get_default_headers(), fault.json, fault.status_code
         return super().create_token_response(request, token_handler)
@@ -82,7 +82,7 @@ class ProviderAwayError(errors.OAuth2Error):
 
 
 def _is_refused_by_provider(request: Any) -> bool:
-    """Raises: ProviderSilent."""
+    """Raises: ConfirmationUnavailable."""
     checksum = secrets.sha256(getattr(request, "refresh_token", None) or "").hex()
     user_id = RefreshToken.objects.filter(token_checksum=checksum).values_list("user_id", flat=True).first()
     try:

@@ -108,14 +108,14 @@ class Identity(models.Model):
         constraints = [models.UniqueConstraint(fields=["issuer", "sub"], name="identity_once_per_issuer")]
 
     @property
-    def last_word_at(self) -> datetime:
+    def last_confirmed_at(self) -> datetime:
         """When the provider last confirmed this person."""
         return self.confirmed_at or self.last_used_at or self.created_at
 
     @property
     def is_refused(self) -> bool:
         """Whether the provider's last answer was a refusal."""
-        return self.refused_at is not None and self.refused_at >= self.last_word_at
+        return self.refused_at is not None and self.refused_at >= self.last_confirmed_at
 
     def __str__(self) -> str:
         return f"{self.sub} at {self.issuer}"

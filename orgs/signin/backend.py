@@ -48,11 +48,11 @@ class IdentityBackend(OIDCAuthenticationBackend):
             user: User | None = super().authenticate(request, **kwargs)
         except (jwt.PyJWTError, SuspiciousOperation, ProviderUnavailable) as fault:
             log.warning("sign-in refused", reason=f"{type(fault).__name__}: {fault}")
-            _note_silence(request, fault)
+            _note_outage(request, fault)
         except (requests.RequestException, ValueError, KeyError) as fault:
             # Only the exception's type: the library puts the provider's answer into the text.
             log.warning("sign-in failed at the identity provider", reason=type(fault).__name__)
-            _note_silence(request, fault)
+            _note_outage(request, fault)
         else:
             return user
         return None
@@ -94,10 +94,10 @@ class IdentityBackend(OIDCAuthenticationBackend):
         )
 
 
-def _note_silence(request: HttpRequest | None, fault: Exception) -> None:
+def _note_outage(request: HttpRequest | None, fault: Exception) -> None:
     """Mark the request if the provider is unavailable."""
     answer = getattr(fault, "response", None)
     # A refused code is an answer and no outage: strangers can send codes.
     no_answer = isinstance(fault, ProviderUnavailable | requests.ConnectionError | requests.Timeout)
     if request is not None and (no_answer or (answer is not None and answer.status_code >= 500)):
-        request.provider_is_silent = True  # type: ignore[attr-defined]
+        request.provider_is_away = True  # type: ignore[attr-defined]

@@ -34,20 +34,20 @@ _LOOK_EVERY_S = 0.1
 _waiting = threading.BoundedSemaphore(settings.PROVIDER_WORDS_AWAITED_AT_ONCE)
 
 
-class Answer(Enum):
-    YES = "yes"
-    NO = "no"
+class ConfirmationStatus(Enum):
+    CONFIRMED = "confirmed"
+    REFUSED = "refused"
     # The provider does not answer, or another request is still asking.
-    SILENT = "silent"
+    UNAVAILABLE = "unavailable"
     # No refresh token, or no identity.
-    CANNOT_BE_ASKED = "cannot be asked"
+    NOT_POSSIBLE = "not possible"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Confirmation:
     """The provider's last answer; `at`: when it last confirmed the person."""
 
-    answer: Answer
+    status: ConfirmationStatus
     at: datetime
 
 
@@ -55,70 +55,72 @@ class PersonRefused(Exception):
     """The provider no longer confirms the person."""
 
 
-class ProviderSilent(Exception):
+class ConfirmationUnavailable(Exception):
     """The provider does not answer, and its last confirmation is too old."""
 
 
-def ask_again(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep) -> Word:
+def confirm_person(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep) -> Confirmation:
     """The provider's answer, at most 14 minutes old if the provider is available. No transaction may be open."""
     rows = Identity.objects.filter(user_id=user_id)
     newest = rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
     if newest is None:
-        return Word(Answer.CANNOT_BE_ASKED, datetime.min.replace(tzinfo=clock.now().tzinfo))
-    known = _known(newest)
+        return Confirmation(ConfirmationStatus.NOT_POSSIBLE, datetime.min.replace(tzinfo=clock.now().tzinfo))
+    known = _recent(newest)
     if known is not None:
         return known
     token = refresh_token_of(newest)
     if token is None:
-        return Word(Answer.CANNOT_BE_ASKED, newest.last_word_at)
+        return Confirmation(ConfirmationStatus.NOT_POSSIBLE, newest.last_confirmed_at)
     if _claim(newest):
-        return _asked(newest, token)
-    if counts_in_silence(newest.last_word_at) or not _waiting.acquire(blocking=False):
-        return Word(Answer.SILENT, newest.last_word_at)
+        return _ask_provider(newest, token)
+    if counts_during_outage(newest.last_confirmed_at) or not _waiting.acquire(blocking=False):
+        return Confirmation(ConfirmationStatus.UNAVAILABLE, newest.last_confirmed_at)
     try:
-        return _awaited(newest, pause)
+        return _wait_for_other_request(newest, pause)
     finally:
         _waiting.release()
 
 
-def counts_in_silence(at: datetime) -> bool:
+def counts_during_outage(at: datetime) -> bool:
     """Whether a confirmation of that time is enough while the provider does not answer."""
     return clock.now() - at < timedelta(seconds=settings.PROVIDER_SILENCE_S)
 
 
 def require_person(user_id: uuid.UUID) -> None:
-    """Raises: PersonRefused, which is final; ProviderSilent, which is temporary."""
-    word = ask_again(user_id)
-    if word.answer is Answer.YES:
+    """Raises: PersonRefused, which is final; ConfirmationUnavailable, which is temporary."""
+    confirmation = confirm_person(user_id)
+    if confirmation.status is ConfirmationStatus.CONFIRMED:
         return
-    if word.answer is Answer.SILENT:
-        if not counts_in_silence(word.at):
-            raise ProviderSilent
+    if confirmation.status is ConfirmationStatus.UNAVAILABLE:
+        if not counts_during_outage(confirmation.at):
+            raise ConfirmationUnavailable
         return
-    if word.answer is Answer.NO or clock.now() - word.at > timedelta(days=settings.OIDC_WORD_DAYS):
+    if confirmation.status is ConfirmationStatus.REFUSED or clock.now() - confirmation.at > timedelta(
+        days=settings.OIDC_WORD_DAYS
+    ):
         raise PersonRefused
 
 
-def _known(identity: Identity) -> Word | None:
+def _recent(identity: Identity) -> Confirmation | None:
     """The stored answer if it is final or fresh."""
-    at = identity.last_word_at
+    at = identity.last_confirmed_at
     if identity.is_refused:
-        return Word(Answer.NO, at)
+        return Confirmation(ConfirmationStatus.REFUSED, at)
     is_fresh = identity.confirmed_at and clock.now() - at < timedelta(seconds=settings.PROVIDER_WORD_S)
-    return Word(Answer.YES, at) if is_fresh else None
+    return Confirmation(ConfirmationStatus.CONFIRMED, at) if is_fresh else None
 
 
-def _awaited(identity: Identity, pause: Callable[[float], None]) -> Word:
+def _wait_for_other_request(identity: Identity, pause: Callable[[float], None]) -> Confirmation:
     """The answer to another request's question, in any process; SILENT if it takes too long."""
     for pauses_left in range(round(settings.PROVIDER_WORD_WAIT_S / _LOOK_EVERY_S), -1, -1):
         row = Identity.objects.filter(pk=identity.pk).first()
-        known = None if row is None else _known(row)
+        known = None if row is None else _recent(row)
         if known is not None:
             return known
         if row is None or not pauses_left or not _is_being_asked(row):
             break
         pause(_LOOK_EVERY_S)
-    return Word(Answer.SILENT, identity.last_word_at)
+    return Confirmation(ConfirmationStatus.UNAVAILABLE, identity.last_confirmed_at)
 
 
 def _is_being_asked(identity: Identity) -> bool:
@@ -137,25 +139,25 @@ def _claim(identity: Identity) -> bool:
     return Identity.objects.filter(due, unchanged, pk=identity.pk).update(asked_at=now) == 1
 
 
-def _asked(identity: Identity, token: str) -> Word:
-    at = identity.last_word_at
+def _ask_provider(identity: Identity, token: str) -> Confirmation:
+    at = identity.last_confirmed_at
     try:
         known = provider.current()
         # Another provider is configured now: its people sign in again.
         if known.issuer != identity.issuer:
-            return Word(Answer.CANNOT_BE_ASKED, at)
+            return Confirmation(ConfirmationStatus.NOT_POSSIBLE, at)
         answer = _post(known, token)
         # Only invalid_grant is a refusal: other errors may be our own fault or the provider's outage.
         if answer.status_code == 400 and _json(answer).get("error") == "invalid_grant":
-            _note_no(identity)
-            return Word(Answer.NO, at)
+            _record_refusal(identity)
+            return Confirmation(ConfirmationStatus.REFUSED, at)
         if answer.status_code != 200:
             log.warning("the identity provider gave no answer about a person", status=answer.status_code)
-            return Word(Answer.SILENT, at)
-        return Word(Answer.YES, _note_yes(identity, known, _json(answer)))
+            return Confirmation(ConfirmationStatus.UNAVAILABLE, at)
+        return Confirmation(ConfirmationStatus.CONFIRMED, _record_confirmation(identity, known, _json(answer)))
     except (requests.RequestException, ProviderUnavailable, jwt.PyJWTError, ValueError) as fault:
         log.warning("the identity provider gave no answer about a person", fault=type(fault).__name__)
-        return Word(Answer.SILENT, at)
+        return Confirmation(ConfirmationStatus.UNAVAILABLE, at)
 
 
 def _post(known: Provider, token: str) -> requests.Response:
@@ -175,14 +177,14 @@ def _json(answer: requests.Response) -> dict[str, Any]:
     return found
 
 
-def _note_no(identity: Identity) -> None:
+def _record_refusal(identity: Identity) -> None:
     log.info("the identity provider vouches for a person no more", user_id=str(identity.user_id))
     Identity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at).update(
         refused_at=clock.now(), refresh_sealed=b"", refresh_key_id=""
     )
 
 
-def _note_yes(identity: Identity, known: Provider, tokens: dict[str, Any]) -> datetime:
+def _record_confirmation(identity: Identity, known: Provider, tokens: dict[str, Any]) -> datetime:
     """Raises: ValueError or jwt.PyJWTError for an answer about another person."""
     if not isinstance(tokens.get("access_token"), str):
         raise ValueError("no access token in the answer")

@@ -23,7 +23,7 @@ from mozilla_django_oidc.views import (
 
 from gateway.lib import error_answers
 from orgs.models import User
-from orgs.signin import backchannel, freshness, provider
+from orgs.signin import backchannel, provider, session_confirmation
 from orgs.signin.provider import ProviderUnavailable
 
 # Session flag: the provider refused the scope offline_access to us.
@@ -67,7 +67,7 @@ class CallbackView(OIDCAuthenticationCallbackView):
         # Other sites may link here: an error without this browser's state must not end the session.
         if request.GET.get("state") not in request.session.get("oidc_states", {}):
             if "error" in request.GET:
-                return self._told()
+                return self._failure_redirect()
             raise SuspiciousOperation("the callback belongs to no sign-in of this browser")
         # Read before the library ends the session on an error.
         self._was_without_offline = _WITHOUT_OFFLINE in request.session
@@ -84,20 +84,20 @@ class CallbackView(OIDCAuthenticationCallbackView):
         answer: HttpResponse = super().login_success()
         # The normal lifetime replaces that of a pending sign-in.
         self.request.session.set_expiry(None)
-        freshness.note_word(self.request.session)
+        session_confirmation.note_confirmation(self.request.session)
         return answer
 
     def login_failure(self) -> HttpResponseRedirect:
         # An unconfirmed session ends; otherwise each page would send it to the provider again.
         # While the provider is away its last confirmation counts (gateway.web.sign_in_refresh).
         if self.request.user.is_authenticated:
-            if getattr(self.request, "provider_is_silent", False):
-                freshness.note_silence(self.request.session)
+            if getattr(self.request, "provider_is_away", False):
+                session_confirmation.note_outage(self.request.session)
                 return HttpResponseRedirect(self._wanted or "/")
             auth.logout(self.request)
-        return self._told()
+        return self._failure_redirect()
 
-    def _told(self) -> HttpResponseRedirect:
+    def _failure_redirect(self) -> HttpResponseRedirect:
         # One page for every failure: the reason is in the log and not in the address.
         if isinstance(getattr(self, "user", None), User):
             return _failed("deactivated", None)

@@ -113,7 +113,7 @@ def test_a_withdrawn_key_is_believed_for_an_hour_at_most(fake: FakeProvider) -> 
         provider.signing_key(known, signed())
 
 
-def test_while_the_provider_is_away_its_last_word_counts(fake: FakeProvider) -> None:
+def test_while_the_provider_is_away_its_last_confirmation_counts(fake: FakeProvider) -> None:
     first = provider.current()
     provider._Kept.provider_until = 0.0
     fake.answers[DISCOVERY] = provider.ProviderUnavailable("away")

@@ -65,7 +65,7 @@ def test_a_session_ends_with_its_person(db: None) -> None:
     assert browser.get("/profile")["Location"].startswith("/signin")
 
 
-def test_a_deactivated_person_is_told_so_at_sign_in(db: None, idp: DemoIdentityProvider) -> None:
+def test_a_deactivated_person_gets_a_message_at_sign_in(db: None, idp: DemoIdentityProvider) -> None:
     browser = Browser()
     browser.get(log_in(start(browser), "bo@example.com"))
     User.objects.update(is_active=False)

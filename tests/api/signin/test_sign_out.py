@@ -102,7 +102,7 @@ def test_signing_out_there_ends_every_session_of_that_person(cast: Cast, signing
     assert sessions[0].get("/api/profile").status_code == 401
     assert other.get("/profile").status_code == 200
     assert TokenFamily.objects.filter(user=cast.user("member")).exists(), "signing out is no removal"
-    ages = {row.sub: clock.now() - row.last_word_at for row in Identity.objects.all()}
+    ages = {row.sub: clock.now() - row.last_confirmed_at for row in Identity.objects.all()}
     assert ages["member"] >= timedelta(minutes=14), "the next refresh asks"
     assert ages["admin"] < timedelta(minutes=1)
 

@@ -12,28 +12,28 @@ from gateway.lib import clock
 
 # Seconds since the epoch.
 _KEY = "provider_word_at"
-_SILENT_KEY = "provider_silent_at"
+_OUTAGE_KEY = "provider_silent_at"
 
 
-def note_word(session: SessionBase, at: datetime | None = None) -> None:
+def note_confirmation(session: SessionBase, at: datetime | None = None) -> None:
     """`at`: now by default."""
     session[_KEY] = (at or clock.now()).timestamp()
 
 
-def word_at(session: SessionBase) -> datetime:
+def confirmed_at(session: SessionBase) -> datetime:
     """1970 if the session has no time."""
     return _moment(session, _KEY)
 
 
-def note_silence(session: SessionBase) -> None:
+def note_outage(session: SessionBase) -> None:
     """The provider did not answer the sign-in of this browser."""
-    session[_SILENT_KEY] = clock.now().timestamp()
+    session[_OUTAGE_KEY] = clock.now().timestamp()
 
 
-def is_silent(session: SessionBase) -> bool:
+def is_in_outage(session: SessionBase) -> bool:
     """Whether the provider did not answer within the last PROVIDER_ASKED_EVERY_S."""
     # The browser is not sent to the provider again at once.
-    return clock.now() - _moment(session, _SILENT_KEY) < timedelta(seconds=settings.PROVIDER_ASKED_EVERY_S)
+    return clock.now() - _moment(session, _OUTAGE_KEY) < timedelta(seconds=settings.PROVIDER_ASKED_EVERY_S)
 
 
 def _moment(session: SessionBase, key: str) -> datetime:

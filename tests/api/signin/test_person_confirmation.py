@@ -27,7 +27,7 @@ from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
 from orgs.services.identity_sealing import refresh_token_of, reseal_refresh_tokens
 from orgs.signin import confirmation, provider
-from orgs.signin.confirmation import Answer
+from orgs.signin.confirmation import ConfirmationStatus
 from orgs.signin.provider import Provider
 from tests.api.oauth_ext.flow import Flow, make_public_client
 from tests.vendors.servers import DemoIdentityProvider
@@ -238,7 +238,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], Meanwhile]:
         if meanwhile:
             meanwhile.pop(0)()
 
-    monkeypatch.setattr(confirmation, "ask_again", partial(confirmation.ask_again, pause=pause))
+    monkeypatch.setattr(confirmation, "confirm_person", partial(confirmation.confirm_person, pause=pause))
     return taken, meanwhile
 
 
@@ -251,14 +251,14 @@ def ask_elsewhere(email: str) -> None:
     Identity.objects.filter(user=person(email)).update(asked_at=clock.now())
 
 
-def hear_elsewhere(email: str, answer: Answer) -> None:
+def hear_elsewhere(email: str, answer: ConfirmationStatus) -> None:
     """The other process has its answer."""
-    column = {Answer.YES: "confirmed_at", Answer.NO: "refused_at"}[answer]
+    column = {ConfirmationStatus.CONFIRMED: "confirmed_at", ConfirmationStatus.REFUSED: "refused_at"}[answer]
     Identity.objects.filter(user=person(email)).update(**{column: clock.now()})
 
 
 @pytest.mark.parametrize(("path", "refused"), [("/profile", 302), ("/api/profile", 401)])
-def test_a_second_request_after_hours_goes_by_the_word_that_the_first_one_gets(
+def test_a_second_request_after_hours_uses_the_first_ones_confirmation(
     idp: DemoIdentityProvider,
     later: Callable[[float], None],
     asked: list[str],
@@ -270,10 +270,10 @@ def test_a_second_request_after_hours_goes_by_the_word_that_the_first_one_gets(
     later(5 * 60)
     for email in (ANA, BO):
         ask_elsewhere(email)
-    meanwhile[:] = [nothing, nothing, lambda: hear_elsewhere(ANA, Answer.YES)]
+    meanwhile[:] = [nothing, nothing, lambda: hear_elsewhere(ANA, ConfirmationStatus.CONFIRMED)]
     assert ana.get(path).status_code == 200
     assert len(taken) == 3
-    meanwhile[:] = [lambda: hear_elsewhere(BO, Answer.NO)]
+    meanwhile[:] = [lambda: hear_elsewhere(BO, ConfirmationStatus.REFUSED)]
     assert bo.get(path).status_code == refused
     assert asked == []
     assert (ana.get(path).status_code, bo.get(path).status_code, len(taken)) == (200, refused, 4)
@@ -297,7 +297,7 @@ def test_a_second_request_after_hours_waits_a_second_at_most(
     assert (len(asked), taken) == (1, [])
 
 
-def test_only_so_many_requests_wait_for_a_word(
+def test_only_so_many_requests_wait_for_a_confirmation(
     idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
 ) -> None:
     (ana, _), (bo, _), (taken, meanwhile) = sign_in(ANA), sign_in(BO), pauses
@@ -311,7 +311,7 @@ def test_only_so_many_requests_wait_for_a_word(
     assert taken == []
     for release in release_all:
         release()
-    meanwhile[:] = [lambda: hear_elsewhere(BO, Answer.YES)]
+    meanwhile[:] = [lambda: hear_elsewhere(BO, ConfirmationStatus.CONFIRMED)]
     assert bo.get("/profile").status_code == 200
     assert len(taken) == 1
 
@@ -326,7 +326,7 @@ def test_a_second_request_after_minutes_waits_for_nothing(
     assert taken == []
 
 
-def test_a_session_that_rested_for_hours_goes_on_by_the_word_that_another_one_of_the_person_got(
+def test_a_session_that_rested_for_hours_uses_the_confirmation_of_another_one_of_the_person(
     idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
 ) -> None:
     (rested, _), (other, _), (bo, _), (taken, _) = sign_in(ANA), sign_in(ANA), sign_in(BO), pauses
@@ -339,7 +339,7 @@ def test_a_session_that_rested_for_hours_goes_on_by_the_word_that_another_one_of
     assert bo.get("/profile").status_code == 503
 
 
-def test_a_second_client_of_a_person_waits_for_the_word_too(
+def test_a_second_client_of_a_person_waits_for_the_confirmation_too(
     idp: DemoIdentityProvider, later: Callable[[float], None], pauses: tuple[list[float], Meanwhile]
 ) -> None:
     flows, (taken, meanwhile) = {}, pauses
@@ -350,7 +350,7 @@ def test_a_second_client_of_a_person_waits_for_the_word_too(
     later(5 * 60)
     for email, status in ((ANA, 200), (BO, 400)):
         ask_elsewhere(email)
-        heard = Answer.YES if status == 200 else Answer.NO
+        heard = ConfirmationStatus.CONFIRMED if status == 200 else ConfirmationStatus.REFUSED
         meanwhile[:] = [partial(hear_elsewhere, email, heard)]
         flow, given = flows[email]
         assert flow.refresh(given["refresh_token"]).status_code == status
@@ -380,7 +380,7 @@ def test_two_requests_of_a_session_at_once_after_hours_are_both_answered(
         asking.join(60)
 
     monkeypatch.setattr(confirmation, "_post", slow)
-    monkeypatch.setattr(confirmation, "ask_again", partial(confirmation.ask_again, pause=pause))
+    monkeypatch.setattr(confirmation, "confirm_person", partial(confirmation.confirm_person, pause=pause))
     second = Browser()
     second.cookies.load(ana.cookies.output(header=""))
     asking = threading.Thread(target=first)
@@ -391,7 +391,7 @@ def test_two_requests_of_a_session_at_once_after_hours_are_both_answered(
     assert statuses == [200, 200]
 
 
-def test_while_the_provider_is_away_its_last_word_counts_for_hours(
+def test_while_the_provider_is_away_its_last_confirmation_counts_for_hours(
     idp: DemoIdentityProvider,
     later: Callable[[float], None],
     away: Callable[[], None],
@@ -421,15 +421,15 @@ def test_while_the_provider_is_away_its_last_word_counts_for_hours(
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        (400, {"error": "invalid_grant"}, Answer.NO),
-        (400, {"error": "invalid_client"}, Answer.SILENT),
-        (401, {"error": "invalid_client"}, Answer.SILENT),
-        (500, {"error": "invalid_grant"}, Answer.SILENT),
-        (200, {}, Answer.SILENT),
-        (200, {"access_token": "a", "id_token": "x.y.z"}, Answer.SILENT),
-        (200, [], Answer.SILENT),
-        (302, {}, Answer.SILENT),
-        (200, {"access_token": "a"}, Answer.YES),
+        (400, {"error": "invalid_grant"}, ConfirmationStatus.REFUSED),
+        (400, {"error": "invalid_client"}, ConfirmationStatus.UNAVAILABLE),
+        (401, {"error": "invalid_client"}, ConfirmationStatus.UNAVAILABLE),
+        (500, {"error": "invalid_grant"}, ConfirmationStatus.UNAVAILABLE),
+        (200, {}, ConfirmationStatus.UNAVAILABLE),
+        (200, {"access_token": "a", "id_token": "x.y.z"}, ConfirmationStatus.UNAVAILABLE),
+        (200, [], ConfirmationStatus.UNAVAILABLE),
+        (302, {}, ConfirmationStatus.UNAVAILABLE),
+        (200, {"access_token": "a"}, ConfirmationStatus.CONFIRMED),
     ],
 )
 def test_only_a_definite_no_is_one(
@@ -438,14 +438,14 @@ def test_only_a_definite_no_is_one(
     monkeypatch: pytest.MonkeyPatch,
     status: int,
     body: object,
-    expected: Answer,
+    expected: ConfirmationStatus,
 ) -> None:
     sign_in(ANA)
     later(15)
     answer = requests.Response()
     answer.status_code, answer._content = status, json.dumps(body).encode()
     monkeypatch.setattr(confirmation, "_post", lambda known, token: answer)
-    assert confirmation.ask_again(person(ANA).pk).answer is expected
+    assert confirmation.confirm_person(person(ANA).pk).status is expected
 
 
 def test_one_asks_at_a_time_and_a_renewed_token_is_kept(
@@ -453,18 +453,18 @@ def test_one_asks_at_a_time_and_a_renewed_token_is_kept(
 ) -> None:
     sign_in(ANA)
     later(15)
-    answers: list[Answer] = []
+    answers: list[ConfirmationStatus] = []
     answer = requests.Response()
     answer.status_code = 200
     answer._content = json.dumps({"access_token": "a", "refresh_token": "renewed"}).encode()
 
     def post(known: object, token: str) -> requests.Response:
-        answers.append(confirmation.ask_again(person(ANA).pk).answer)  # another request, at the same moment
+        answers.append(confirmation.confirm_person(person(ANA).pk).status)  # another request, at the same moment
         return answer
 
     monkeypatch.setattr(confirmation, "_post", post)
-    assert confirmation.ask_again(person(ANA).pk).answer is Answer.YES
-    assert answers == [Answer.SILENT]
+    assert confirmation.confirm_person(person(ANA).pk).status is ConfirmationStatus.CONFIRMED
+    assert answers == [ConfirmationStatus.UNAVAILABLE]
     assert refresh_token_of(Identity.objects.get()) == "renewed"
 
 
@@ -489,7 +489,7 @@ def test_another_provider_gets_no_token_of_the_first(
     sign_in(ANA)
     Identity.objects.update(issuer="https://former.example")
     later(15)
-    assert confirmation.ask_again(person(ANA).pk).answer is Answer.CANNOT_BE_ASKED
+    assert confirmation.confirm_person(person(ANA).pk).status is ConfirmationStatus.NOT_POSSIBLE
     assert asked == []
 
 
