@@ -24,14 +24,14 @@ from enum import Enum, auto
 
 import structlog
 
-from audit.alarm import Alarm
+from audit.audit_connection import Sink, open_sink
 from audit.call_record import CallRecord
-from audit.commit_lane import CommitLane, LaneStats
+from audit.loop_committer import CommitLane, LaneStats
 from audit.outage import PROBE_PAUSE_S, Outage
-from audit.postgresql_sink import PostgreSQLSink
-from audit.sink import Sink, open_sink
+from audit.pending_record import AuditUnavailable, Waiting, by_id, latest, tell
+from audit.postgresql_connection import PostgreSQLSink
+from audit.record_deadline import Alarm
 from audit.statement import RecordRefused
-from audit.waiting import AuditUnavailable, Waiting, by_id, latest, tell
 from audit.writer_stats import WriterStats
 
 __all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]

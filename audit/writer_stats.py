@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from audit.commit_lane import LaneStats
+from audit.loop_committer import LaneStats
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import transaction
 
 from audit.actor import Actor
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from billing.models import Subscription
 from billing.states import PlanState, SubscriptionStatus, plan_state
 from gateway.lib import clock

@@ -21,13 +21,13 @@ del os.environ["GATEWAY_PROCESS"]  # the settings are loaded; child processes ar
 from django.conf import settings  # noqa: E402
 
 from gateway import connection_limit, draining  # noqa: E402
+from gateway.hot_path_app import RETRY_AFTER_S, LeanHandler, Send, max_body_bytes  # noqa: E402
+from gateway.hot_path_request import LeanRequest, Scope  # noqa: E402
 from gateway.http_protocol import PROBES, BoundedHttpProtocol  # noqa: E402
 from gateway.incoming_body import Receive  # noqa: E402
-from gateway.lean import RETRY_AFTER_S, LeanHandler, Send, max_body_bytes  # noqa: E402
-from gateway.lean_request import LeanRequest, Scope  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
-from gateway.middleware.page_room import PageRoom  # noqa: E402
+from gateway.middleware.concurrency_limit import PageRoom  # noqa: E402
 from gateway.middleware.refusal import Refusal, answer  # noqa: E402
 from proxy import runtime  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.connection_limit import ConnectionLimit, Place, limit
-from gateway.whole_exchange import EXTENSION, WholeExchange
+from gateway.uvicorn_fast_path import EXTENSION, WholeExchange
 
 # A reverse proxy would set such limits, but is not required.
 # Imported by uvicorn before the application: no Django here.

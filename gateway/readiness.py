@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from gateway.coordination import epochs, registry
+from gateway.coordination import backend, epochs
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.database_threads import with_own_connection
@@ -109,7 +109,7 @@ def _takes_rows() -> bool:
 async def coordination_state() -> State:
     """`degraded` while each process counts limits by itself, which does not stop it from serving. Spec: D156"""
     try:
-        admission = await registry.current().admit(PROBES, "ready", (epochs.CATALOG,))
+        admission = await backend.current().admit(PROBES, "ready", (epochs.CATALOG,))
     except CoordinationUnavailable:
         return "degraded"
     return "ok" if admission.epochs is not None else "degraded"

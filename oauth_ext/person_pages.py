@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 
 START_AGAIN = "Go back to your app and connect it again."
 
@@ -12,7 +12,7 @@ START_AGAIN = "Go back to your app and connect it again."
 def error_page(request: HttpRequest, status: int, message: str, what_to_do: str = START_AGAIN) -> HttpResponse:
     """A page without any redirect: the sender of a faulty request is unknown."""
     title = "This app cannot be connected"
-    return error_answers.page(request, status, title=title, message=message, what_to_do=what_to_do)
+    return error_responses.page(request, status, title=title, message=message, what_to_do=what_to_do)
 
 
 def back_to_client(location: str) -> HttpResponse:

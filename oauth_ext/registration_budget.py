@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.store import Admission
 
 
 def count_for_all(address: str) -> Admission:
     """Counts one registration; the caller has counted it for `address` already. Raises: CoordinationUnavailable."""
-    store, rule = registry.current(), settings.CLIENT_REGISTRATIONS_OF_ALL
+    store, rule = backend.current(), settings.CLIENT_REGISTRATIONS_OF_ALL
     left = store.peek(rule, "")
     if left.remaining <= settings.CLIENT_REGISTRATIONS_SHARE_KEPT:
         # The last third is for addresses with few registrations in this minute; others are refused and not counted.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oauth_ext.bearer import InvalidBearer, looks_like_agent_key
-from proxy.access import Caller
-from proxy.snapshot import Snapshots
+from proxy.caller import Caller
+from proxy.caller_cache import Snapshots
 
 
 class NoBearer(Exception):

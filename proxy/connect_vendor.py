@@ -14,8 +14,8 @@ from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from orgs.models import Organization, Team, User
-from proxy.vendor_questions import questions
-from proxy.vendors import probe
+from proxy.vendor_request_limiter import questions
+from proxy.vendors import credential_probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def connect_vendor(
     values = check_fields(vendor, fields)
     # No transaction is open during the vendor's answer.
     with questions.place(organization.id):
-        result = async_to_sync(check)(vendor, values, ask=probe.ask)
+        result = async_to_sync(check)(vendor, values, ask=credential_probe.ask)
     result.raise_if_refused()
     stored = store_credential(
         actor=actor,

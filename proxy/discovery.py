@@ -17,11 +17,11 @@ from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
-from proxy.calls.reach import opened
+from proxy.calls.destination import opened
 from proxy.credential_lists import CredentialGone, note_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import agreed_json
-from proxy.vendor_questions import questions
+from proxy.vendor_request_limiter import questions
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, SessionPool
 from proxy.vendors.tool_index import ToolDirectory

@@ -13,7 +13,7 @@ from credentials.resolve import CredentialRef, resolve
 from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
-from gateway.coordination import registry as coordination
+from gateway.coordination import backend as coordination
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from oauth_ext import scopes
@@ -24,11 +24,11 @@ from orgs import access_rules, selectors
 from orgs.models import User
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
-from proxy.access import OrganizationAccess
-from proxy.health import store as health
+from proxy.caller import OrganizationAccess
+from proxy.caller_rows import organization_access, principal_of
+from proxy.health import state_cache as health
 from proxy.health.selectors import circuit_of
 from proxy.health.states import LABELS, HealthStatus
-from proxy.snapshot_rows import organization_access, principal_of
 from proxy.vendors.circuit import CircuitState
 
 _NO_CLIENT = uuid.UUID(int=0)

@@ -9,7 +9,7 @@ import structlog
 
 from gateway.coordination import outbox
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
-from proxy.snapshot import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import Snapshots, SnapshotUnavailable
 
 EVERY_S = 1.0
 log = structlog.get_logger(__name__)

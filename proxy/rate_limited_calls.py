@@ -13,10 +13,10 @@ from functools import partial
 
 import structlog
 
-from audit import rate_limited_calls as rows
+from audit import rate_limited_rows as rows
 from audit.call_record import CallRecord
 from gateway.lib import clock, ids
-from proxy.snapshot import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import Snapshots, SnapshotUnavailable
 
 # The first refused call of a subject, organization and minute waits for its row. Later ones only count, so that a flood
 # of refusals costs no statement each. A killed process loses at most the counts of its last second, never the row.

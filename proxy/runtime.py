@@ -12,15 +12,15 @@ import structlog
 from django.conf import settings
 
 from audit.writer import AuditWriter
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
+from proxy.caller_cache import Snapshots
 from proxy.outbox_relay import keep_relaying
 from proxy.rate_limited_calls import RateLimitedCalls
-from proxy.secret_watch import SecretWatch
-from proxy.snapshot import Snapshots
-from proxy.tool_watch import ToolWatch
+from proxy.secret_echo_detector import SecretWatch
+from proxy.tool_change_detector import ToolWatch
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.pool import SessionPool
@@ -93,7 +93,7 @@ def existing() -> Runtime | None:
 async def start() -> None:
     """Prepare what the first call would wait for, and exclude all loaded objects from garbage collection."""
     found = current()
-    if registry.uses_outbox():
+    if backend.uses_outbox():
         found.relay = asyncio.ensure_future(keep_relaying(found.store, found.snapshots))
     gc.collect()
     gc.freeze()
@@ -112,7 +112,7 @@ def _build() -> Runtime:
         chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
         body_bytes=settings.VENDOR_REPLY_BYTES,
     )
-    store = registry.current()
+    store = backend.current()
     transport = VendorTransport(
         allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
         limits=limits,

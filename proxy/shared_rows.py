@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from gateway.catalog import registry as catalog_registry
 from gateway.catalog.registry import Catalog
 from gateway.coordination import epochs
-from proxy.access import OrganizationAccess
-from proxy.snapshot_rows import organization_access
+from proxy.caller import OrganizationAccess
+from proxy.caller_rows import organization_access
 
 # Half the limit, because a new caller may be built on an organization of this age.
 MAX_AGE_S = epochs.IN_FORCE_WITHIN_S / 2

@@ -7,9 +7,9 @@ import asyncio
 import structlog
 from celery import shared_task
 
-from gateway.coordination import registry
+from gateway.coordination import backend
+from proxy.health.leader import is_our_turn, vendors_to_probe
 from proxy.health.monitor import run_round
-from proxy.health.turns import is_our_turn, vendors_to_probe
 
 log = structlog.get_logger(__name__)
 
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 @shared_task(name="proxy.probe_vendors")  # type: ignore[untyped-decorator]
 def probe_vendors() -> None:
     """One health round over the connected vendors. Spec: §3 · D131"""
-    store = registry.current()
+    store = backend.current()
     # Of all workers and schedulers, the first in an interval leads.
     if not is_our_turn(store):
         return

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey
 from credentials.models import Credential

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import structlog
 from django.db import transaction
 
-from gateway.coordination import outbox, registry
-from gateway.coordination.late_bumps import LateBumps
+from gateway.coordination import backend, outbox
+from gateway.coordination.retried_bumps import LateBumps
 from gateway.coordination.store import CoordinationUnavailable
 
 log = structlog.get_logger(__name__)
-late_bumps = LateBumps(lambda: registry.current())
+late_bumps = LateBumps(lambda: backend.current())
 
 IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows, in case a bump reaches no process
 NOT_RELAYED_YET = (
@@ -47,14 +47,14 @@ def bump_on_commit(*names: str) -> None:
 
 
 def _bump_part_on_commit(names: Sequence[str]) -> None:
-    ids = outbox.put(names) if registry.uses_outbox() else []
+    ids = outbox.put(names) if backend.uses_outbox() else []
     # robust: the change is committed, so a failed bump must not fail the request or skip other hooks.
     transaction.on_commit(lambda: _bump(names, ids), robust=True)
 
 
 def _bump(names: Sequence[str], ids: Sequence[int]) -> None:
     try:
-        registry.current().bump_epochs(names)
+        backend.current().bump_epochs(names)
     except CoordinationUnavailable as fault:
         log.warning("epochs not bumped yet", names=len(names), fault=str(fault))
         if not ids:  # without Redis there is no outbox: the SQLite file is tried again

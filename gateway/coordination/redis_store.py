@@ -14,8 +14,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from gateway.coordination import resp, window
+from gateway.coordination.pipelined_redis import RedisLine
 from gateway.coordination.redis_faults import code_of, described, ends_connection
-from gateway.coordination.redis_line import RedisLine
 from gateway.coordination.redis_scripts import ADMIT, PEEK
 from gateway.coordination.resp import ErrorReply
 from gateway.coordination.rules import Rule

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Endpoints for other origins; none of them reads the session.
@@ -23,7 +23,9 @@ class CrossSiteMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method not in _SAFE and not request.path_info.startswith(_OPEN_PREFIXES) and _foreign(request):
-            return error_answers.answer(request, 403, code="cross_site", message="This request came from another site.")
+            return error_responses.answer(
+                request, 403, code="cross_site", message="This request came from another site."
+            )
         if _stands_in_for_form_token(request):
             request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
         return self._get_response(request)

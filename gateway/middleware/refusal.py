@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 from gateway.middleware.request_id import HEADER, request_id_of
 
 Message = MutableMapping[str, Any]
@@ -26,7 +26,7 @@ class Refusal(Exception):
 async def answer(scope: Message, send: Send, refusal: Refusal) -> None:
     """Send the refusal and close the connection, without reading the rest of the body."""
     request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
-    body = json.dumps(error_answers.body(refusal.error, refusal.message, request_id)).encode()
+    body = json.dumps(error_responses.body(refusal.error, refusal.message, request_id)).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

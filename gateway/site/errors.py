@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 
 # Paths of clients that read JSON.
 _MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
@@ -39,8 +39,8 @@ def error_response(
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
     if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
-        return error_answers.answer(request, status, code=code or default_code, message=message or f"{title}.")
-    return error_answers.page(
+        return error_responses.answer(request, status, code=code or default_code, message=message or f"{title}.")
+    return error_responses.page(
         request, status, title=title, message=message or f"{title}.", what_to_do=what_to_do or advice
     )
 

@@ -11,8 +11,8 @@ from gateway.supervisor.folder import held_folder, make_private_folder
 from gateway.supervisor.options import Options
 from gateway.supervisor.ports import require_free_ports
 from gateway.supervisor.processes import Guarded
-from gateway.supervisor.session import READY_NAME, RunFailed, Session, Stopped
 from gateway.supervisor.signals import Signals
+from gateway.supervisor.supervised_run import READY_NAME, RunFailed, Session, Stopped
 from gateway.supervisor.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parent.parent.parent

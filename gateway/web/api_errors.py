@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
 from gateway.web.api_json import BodyTooLarge
 from gateway.web.session_authentication import Unauthenticated
@@ -56,7 +56,7 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
 
 def render_error(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, Any], dict[str, str]]:
     """The error body and its headers. Spec: D1, D6, D19"""
-    body = error_answers.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
+    body = error_responses.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
     if refusal.fields:
         body["fields"] = refusal.fields
     headers = dict(refusal.headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core import signing
 from django.http import HttpRequest
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.lib import secrets
 
@@ -27,4 +27,4 @@ def claim_key(request: HttpRequest) -> bool:
         owner, nonce = signing.loads(key, salt=_SALT, max_age=_MAX_AGE_S)
     except (signing.BadSignature, ValueError):
         return False
-    return owner == str(request.user.pk) and registry.current().hit(_RULE, f"{owner}:{nonce}").allowed
+    return owner == str(request.user.pk) and backend.current().hit(_RULE, f"{owner}:{nonce}").allowed

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 from gateway.lib.client_address import address_key
@@ -36,7 +36,7 @@ def count(request: HttpRequest, rule: Rule) -> Admission:
 
 def count_under(rule: Rule, key: str) -> Admission:
     """Raises: RateLimited; CoordinationUnavailable."""
-    admission = registry.current().hit(rule, key)
+    admission = backend.current().hit(rule, key)
     if not admission.allowed:
         raise RateLimited(admission)
     return admission

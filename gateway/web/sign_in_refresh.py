@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import escape_leading_slashes
 from mozilla_django_oidc.middleware import SessionRefresh
 
-from gateway.lib import clock, error_answers
+from gateway.lib import clock, error_responses
 from orgs.models import User
 from orgs.signin import confirmation, provider, session_confirmation
 from orgs.signin.confirmation import ConfirmationStatus
@@ -102,14 +102,14 @@ def _during_outage(request: HttpRequest, confirmed_at: datetime) -> HttpResponse
 
 def _unconfirmed_json(request: HttpRequest) -> HttpResponse:
     message = "Your sign-in has to be confirmed. Open a page of this service, then try again."
-    return error_answers.answer(request, 401, code="unauthenticated", message=message)
+    return error_responses.answer(request, 401, code="unauthenticated", message=message)
 
 
 def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
     """403 for a form. The typed input stays behind the browser's back button."""
     if "text/html" not in request.headers.get("Accept", ""):
         return _unconfirmed_json(request)
-    return error_answers.page(
+    return error_responses.page(
         request,
         403,
         title="Confirm that you are still signed in",
@@ -121,9 +121,9 @@ def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
 def _unavailable(request: HttpRequest) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         message = "The service cannot do this right now. Try again in a moment."
-        answer = error_answers.answer(request, 503, code="unavailable", message=message)
+        answer = error_responses.answer(request, 503, code="unavailable", message=message)
     else:
-        answer = error_answers.page(
+        answer = error_responses.page(
             request,
             503,
             title="The service is not available right now",

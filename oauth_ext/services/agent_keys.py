@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from audit.actor import Actor
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict, NotFound

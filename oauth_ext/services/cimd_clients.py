@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
@@ -73,7 +73,7 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
 def _admit(client_id: str, address: str) -> None:
     # The address counts first: an address over its limit uses up no other window.
     counts = ((settings.CLIENT_REGISTRATIONS, address), (FETCHES_OF_ONE, secrets.sha256(client_id).hex()))
-    store = registry.current()
+    store = backend.current()
     if not all(store.hit(rule, key).allowed for rule, key in counts) or not count_for_all(address).allowed:
         raise DocumentUnusable("This client was looked up too often. Try again in a minute.")
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import DomainError
 from oauth_ext import authorize_request, lock_order, pkce, redirect_uris, scopes

@@ -10,8 +10,8 @@ import structlog
 from django.db import transaction
 
 from audit.actor import Actor, Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib.errors import Conflict, NotFound
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily

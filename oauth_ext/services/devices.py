@@ -12,8 +12,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.lib import clock, secrets
 from gateway.lib.client_address import limit_key
 from gateway.lib.errors import DomainError

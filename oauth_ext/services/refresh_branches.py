@@ -13,8 +13,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Count
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.lib import clock
 from oauth_ext.models import RefreshToken, TokenFamily
 from oauth_ext.services.token_families import TOKEN_SERVER, facts_of

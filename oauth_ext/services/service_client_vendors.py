@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.catalog.registry import known_vendor
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound

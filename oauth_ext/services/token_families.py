@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from audit.actor import Actor
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib.client_address import address_key
@@ -111,12 +111,12 @@ def rate_limited(rule: str) -> Callable[[View], View]:
 
 def count(rule: Rule, key: str = "") -> Admission:
     """Raises: OAuthErrorResponse with 429 and Retry-After. Spec: D19, D20"""
-    return require_admitted(registry.current().hit(rule, key))
+    return require_admitted(backend.current().hit(rule, key))
 
 
 def require_capacity(rule: Rule, key: str) -> Admission:
     """Counts nothing. Raises: OAuthErrorResponse like `count`."""
-    return require_admitted(registry.current().peek(rule, key))
+    return require_admitted(backend.current().peek(rule, key))
 
 
 def require_admitted(admission: Admission) -> Admission:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from oauthlib.oauth2 import OAuth2Error
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import secrets
 from gateway.lib.client_address import address_key
@@ -49,7 +49,7 @@ def token(request: HttpRequest) -> HttpResponse:
     # Refusals count for the client at its address, then for the address; granted tokens count for the client there. So
     # a client that works is not stopped by others at a shared address, even if they send its id.
     address = address_key(rate.address_of(request))
-    store = registry.current()
+    store = backend.current()
     admission = store.peek(settings.REFUSED_TOKEN_REQUESTS, address)
     held_against = ""
     try:
@@ -80,11 +80,11 @@ def _fields(request: HttpRequest, of_address: Admission) -> Fields:
 
 def _require_room(of_address: Admission, client: str, sent: Presented, fields: Fields) -> str:
     """Returns the key under which a refusal of this request counts. Raises: OAuthErrorResponse with 429."""
-    of_client = registry.current().peek(settings.REFUSED_TOKENS_OF_CLIENT, client)
+    of_client = backend.current().peek(settings.REFUSED_TOKENS_OF_CLIENT, client)
     if of_client.allowed and of_address.allowed:
         return client
     # A client that got tokens here lately passes a full window of the address.
-    lately = registry.current().peek(settings.TOKENS_LATELY, client)
+    lately = backend.current().peek(settings.TOKENS_LATELY, client)
     if lately.remaining == lately.rule.limit:
         require_admitted(of_client)
         require_admitted(of_address)
@@ -116,8 +116,8 @@ def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
 
 def _count_granted(response: HttpResponse, client: str) -> None:
     try:
-        admission = registry.current().hit(settings.TOKENS_OF_CLIENT, client)
-        registry.current().hit(settings.TOKENS_LATELY, client)
+        admission = backend.current().hit(settings.TOKENS_OF_CLIENT, client)
+        backend.current().hit(settings.TOKENS_LATELY, client)
     except CoordinationUnavailable as fault:
         # The tokens exist, so the client gets them uncounted.
         log.warning("a granted token request was not counted", fault=str(fault))

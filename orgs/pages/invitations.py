@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 
 from billing import entitlements
 from billing.errors import SubscriptionRequired
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.lib import ids
 from gateway.lib.errors import DomainError
 from gateway.web import form_idempotency, rate
@@ -96,7 +96,7 @@ class InvitationsPage(OrgPage):
         return self._page(InvitationForm(), link_of=pending_invitation(self.organization, key))
 
     def _page(self, form: InvitationForm, *, link_of: Invitation | None = None, status: int = 200) -> HttpResponse:
-        window = registry.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
+        window = backend.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
         is_active = entitlements.is_active(self.organization)
         context: dict[str, Any] = {
             "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),

@@ -12,8 +12,8 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from audit.actor import Actor
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import Invalid, NotFound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import transaction
 
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
 from gateway.lib.text import checked_name

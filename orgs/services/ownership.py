@@ -7,8 +7,8 @@ from uuid import UUID
 from django.db import transaction
 
 from audit.actor import Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.coordination import epochs
 from orgs.errors import CannotChangeOwnRole, DeactivatedMember
 from orgs.locking import current_membership, lock_for_change

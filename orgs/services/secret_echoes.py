@@ -8,9 +8,9 @@ from datetime import timedelta
 from django.db import transaction
 
 from audit.actor import Actor, Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
-from audit.record import record_admin
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from orgs.locking import lock_organization

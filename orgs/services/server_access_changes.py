@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db import transaction
 
 from audit.actor import Target
+from audit.admin_log import Happened, record_admin_rows
 from audit.event_types import EventType
-from audit.record import Happened, record_admin_rows
 from gateway.catalog import registry
 from gateway.coordination import epochs
 from gateway.lib.errors import NotFound

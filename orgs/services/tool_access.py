@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import transaction
 
 from audit.actor import Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
 from gateway.coordination import epochs

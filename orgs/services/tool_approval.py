@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import F
 
 from audit.actor import Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from orgs.errors import ToolsChanged
 from orgs.locking import lock_for_change
 from orgs.models import KnownTool, Organization, User

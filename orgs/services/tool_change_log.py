@@ -8,8 +8,8 @@ from datetime import timedelta
 from django.db.models import Sum
 
 from audit.actor import Actor, Target
+from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.record import record_admin
 from gateway.lib import clock
 from orgs.models import Organization, ToolSnapshot
 from orgs.services.tool_comparison import Comparison

@@ -21,7 +21,7 @@ from mozilla_django_oidc.views import (
     get_next_url,
 )
 
-from gateway.lib import error_answers
+from gateway.lib import error_responses
 from orgs.models import User
 from orgs.signin import backchannel, provider, session_confirmation
 from orgs.signin.provider import ProviderUnavailable
@@ -173,7 +173,7 @@ class StaffSignInView(View):
         if not request.user.is_authenticated:
             return HttpResponseRedirect(f"{reverse('oidc_authentication_init')}?{urlencode({'next': target})}")
         if not (isinstance(request.user, User) and request.user.is_staff):
-            return error_answers.page(
+            return error_responses.page(
                 request,
                 403,
                 title="This part is for support staff",

@@ -23,7 +23,7 @@ from proxy.cache.keys import CacheKey
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError
 from proxy.protocol import replies
 from proxy.single_flight import SingleFlight
-from proxy.vendors import turns
+from proxy.vendors import fair_scheduler
 
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
@@ -107,7 +107,7 @@ class ResultCache:
 
     def _keep_if_sound(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
         size = len(result.raw_result)
-        if size <= turns.IN_LOOP_BYTES:
+        if size <= fair_scheduler.IN_LOOP_BYTES:
             # A broken result, which the CLI cannot render, must not be kept.
             if _is_sound(result.raw_result):
                 self._keep(key, epoch, result, expires_s)
@@ -118,7 +118,7 @@ class ResultCache:
             task.add_done_callback(self._checking.discard)
 
     async def _keep_later(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
-        if await turns.in_thread(key.owner, partial(_is_sound, result.raw_result)):
+        if await fair_scheduler.in_thread(key.owner, partial(_is_sound, result.raw_result)):
             self._keep(key, epoch, result, expires_s)
 
     def _kept(self, key: CacheKey, epoch: str) -> Delivered | None:

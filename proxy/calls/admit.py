@@ -5,10 +5,10 @@ from __future__ import annotations
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
-from proxy.access import Caller
 from proxy.cache.keys import epoch_name, scope_of
+from proxy.caller import Caller
 from proxy.calls.decide import Allowed, may_use_vendor
-from proxy.exchange import Exchange
+from proxy.request_context import Exchange
 
 
 async def admit(exchange: Exchange, rule: Rule, vendor: Vendor | None = None) -> Admission:

@@ -19,11 +19,11 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import Answer
-from proxy.calls import record, reuse
+from proxy.caller_cache import SnapshotUnavailable
+from proxy.calls import caching, call_audit
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, NotFound, find_at_vendor, find_by_exposed_name
-from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
     Broken,
@@ -39,7 +39,7 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
-from proxy.snapshot import SnapshotUnavailable
+from proxy.request_context import Exchange
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import request_once_more
 
@@ -66,33 +66,33 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
     """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
     vendor_slug = asked.vendor.slug if asked.vendor else ""
     exchange.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
-    row: record.OpenCall | None = None
+    row: call_audit.OpenCall | None = None
     outcome: Outcome
     try:
         exchange.runtime.audit.refuse_while_away()
         with exchange.timing.auth:
             admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
         if not admission.allowed:
-            await record.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
+            await call_audit.record_rate_limited(exchange, vendor=vendor_slug, tool=asked.name)
             return RateLimited(admission.retry_after_s)
-        row = record.open_record(vendor=vendor_slug, tool=asked.name)
+        row = call_audit.open_record(vendor=vendor_slug, tool=asked.name)
         found = BadArguments(asked.fault) if asked.fault else await _find(exchange, asked)
         if isinstance(found, FoundTool):
-            record.about_tool(row, found)
+            call_audit.about_tool(row, found)
             outcome = await _decide_and_send(exchange, asked, found, row)
         else:
             outcome = found
     except asyncio.CancelledError:
         if row is not None and (exchange.client_left or (asked.relay is not None and asked.relay.is_closed)):
-            await record.record_outcome(exchange, row, ClientClosed())
+            await call_audit.record_outcome(exchange, row, ClientClosed())
         raise
     except FAIL_CLOSED:
         raise
     except Exception:
         log.exception("call failed", request_id=exchange.request_id, vendor=vendor_slug)
-        row = row or record.open_record(vendor=vendor_slug, tool=asked.name)
+        row = row or call_audit.open_record(vendor=vendor_slug, tool=asked.name)
         outcome = Broken()
-    await record.record_outcome(exchange, row, outcome)
+    await call_audit.record_outcome(exchange, row, outcome)
     return outcome
 
 
@@ -102,14 +102,14 @@ async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Out
         # Counted and recorded like every refusal.
         admission = await admit(exchange, settings.TOOL_CALLS)
     if not admission.allowed:
-        await record.record_rate_limited(exchange, vendor=slug, tool=tool)
+        await call_audit.record_rate_limited(exchange, vendor=slug, tool=tool)
         return RateLimited(admission.retry_after_s)
     denied = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
-    await record.record_outcome(exchange, record.open_record(vendor=slug, tool=tool), denied)
+    await call_audit.record_outcome(exchange, call_audit.open_record(vendor=slug, tool=tool), denied)
     return denied
 
 
-async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: record.OpenCall) -> Outcome:
+async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: call_audit.OpenCall) -> Outcome:
     denied = may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name)
     if denied is not None:
         return denied
@@ -126,10 +126,10 @@ async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundToo
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         keeps = found.policy.keeps_results and (asked.cli or found.policy.named) and not asked.meta
-        return await reuse.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
+        return await caching.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
     # A write is recorded before it is sent: if the process dies, the row remains.
-    await record.record_intent(exchange, row)
-    return await reuse.write_through(exchange, found, send)
+    await call_audit.record_intent(exchange, row)
+    return await caching.write_through(exchange, found, send)
 
 
 async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:

@@ -12,7 +12,7 @@ from credentials.resolve import CredentialRef, resolve
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
 from orgs import access_rules
-from proxy.access import Caller
+from proxy.caller import Caller
 from proxy.outcomes import Denial, Denied
 
 

@@ -8,10 +8,10 @@ from credentials.resolve import CredentialRef
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_vendor
-from proxy.calls.reach import destination
-from proxy.exchange import Exchange
+from proxy.calls.destination import destination
 from proxy.outcomes import Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
+from proxy.request_context import Exchange
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination
 from proxy.vendors.tool_index import ToolIndex

@@ -15,9 +15,9 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
-from proxy.calls.reach import destination
-from proxy.exchange import Exchange
+from proxy.calls.destination import destination
 from proxy.outcomes import Denied
+from proxy.request_context import Exchange
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_index import ToolIndex
 

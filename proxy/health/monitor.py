@@ -11,7 +11,7 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationStore
-from proxy.health import store as states
+from proxy.health import state_cache as states
 from proxy.health.probe import probe
 from proxy.health.states import UNKNOWN, VendorHealth, after_probe
 from proxy.vendors.transport import VendorTransport

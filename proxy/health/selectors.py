@@ -10,14 +10,14 @@ from uuid import UUID
 from credentials.selectors import connected_vendors, credential_summaries, vendors_in_use
 from gateway.catalog import registry as catalog
 from gateway.catalog.vendor import Vendor
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.lib import clock
 from orgs.models import Organization
-from proxy.health import store
+from proxy.health import state_cache
 from proxy.health.states import LABELS, HealthStatus, VendorHealth
-from proxy.vendors import circuit_board
+from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
-from proxy.vendors.circuit_board import PostedCircuit
+from proxy.vendors.shared_circuits import PostedCircuit
 
 _WORST_FIRST = (
     HealthStatus.DOWN,
@@ -80,18 +80,21 @@ def every_vendor_health() -> list[HealthEntry]:
 
 def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | None:
     """The circuit that blocks calls with these credentials longest; None if none does."""
-    names = [circuit_board.vendor_wide(vendor), *(circuit_board.of_credential(vendor, one) for one in credential_ids)]
-    found = circuit_board.posted(registry.current(), names).values()
+    names = [
+        shared_circuits.vendor_wide(vendor),
+        *(shared_circuits.of_credential(vendor, one) for one in credential_ids),
+    ]
+    found = shared_circuits.posted(backend.current(), names).values()
     return max(found, key=lambda circuit: circuit.until, default=None)
 
 
 def _circuits(organization: Organization) -> dict[str, PostedCircuit]:
     names: dict[str, str] = {}
     for connection in credential_summaries(organization):
-        names[circuit_board.vendor_wide(connection.vendor)] = connection.vendor
-        names[circuit_board.of_credential(connection.vendor, connection.id)] = connection.vendor
+        names[shared_circuits.vendor_wide(connection.vendor)] = connection.vendor
+        names[shared_circuits.of_credential(connection.vendor, connection.id)] = connection.vendor
     worst: dict[str, PostedCircuit] = {}
-    for name, circuit in circuit_board.posted(registry.current(), names).items():
+    for name, circuit in shared_circuits.posted(backend.current(), names).items():
         known = worst.get(names[name])
         if known is None or circuit.until > known.until:
             worst[names[name]] = circuit
@@ -101,8 +104,10 @@ def _circuits(organization: Organization) -> dict[str, PostedCircuit]:
 def _entries(slugs: Iterable[str]) -> list[HealthEntry]:
     known = catalog.load()
     vendors = [vendor for slug in slugs if (vendor := known.get(slug))]
-    states = store.read(registry.current(), [vendor.slug for vendor in vendors if not vendor.customer_supplied_url])
-    return [_entry(vendor, states.get(vendor.slug, store.UNKNOWN)) for vendor in vendors]
+    states = state_cache.read(
+        backend.current(), [vendor.slug for vendor in vendors if not vendor.customer_supplied_url]
+    )
+    return [_entry(vendor, states.get(vendor.slug, state_cache.UNKNOWN)) for vendor in vendors]
 
 
 def _entry(vendor: Vendor, state: VendorHealth) -> HealthEntry:

@@ -16,7 +16,7 @@ from audit.selectors import MAX_COUNTED, tool_use
 from credentials.selectors import credential_summaries, people_vendors
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
-from gateway.coordination import registry as coordination
+from gateway.coordination import backend as coordination
 from gateway.lib import clock
 from gateway.lib.errors import DomainError, NotFound
 from gateway.web.gate import Gate
@@ -29,10 +29,10 @@ from orgs.services.tool_access import clear_allowlist, set_allowlist
 from orgs.services.tool_approval import Review, approve_shown_tools, fingerprint_of
 from proxy import discovery
 from proxy.credential_lists import list_owners
-from proxy.health import store as health
+from proxy.health import state_cache as health
 from proxy.health.states import HealthStatus
 from proxy.pages.tool_choice import Choice, posted, proposed, stored
-from proxy.tool_list import ToolList
+from proxy.tool_review import ToolList
 
 # Period of the usage figures beside each tool.
 USED_WITHIN = timedelta(days=30)

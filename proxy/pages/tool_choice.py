@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from orgs.models import ToolAllowlist
-from proxy.tool_list import ToolList
+from proxy.tool_review import ToolList
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ import structlog
 
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.lib import clock
-from proxy.vendors import circuit_board, errors
+from proxy.vendors import errors, shared_circuits
 from proxy.vendors.circuit import CLOSED, LONGEST_OPEN_S, Circuit, CircuitState
-from proxy.vendors.circuit_board import PostedCircuit
 from proxy.vendors.errors import Sign
+from proxy.vendors.shared_circuits import PostedCircuit
 
 if TYPE_CHECKING:
     from proxy.vendors.pool import Destination
@@ -90,7 +90,7 @@ class Circuits:
     def connected(self, vendor: str) -> None:
         """A connection to the catalog's address closes that circuit: it counts only connections."""
         if self._circuits:
-            self._answered(circuit_board.vendor_wide(vendor))
+            self._answered(shared_circuits.vendor_wide(vendor))
 
     def note(self, destination: Destination, sign: Sign) -> None:
         if sign in (Sign.NOTHING, Sign.SENT_LATE) or (sign is Sign.ANSWERED and not self._circuits):
@@ -151,13 +151,13 @@ class Circuits:
 
     async def _post(self, name: str, seen: PostedCircuit | None) -> None:
         if self._store is not None:
-            await asyncio.to_thread(circuit_board.post, self._store, name, seen)
+            await asyncio.to_thread(shared_circuits.post, self._store, name, seen)
 
     async def _join(self, name: str) -> None:
         if self._store is None:
             return
         # Where another process has opened the circuit, this one saves its own four further failures.
-        seen = (await asyncio.to_thread(circuit_board.posted, self._store, [name])).get(name)
+        seen = (await asyncio.to_thread(shared_circuits.posted, self._store, [name])).get(name)
         left_s = (seen.until - clock.now()).total_seconds() if seen else 0.0
         known = self._circuits.get(name)
         if seen is not None and known is not None and 0 < left_s <= LONGEST_OPEN_S:
@@ -167,5 +167,5 @@ class Circuits:
 def _names(destination: Destination) -> tuple[str, str]:
     """The circuit for connections and the one for answers; the same one if the credential names the address."""
     key = destination.key
-    own = circuit_board.of_credential(key.vendor, key.credential_id)
-    return (circuit_board.vendor_wide(key.vendor) if destination.fixed_address else own), own
+    own = shared_circuits.of_credential(key.vendor, key.credential_id)
+    return (shared_circuits.vendor_wide(key.vendor) if destination.fixed_address else own), own

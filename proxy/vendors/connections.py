@@ -14,10 +14,10 @@ from itertools import islice
 from gateway.lib.outbound import AddressRefused, may_connect
 from proxy.timing import Timing
 from proxy.vendors import errors
+from proxy.vendors.dns import Names
 from proxy.vendors.errors import Sign
 from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
 from proxy.vendors.http1 import Connection, Limits
-from proxy.vendors.names import Names
 
 MAX_WAITING = 2_000  # calls in line for a connection, over all organizations
 # An organization gets another connection while it uses fewer than are free, so one alone gets half of all. Four

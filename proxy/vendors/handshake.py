@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from proxy.protocol import replies, sse, versions
-from proxy.vendors import errors, turns
+from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.transport import VendorAnswer
 
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
@@ -67,7 +67,7 @@ async def masked(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data:
     if len(data) <= MASKED_AT_ONCE_BYTES:
         return mask(data)
     try:
-        return await turns.in_thread(owner, partial(mask, data), answer.deadline)
+        return await fair_scheduler.in_thread(owner, partial(mask, data), answer.deadline)
     except TimeoutError as fault:
         raise errors.timeout(errors.Sign.ANSWERED) from fault
 
@@ -93,7 +93,7 @@ async def _read(
 async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
     """Raises: VendorProblem at the answer's deadline."""
     try:
-        async with turns.current().turn(owner, answer.deadline):
+        async with fair_scheduler.current().turn(owner, answer.deadline):
             yield
     except TimeoutError as fault:
         raise errors.timeout(errors.Sign.ANSWERED) from fault

@@ -18,9 +18,9 @@ from typing import Protocol, cast
 import httptools
 
 from proxy.vendors import errors
-from proxy.vendors.answer import Until, VendorAnswer
 from proxy.vendors.content_coding import Gunzip
 from proxy.vendors.errors import Sign
+from proxy.vendors.response import Until, VendorAnswer
 
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes in a row without a body byte: bounds endless headers, trailers, chunk extensions and interim answers.

@@ -20,7 +20,7 @@ from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
-from proxy.vendors import errors, turns
+from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.send import request_once_more
 
@@ -162,7 +162,7 @@ class ToolDirectory:
         listed, size_bytes = await self._list(vendor, destination, deadline)
         work = partial(_read, vendor, listed, self._tool_config)
         try:
-            index, problems = await turns.by_size(destination.key.org_id, work, size_bytes, deadline)
+            index, problems = await fair_scheduler.by_size(destination.key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         except TimeoutError as fault:

@@ -21,11 +21,11 @@ import structlog
 from gateway.lib.outbound import AddressRefused, check_url
 from proxy.timing import Timing
 from proxy.vendors import errors
-from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.connections import Connections, Origin, verifying_tls
+from proxy.vendors.dns import Names
 from proxy.vendors.errors import Sign
 from proxy.vendors.http1 import Connection, Limits
-from proxy.vendors.names import Names
+from proxy.vendors.response import VendorAnswer
 
 __all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
 

@@ -10,10 +10,10 @@ from django.http import HttpResponse
 from audit.writer import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
+from proxy.caller_cache import SnapshotUnavailable
 from proxy.protocol import jsonrpc
-from proxy.snapshot import SnapshotUnavailable
-from proxy.views import answers
-from proxy.views.answers import Refusal
+from proxy.views import responses
+from proxy.views.responses import Refusal
 
 _UNAVAILABLE = (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
 
@@ -33,7 +33,7 @@ async def answer_batch(
         elif isinstance(message, jsonrpc.Request):
             try:
                 if kept > settings.VENDOR_REPLY_BYTES:
-                    raise answers.batch_full()  # all answers stay in memory, so later requests are not run
+                    raise responses.batch_full()  # all answers stay in memory, so later requests are not run
                 parts.append(await answer(message, size))
             except (Refusal, InvalidBearer, *_UNAVAILABLE) as fault:
                 # A refusal of the first request refuses the batch. Later ones stay entries: earlier requests have run.
@@ -43,7 +43,7 @@ async def answer_batch(
             has_answered = True
             kept += len(parts[-1])
             keep(kept)
-    return answers.json_answer(jsonrpc.batch_bytes(parts)) if parts else answers.accepted()
+    return responses.json_answer(jsonrpc.batch_bytes(parts)) if parts else responses.accepted()
 
 
 def _refused(message_id: jsonrpc.MessageId, fault: Exception) -> bytes:
@@ -51,7 +51,7 @@ def _refused(message_id: jsonrpc.MessageId, fault: Exception) -> bytes:
     if isinstance(fault, InvalidBearer):
         error, text, headers = "invalid_token", fault.reason, {}
     else:
-        refusal = fault if isinstance(fault, Refusal) else answers.unavailable()
+        refusal = fault if isinstance(fault, Refusal) else responses.unavailable()
         error, text, headers = refusal.error, refusal.description, refusal.headers
     data: dict[str, object] = {"reason": error}
     if "Retry-After" in headers:

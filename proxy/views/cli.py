@@ -19,7 +19,6 @@ from gateway.lib import strict_json
 from proxy.calls.call_tool import AskedCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.list_tools import vendor_index
-from proxy.exchange import Exchange
 from proxy.outcomes import (
     BadArguments,
     Broken,
@@ -33,9 +32,10 @@ from proxy.outcomes import (
     VendorFault,
 )
 from proxy.protocol import cli_request, cli_schema, replies
-from proxy.vendors import turns
-from proxy.views import answers
-from proxy.views.answers import Refusal
+from proxy.request_context import Exchange
+from proxy.vendors import fair_scheduler
+from proxy.views import responses
+from proxy.views.responses import Refusal
 from proxy.views.route import Route, body_of, count, require_json, serve
 
 
@@ -57,7 +57,9 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
         outcome = await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True))
         size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
         # A large result takes long to convert: beside the event loop.
-        return await turns.by_size(exchange.caller.principal.org_id, partial(_worded, route, outcome), size_bytes)
+        return await fair_scheduler.by_size(
+            exchange.caller.principal.org_id, partial(_worded, route, outcome), size_bytes
+        )
 
     return await serve(request, route, handler)
 
@@ -70,7 +72,7 @@ async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
         known = exchange.caller.catalog.get(vendor)
         if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)
             raise Refusal(403, "no_credentials", "There are no credentials for this vendor.")
-        return answers.json_answer(msgspec.json.encode(await _schema(exchange, route, known)))
+        return responses.json_answer(msgspec.json.encode(await _schema(exchange, route, known)))
 
     return await serve(request, route, handler)
 
@@ -87,7 +89,7 @@ async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str,
     # Only commands that the caller may run.
     allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
     work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
-    commands = await turns.by_size(exchange.caller.principal.org_id, work, index.size_bytes)
+    commands = await fair_scheduler.by_size(exchange.caller.principal.org_id, work, index.size_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 
@@ -104,11 +106,11 @@ def _worded(route: Route, outcome: Outcome) -> HttpResponse:
             content = replies.cli_content(outcome.raw_result)
         except replies.BadVendorReply as fault:
             raise Refusal(502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}.") from fault
-        return answers.json_answer(msgspec.json.encode({"result": {"content": content}}))
+        return responses.json_answer(msgspec.json.encode({"result": {"content": content}}))
     if isinstance(outcome, Delivered):
         raise Refusal(422, "tool_error", replies.error_text(outcome.raw_result))
     if isinstance(outcome, RateLimited):
-        raise answers.rate_limited(outcome.retry_after_s)
+        raise responses.rate_limited(outcome.retry_after_s)
     if isinstance(outcome, UnknownTool):
         raise Refusal(403, "unknown_tool", f"There is no tool {outcome.name} that you may call.")
     if isinstance(outcome, BadArguments):
@@ -120,11 +122,11 @@ def _worded(route: Route, outcome: Outcome) -> HttpResponse:
         text = "vendor rejected credentials" if outcome.fault is VendorFault.REJECTED_CREDENTIALS else outcome.detail
         raise Refusal(502, outcome.fault.value, text, headers)
     if isinstance(outcome, Broken):
-        raise answers.internal_error()
+        raise responses.internal_error()
     raise Refusal(502, "vendor_error", f"The vendor answered with an error: {replies.cut_text(outcome.message)}")
 
 
 def _forbidden(route: Route, denied: Denied) -> Refusal:
     if denied.denial is Denial.SCOPE:
-        return answers.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+        return responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
     return Refusal(403, denied.denial.value, denied.text)

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils.http import http_date
 
 from gateway.lib import clock
-from proxy.views.answers import Refusal
+from proxy.views.responses import Refusal
 
 
 def headers() -> dict[str, str]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from gateway.lean_request import Scope
+from gateway.hot_path_request import Scope
 from proxy.timing import Timing
-from proxy.views import answers
-from proxy.views.answers import Refusal
+from proxy.views import responses
+from proxy.views.responses import Refusal
 from proxy.views.route import cors_headers
 
 
 def early_refusal(scope: Scope, status: int, error: str, description: str) -> HttpResponse:
     is_cli = scope["path"].rstrip("/").endswith(("/cli", "/cli/schema"))
-    response = answers.refusal_answer(Refusal(status, error, description), cli=is_cli)
+    response = responses.refusal_answer(Refusal(status, error, description), cli=is_cli)
     origin = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"), None)
     for name, value in cors_headers(origin).items():
         response.headers[name] = value
     # Nothing was authenticated or counted: all phases took 0 ms.
-    response.more_headers = Timing().headers()  # type: ignore[attr-defined]  # see gateway.lean
+    response.more_headers = Timing().headers()  # type: ignore[attr-defined]  # see gateway.hot_path_app
     return response

@@ -16,14 +16,13 @@ from django.http.response import HttpResponseBase
 import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
-from gateway.lean_request import LeanRequest
+from gateway.hot_path_request import LeanRequest
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
 from proxy.calls.call_tool import AskedCall, call_tool
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import list_tools, may_list
-from proxy.calls.no_tools import why_no_vendor
-from proxy.exchange import Exchange
+from proxy.calls.no_access_reasons import why_no_vendor
 from proxy.outcomes import (
     BadArguments,
     Broken,
@@ -38,11 +37,12 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
+from proxy.request_context import Exchange
 from proxy.timing import Timing
-from proxy.vendors import turns
-from proxy.views import answers, deprecation
+from proxy.vendors import fair_scheduler
+from proxy.views import deprecation, responses
 from proxy.views.batches import answer_batch
-from proxy.views.progress_answer import accepts_events, answer_with_progress
+from proxy.views.progress_response import accepts_events, answer_with_progress
 from proxy.views.route import Route, body_of, count, require_json, serve
 
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
@@ -63,7 +63,7 @@ async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
         deprecation.refuse_when_gone()
         known = exchange.caller.catalog.get(vendor)
         if known is None:
-            raise answers.Refusal(404, "not_found", "There is no such vendor.")
+            raise responses.Refusal(404, "not_found", "There is no such vendor.")
         return await _answer(exchange, asked, route, known)
 
     return await serve(request, route, handler, deprecation.headers())
@@ -86,24 +86,24 @@ async def _answer_body(
     try:
         body = await body_of(exchange, request)
     except strict_json.StrictJSONError as fault:
-        return answers.json_answer(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
+        return responses.json_answer(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
         return await _answer_batch(exchange, route, vendor, request, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
-        return answers.json_answer(jsonrpc.error(message.id, message.code, message.message), status)
+        return responses.json_answer(jsonrpc.error(message.id, message.code, message.message), status)
     method = message.method if isinstance(message, jsonrpc.Request | jsonrpc.Notification) else None
     version = versions.check_header(header, method)
     if isinstance(version, versions.UnsupportedVersion):
         message_id = message.id if isinstance(message, jsonrpc.Request) else None
-        return answers.json_answer(version.body(message_id), 400)
+        return responses.json_answer(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
-        return answers.accepted()
+        return responses.accepted()
     # An event stream is used only if the caller asks for progress and accepts streams.
     token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
     if token is None or not accepts_events(accept):
-        return answers.json_answer(await _answer_request(exchange, route, vendor, message))
+        return responses.json_answer(await _answer_request(exchange, route, vendor, message))
     relay = ProgressRelay(token)
     return await answer_with_progress(message.id, relay, _call(exchange, route, vendor, message, relay))
 
@@ -113,13 +113,13 @@ async def _answer_batch(
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
-        return answers.json_answer(version.body(None), 400)
+        return responses.json_answer(version.body(None), 400)
     if not versions.batches_allowed(version):
         text = "Batches are not part of this protocol version."
-        return answers.json_answer(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
+        return responses.json_answer(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
     messages = jsonrpc.parse_batch(body, settings.BATCH_ENTRIES)
     if isinstance(messages, jsonrpc.Invalid):
-        return answers.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
+        return responses.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
     async def answer(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
@@ -137,7 +137,7 @@ async def _answer_batch(
     sent = request.body
     # Finding the entries of a large batch takes long: beside the event loop.
     work = partial(strict_json.entry_sizes, sent)
-    sizes = await turns.by_size(exchange.caller.principal.org_id, work, len(sent))
+    sizes = await fair_scheduler.by_size(exchange.caller.principal.org_id, work, len(sent))
     return await answer_batch(zip(messages, sizes, strict=True), answer, keep)
 
 
@@ -160,7 +160,7 @@ def _check_scope(exchange: Exchange, route: Route, vendor: Vendor) -> None:
     """Refuses a token of another vendor from the first request on. Raises: Refusal with 403."""
     verdict = may_use_vendor(exchange.caller, vendor)
     if isinstance(verdict, Denied) and verdict.denial is Denial.SCOPE:
-        raise answers.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
+        raise responses.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
 
 
 def _initialize(exchange: Exchange, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> by
     if isinstance(outcome, VendorError):
         return jsonrpc.error_bytes(message_id, outcome.raw_error)
     if isinstance(outcome, RateLimited):
-        raise answers.rate_limited(outcome.retry_after_s)
+        raise responses.rate_limited(outcome.retry_after_s)
     if isinstance(outcome, UnknownTool):
         return jsonrpc.error(message_id, jsonrpc.INVALID_PARAMS, f"Unknown tool: {outcome.name}")
     if isinstance(outcome, BadArguments):
@@ -224,13 +224,13 @@ def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> by
         return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, outcome.detail, data)
     if isinstance(outcome, Broken):
         data = {"reason": "internal_error"}
-        return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, answers.INTERNAL_ERROR, data)
+        return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, responses.INTERNAL_ERROR, data)
     return _denied(route, message_id, outcome)
 
 
 def _denied(route: Route, message_id: jsonrpc.MessageId, denied: Denied) -> bytes:
     if denied.denial is Denial.SCOPE:
-        raise answers.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+        raise responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
     # A model can explain other rules to its user.
     return jsonrpc.result(message_id, {"content": [{"type": "text", "text": denied.text}], "isError": True})
 
@@ -240,4 +240,4 @@ def _check_accept(accept: str | None) -> None:
         return
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     if not kinds & {"application/json", "text/event-stream", "*/*", "application/*", "text/*", ""}:
-        raise answers.Refusal(406, "not_acceptable", "Accept application/json or text/event-stream.")
+        raise responses.Refusal(406, "not_acceptable", "Accept application/json or text/event-stream.")

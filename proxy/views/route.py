@@ -19,23 +19,23 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from audit.writer import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.hot_path_request import LeanRequest
 from gateway.incoming_body import BodyRefused, ClientGone
-from gateway.lean_request import LeanRequest
 from gateway.lib import strict_json
 from gateway.lib.client_address import client_address
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
 from proxy import runtime
 from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
+from proxy.caller_cache import SnapshotUnavailable
 from proxy.calls.admit import admit
-from proxy.exchange import Exchange
+from proxy.failed_auth_throttle import RefusedTooOften
 from proxy.outcomes import CacheStatus
-from proxy.refused_bearers import RefusedTooOften
-from proxy.snapshot import SnapshotUnavailable
+from proxy.request_context import Exchange
 from proxy.timing import Timing
-from proxy.vendors import turns
-from proxy.views import answers
-from proxy.views.answers import Refusal
+from proxy.vendors import fair_scheduler
+from proxy.views import responses
+from proxy.views.responses import Refusal
 
 log = structlog.get_logger(__name__)
 LARGE_BODY_BYTES = 64 * 1024  # parsing from here on would delay other calls
@@ -92,22 +92,22 @@ async def serve(
     except ClientGone:
         raise
     except Refusal as refusal:
-        response = answers.refusal_answer(refusal, cli=route.is_cli)
+        response = responses.refusal_answer(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
-        response = answers.refusal_answer(_invalid_token(route, fault), cli=route.is_cli)
+        response = responses.refusal_answer(_invalid_token(route, fault), cli=route.is_cli)
     except RefusedTooOften as fault:
-        response = answers.refusal_answer(answers.refused_too_often(fault.admission), cli=route.is_cli)
+        response = responses.refusal_answer(responses.refused_too_often(fault.admission), cli=route.is_cli)
     except (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable):
-        response = answers.refusal_answer(answers.unavailable(), cli=route.is_cli)
+        response = responses.refusal_answer(responses.unavailable(), cli=route.is_cli)
     except Exception:
         log.exception("request failed", path=request.path)
-        response = answers.refusal_answer(answers.internal_error(), cli=route.is_cli)
+        response = responses.refusal_answer(responses.internal_error(), cli=route.is_cli)
     for name, value in {**cors_headers(request.META.get("HTTP_ORIGIN")), **(extra or {})}.items():
         response.headers[name] = value
     if route.says_cache:
         response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
     known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
-    response.more_headers = [*known, *_limits(exchange)]  # type: ignore[attr-defined]  # see gateway.lean
+    response.more_headers = [*known, *_limits(exchange)]  # type: ignore[attr-defined]  # see gateway.hot_path_app
     return response
 
 
@@ -117,7 +117,7 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         try:
             bearer = bearer_of(_authorization(request))
         except NoBearer:
-            raise answers.unauthorized(route.resource_path, route.scope, None) from None
+            raise responses.unauthorized(route.resource_path, route.scope, None) from None
         except MalformedAuthorization:
             raise Refusal(400, "invalid_request", "Send Authorization: Bearer and one token.") from None
         address = _ip_address(request)
@@ -153,7 +153,7 @@ async def _handle(exchange: Exchange, request: HttpRequest, route: Route, handle
 def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
     """The rest of the caller's limit, if the shared count was available. Spec: D19"""
     admission = exchange.admission if exchange else None
-    return answers.limit_headers(admission) if admission is not None and admission.epochs is not None else []
+    return responses.limit_headers(admission) if admission is not None and admission.epochs is not None else []
 
 
 def _authorization(request: HttpRequest) -> str | None:
@@ -167,7 +167,7 @@ def _authorization(request: HttpRequest) -> str | None:
 
 
 def _invalid_token(route: Route, fault: InvalidBearer) -> Refusal:
-    return answers.unauthorized(route.resource_path, route.scope, fault.reason)
+    return responses.unauthorized(route.resource_path, route.scope, fault.reason)
 
 
 async def count(exchange: Exchange) -> None:
@@ -175,7 +175,7 @@ async def count(exchange: Exchange) -> None:
     with exchange.timing.auth:
         admission = await admit(exchange, settings.BACKSTOP)
     if not admission.allowed:
-        raise answers.rate_limited(admission.retry_after_s)
+        raise responses.rate_limited(admission.retry_after_s)
 
 
 async def _count_large(exchange: Exchange, size_bytes: int) -> None:
@@ -185,7 +185,7 @@ async def _count_large(exchange: Exchange, size_bytes: int) -> None:
     with exchange.timing.auth:
         admission = await exchange.runtime.store.charge(settings.LARGE_BODIES, key, units)
     if not admission.allowed:
-        raise answers.too_many_large_bodies(admission)
+        raise responses.too_many_large_bodies(admission)
 
 
 async def body_of(exchange: Exchange, request: HttpRequest) -> object:
@@ -200,9 +200,9 @@ async def body_of(exchange: Exchange, request: HttpRequest) -> object:
     work = partial(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
     deadline = asyncio.get_running_loop().time() + BODY_TURN_WAIT_S
     try:
-        return await turns.in_thread(exchange.caller.principal.org_id, work, deadline)
+        return await fair_scheduler.in_thread(exchange.caller.principal.org_id, work, deadline)
     except TimeoutError:
-        raise answers.overloaded() from None
+        raise responses.overloaded() from None
 
 
 async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
@@ -213,7 +213,7 @@ async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
     try:
         body = await request.load_body()
     except BodyRefused as refused:
-        raise answers.body_refused(refused) from None
+        raise responses.body_refused(refused) from None
     if len(body) >= LARGE_BODY_BYTES > declared:
         await _count_large(exchange, len(body))
     return body
@@ -232,9 +232,9 @@ def _check_origin(request: HttpRequest) -> None:
 
 
 def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
-    response = answers.preflight()
+    response = responses.preflight()
     response.headers["Access-Control-Allow-Methods"] = f"{route.method}, OPTIONS"
-    response.headers["Access-Control-Allow-Headers"] = answers.ALLOWED_HEADERS
+    response.headers["Access-Control-Allow-Headers"] = responses.ALLOWED_HEADERS
     response.headers["Access-Control-Max-Age"] = "600"
     for name, value in cors_headers(request.META.get("HTTP_ORIGIN")).items():
         response.headers[name] = value
@@ -247,7 +247,7 @@ def cors_headers(origin: str | None) -> dict[str, str]:
         return {}
     return {
         "Access-Control-Allow-Origin": origin,
-        "Access-Control-Expose-Headers": answers.EXPOSED_HEADERS,
+        "Access-Control-Expose-Headers": responses.EXPOSED_HEADERS,
         "Vary": "Origin",
     }
 

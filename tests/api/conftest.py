@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import epochs, outbox, registry
+from gateway.coordination import backend, epochs, outbox
 from gateway.coordination.sqlite_store import SQLiteStore
 from tests.factories.api import Api
 from tests.factories.cast import Cast
@@ -45,8 +45,8 @@ def lapsed(settings: LazySettings) -> None:
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
     """A store of the test's own, which the service uses too."""
-    store = SQLiteStore(tmp_path / "shared.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "shared.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     return store
 
 

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.http import HttpResponse
 
 from audit.models import AdminAuditEntry
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.store import CoordinationUnavailable
 from orgs import membership_check
 from tests.contracts.test_routes import TABLE, World, undone, world  # noqa: F401
@@ -144,7 +144,7 @@ def test_without_the_coordination_store_nothing_is_let_through(api: Api, monkeyp
         def hit(self, rule: object, key: str) -> None:
             raise CoordinationUnavailable("away")
 
-    monkeypatch.setattr(registry, "current", Away)
+    monkeypatch.setattr(backend, "current", Away)
     answer = api.send("owner", "PATCH", "/orgs/{org}", {"name": "X"})
     assert (status_and_error(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
     api.cast.org.refresh_from_db()

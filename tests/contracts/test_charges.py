@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.coordination import redis_store
-from gateway.coordination.degrading import DegradingStore
-from gateway.coordination.recovery import Recovery
+from gateway.coordination.fallback_store import DegradingStore
 from gateway.coordination.redis_scripts import ADMIT
 from gateway.coordination.redis_store import RedisStore
+from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.coordination.store import Admission, CoordinationStore

@@ -24,7 +24,7 @@ from credentials.models import Credential  # noqa: E402
 from credentials.selectors import credential, credential_summaries  # noqa: E402
 from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
 from gateway.catalog import registry, services  # noqa: E402
-from gateway.coordination import registry as coordination  # noqa: E402
+from gateway.coordination import backend as coordination  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
 from oauth_ext.services import agent_keys, service_client_vendors, service_clients  # noqa: E402

@@ -56,9 +56,9 @@ class Stopwatch:
 
     def watch_store(self) -> None:
         """Measure each admission."""
-        from gateway.coordination import registry
+        from gateway.coordination import backend
 
-        store: Any = registry.current()
+        store: Any = backend.current()
         admit = store.admit
 
         async def measured(rule: object, key: str, epochs: Sequence[str]) -> Any:

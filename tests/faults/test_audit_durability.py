@@ -23,8 +23,8 @@ import structlog
 from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker
 
+from audit.audit_connection import open_sink
 from audit.call_record import CallRecord
-from audit.sink import open_sink
 from audit.writer import AuditUnavailable, AuditWriter
 from tests.faults.scratch_database import BACKENDS, ROOT, ScratchDatabase, scratch_database
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from gateway.coordination.degrading import DegradingStore
+from gateway.coordination.fallback_store import DegradingStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable

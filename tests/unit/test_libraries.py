@@ -17,7 +17,7 @@ START = """
 import sys
 import gateway.asgi
 import gateway.urls, proxy.views.urls
-import audit.sink, oauth_ext.validator
+import audit.audit_connection, oauth_ext.validator
 from gateway.coordination import registry
 registry.current()
 print(*sys.modules)

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import close_old_connections
 
-from gateway.coordination import registry
+from gateway.coordination import backend
+from proxy.health.leader import is_our_turn, vendors_to_probe
 from proxy.health.monitor import run_round
 from proxy.health.states import LABELS
-from proxy.health.turns import is_our_turn, vendors_to_probe
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="one round at once, then exit")
 
     def handle(self, *, once: bool, **options: object) -> None:
-        store = registry.current()
+        store = backend.current()
         while True:
             # Safe beside a scheduler: only the first process in an interval probes.
             if once or is_our_turn(store):

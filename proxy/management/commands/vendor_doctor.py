@@ -14,7 +14,7 @@ from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from orgs import selectors
-from proxy.calls.reach import opened
+from proxy.calls.destination import opened
 from proxy.doctor import Opened, examine
 
 

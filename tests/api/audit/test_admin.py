@@ -10,9 +10,9 @@ from django.test import RequestFactory
 
 from audit.actor import Actor
 from audit.admin import AdminAuditAdmin, CappedPaginator, RequestAuditAdmin
+from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry, RequestAuditEntry
-from audit.record import record_admin
 from tests.api.audit.rows import ORG, OTHER_ORG, add_row
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from oauth_ext.bearer import BearerIdentity
 from orgs.models import Membership, User
 from orgs.roles import Role
 from orgs.services.members import change_role
-from proxy.snapshot_rows import principal_of
+from proxy.caller_rows import principal_of
 from tests.factories.cast import Cast
 from tests.factories.tenant import make_tenant
 

@@ -8,9 +8,9 @@ import structlog
 from django.db import transaction
 
 from audit.actor import Actor, Target, system
+from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
-from audit.record import record_admin
 from tests.api.audit.rows import ORG, OTHER_ORG
 
 ANA = Actor("user-1", "Ana")

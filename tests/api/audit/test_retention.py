@@ -14,9 +14,9 @@ from pytest_django.fixtures import Settings
 
 from audit import tasks
 from audit.actor import system
+from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry, RequestAuditEntry
-from audit.record import record_admin
 from audit.retention import LONGEST_RUN_S, Pruning, remove_older_than
 from audit.tasks import prune_request_log
 from gateway.lib import clock

@@ -155,7 +155,7 @@ def test_a_change_is_announced_after_the_commit_and_only_then(
     write: Write, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     store = Store()
-    monkeypatch.setattr("gateway.coordination.registry.current", lambda: store)
+    monkeypatch.setattr("gateway.coordination.backend.current", lambda: store)
     file = write(block("acme"))
     with django_capture_on_commit_callbacks(execute=True):
         load(file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from tests.factories.cast import Cast
 from tests.factories.credentials import Setting, make_setting
 
@@ -30,5 +30,5 @@ def bumped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def bump_epochs(self, bumped_names: tuple[str, ...]) -> None:
             names.extend(bumped_names)
 
-    monkeypatch.setattr(registry, "current", Store)
+    monkeypatch.setattr(backend, "current", Store)
     return names

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKERS = 8
@@ -43,6 +43,6 @@ def test_of_5008_calls_by_eight_workers_exactly_5000_pass() -> None:
             worker.kill()
             worker.wait(60)
     assert sum(said) == 5_000, said
-    over = registry.current().hit(settings.TOOL_CALLS, subject)
+    over = backend.current().hit(settings.TOOL_CALLS, subject)
     assert not over.allowed
     assert 0 < over.retry_after_s <= 3_600 + 60

@@ -18,13 +18,13 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from gateway.coordination import registry
+    from gateway.coordination import backend
 
     subject, how_many = sys.argv[1], int(sys.argv[2])
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    answers = [registry.current().hit(settings.TOOL_CALLS, subject) for _ in range(how_many)]
+    answers = [backend.current().hit(settings.TOOL_CALLS, subject) for _ in range(how_many)]
     assert all(answer.allowed or answer.retry_after_s > 0 for answer in answers)
     sys.stdout.write(f"{sum(answer.allowed for answer in answers)}\n")
 

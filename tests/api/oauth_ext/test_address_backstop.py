@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client as Browser
 from pytest_django.fixtures import Settings
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import clock
@@ -112,14 +112,14 @@ def test_what_is_granted_uses_up_nobody_elses_window(cast: Cast, settings: Setti
 def test_tokens_that_nobody_can_count_go_out_all_the_same(
     cast: Cast, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service, counted = make_service(cast), registry.current().hit
+    service, counted = make_service(cast), backend.current().hit
 
     def hit(rule: Rule, key: str) -> Admission:
         if rule == settings.TOKENS_OF_CLIENT:
             raise CoordinationUnavailable("away")
         return counted(rule, key)
 
-    monkeypatch.setattr(registry.current(), "hit", hit)
+    monkeypatch.setattr(backend.current(), "hit", hit)
     assert post(service.fields()).status_code == 200
 
 

@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from audit.models import AdminAuditEntry
-from gateway.coordination import epochs, registry
+from gateway.coordination import backend, epochs
 from gateway.coordination.models import PendingBump
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock, secrets
@@ -146,7 +146,7 @@ def test_the_command_says_when_redis_has_not_taken_the_revocation(
     service = make_service(committed_cast)
     minted = mint_agent_key(actor=committed_cast.user("admin"), client=service.client)
     settings.REDIS_URL = settings.REDIS_URL or "redis://127.0.0.1:9/0"
-    monkeypatch.setattr(registry.current(), "bump_epochs", is_away)
+    monkeypatch.setattr(backend.current(), "bump_epochs", is_away)
     out = StringIO()
     call_command("revoke_agent_key", service.client.client_id, stdout=out)
     assert "is revoked. Redis has not been reached yet" in out.getvalue()

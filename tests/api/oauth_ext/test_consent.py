@@ -16,7 +16,7 @@ from credentials.vendor_check import ProbeAnswer
 from gateway.lib import clock
 from oauth_ext.models import AuthorizationRequest, Client, Grant
 from orgs.models import Organization, ServerAccess
-from proxy.vendors import probe
+from proxy.vendors import credential_probe
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
 from tests.factories.tenant import connect, load_vendor
@@ -331,7 +331,7 @@ def test_an_admin_connects_a_vendor_on_the_same_page(cast: Cast, monkeypatch: py
     async def ask(*question: object) -> ProbeAnswer:
         return answers.pop(0)
 
-    monkeypatch.setattr(probe, "ask", ask)
+    monkeypatch.setattr(credential_probe, "ask", ask)
     flow = make_flow(cast, "admin")
     page = flow.ask(scope="mcp:zeta")
     secret = "pl4in-v4lue"

@@ -14,7 +14,7 @@ from django.test import Client as Browser
 
 from audit.actor import Actor, system
 from audit.models import AdminAuditEntry
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.errors import Conflict
 from oauth_ext.bearer import InvalidBearer, load_identity
@@ -134,7 +134,7 @@ def test_the_command_says_when_redis_has_not_taken_what_ended(
 
     assert "Redis" not in run("deactivate_user", str(committed_cast.user("admin").pk))
     settings.REDIS_URL = settings.REDIS_URL or "redis://127.0.0.1:9/0"
-    monkeypatch.setattr(registry.current(), "bump_epochs", is_away)
+    monkeypatch.setattr(backend.current(), "bump_epochs", is_away)
     assert "Redis has not been reached yet" in run("deactivate_user", "Owner@example.com")
     assert not User.objects.get(pk=committed_cast.user("owner").pk).is_active
 

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client as Browser
 
 from gateway.coordination import epochs
-from gateway.coordination.registry import current
+from gateway.coordination.backend import current
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AccessToken, TokenFamily
 from tests.api.oauth_ext.conftest import Service, at_once, basic, post

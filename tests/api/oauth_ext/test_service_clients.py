@@ -13,7 +13,7 @@ from django.contrib.auth.hashers import check_password
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from audit.models import AdminAuditEntry
-from gateway.coordination import epochs, registry
+from gateway.coordination import backend, epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from oauth_ext import selectors
@@ -96,7 +96,7 @@ def test_delete_takes_everything_along(
 
 
 async def _epoch(subject: str) -> str:
-    found = await registry.current().read_epochs([epochs.subject(subject)])
+    found = await backend.current().read_epochs([epochs.subject(subject)])
     assert found is not None
     return found[0]
 

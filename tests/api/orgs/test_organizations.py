@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from audit.models import AdminAuditEntry
 from billing.models import Subscription
-from gateway.coordination import epochs, registry
+from gateway.coordination import backend, epochs
 from orgs.models import Membership, Organization, User
 from orgs.services.organizations import delete_organization
 from tests.factories.api import Api
@@ -85,7 +85,7 @@ def test_the_end_of_a_large_organization_is_notified_in_batches(
         def bump_epochs(self, names: Sequence[str]) -> None:
             parts.append(list(names))
 
-    monkeypatch.setattr(registry, "current", Store)
+    monkeypatch.setattr(backend, "current", Store)
     people = User.objects.bulk_create(User(email=f"p{number}@example.com") for number in range(1_200))
     Membership.objects.bulk_create(Membership(organization=api.cast.org, user=person) for person in people)
     with django_capture_on_commit_callbacks(execute=True):

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from credentials.vendor_check import ProbeAnswer
 from oauth_ext.models import AgentKey, Client
-from proxy.vendors import probe
+from proxy.vendors import credential_probe
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, load_vendor, make_tenant
 
@@ -53,7 +53,7 @@ def site(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A signed-in world with a vendor `fake` that needs one API key."""
     load_vendor("http://127.0.0.1:9/mcp")
     made = Site(cast, make_tenant(cast.org, cast.user("owner")))
-    monkeypatch.setattr(probe, "ask", made.answer_probe)
+    monkeypatch.setattr(credential_probe, "ask", made.answer_probe)
     return made
 
 

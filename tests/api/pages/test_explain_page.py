@@ -14,12 +14,12 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import Membership
-from proxy.vendors.circuit_board import PostedCircuit, post
+from proxy.vendors.shared_circuits import PostedCircuit, post
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.credentials import make_service_client
@@ -68,8 +68,8 @@ def test_it_says_what_the_command_says(connected: Site, who: str, allowed: bool)
 def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
     connected: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     now = clock.now()
     for until, words in ((now + timedelta(seconds=30), "would be held back"), (now, "would be called")):
         post(store, "fake", PostedCircuit(5, now, until))
@@ -141,8 +141,8 @@ def test_what_is_typed_is_inert_and_bounded(connected: Site) -> None:
 
 
 def test_asking_counts_nothing(connected: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SQLiteStore(tmp_path / "windows.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "windows.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     for _ in range(3):
         quota = ask(connected, "owner").context["explanation"].steps[1]
         assert quota.detail == "0 of 5000 calls in the last hour."

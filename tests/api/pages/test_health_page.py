@@ -12,7 +12,7 @@ from django.contrib.staticfiles import finders
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
-from proxy.vendors.circuit_board import PostedCircuit, post
+from proxy.vendors.shared_circuits import PostedCircuit, post
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.health import connected_vendor, put_health
 

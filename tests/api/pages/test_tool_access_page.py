@@ -16,14 +16,14 @@ from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry as registry_of_vendors
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import KnownTool, Membership, Team, TeamMembership, ToolAllowlist
 from orgs.services.tool_access import set_allowlist
-from proxy import tool_list
+from proxy import tool_review
 from proxy.health.states import HealthStatus
-from proxy.tool_list import ToolList
+from proxy.tool_review import ToolList
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
 from tests.factories.health import put_health
@@ -218,7 +218,7 @@ def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendo
 def test_what_was_only_listed_waits_for_its_turn(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_list, "COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr(tool_review, "COMPARED_AT_ONCE", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert "Approve the 1 shown" in text(page)
@@ -240,8 +240,8 @@ def test_a_vendor_that_is_away_leaves_the_saved_list(
     assert notices(answer)[0].startswith("Could not reach Fake: ")
     assert "1 of 3 allowed" in text(answer)
     assert ticked(answer) == {"fake_list"}
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     put_health(store, "fake", HealthStatus.DOWN, error_detail="gone")
     page = text(open_page(site))
     assert "Could not reach Fake." in page
@@ -369,7 +369,7 @@ def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, ve
 def test_of_very_many_changes_the_first_are_compared(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_list, "COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr(tool_review, "COMPARED_AT_ONCE", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site)
     assert [(each.name, each.state, bool(each.description)) for each in page.context["changes"]] == [
@@ -399,7 +399,7 @@ def test_a_new_tool_is_shown_whole_and_hidden_text_is_counted_everywhere(site: S
 def test_comparing_has_so_much_time_for_a_page(
     site: Site, vendor: FakeVendor, tick_s: float, compared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_list, "COMPARING_S", 0.25)
+    monkeypatch.setattr(tool_review, "COMPARING_S", 0.25)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     tools = ToolList(site.cast.org, discover(site).context["vendor"])
     ticks = itertools.count()
@@ -410,7 +410,7 @@ def test_comparing_has_so_much_time_for_a_page(
 def test_many_tools_are_paged_and_ticks_of_other_pages_are_kept(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_list, "TOOLS_ON_A_PAGE", 2)
+    monkeypatch.setattr(tool_review, "TOOLS_ON_A_PAGE", 2)
     first, second = open_page(site), open_page(site, page="2")
     assert [sorted(ticked(page)) for page in (first, second)] == [["fake_fail", "fake_list"], ["fake_write"]]
     assert [page.context["elsewhere"] for page in (first, second)] == [["fake_write"], ["fake_fail", "fake_list"]]
@@ -426,7 +426,7 @@ def test_many_tools_are_paged_and_ticks_of_other_pages_are_kept(
 def test_of_very_many_changes_the_first_are_named(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_list, "NAMED_AT_ONCE", 2)
+    monkeypatch.setattr(tool_review, "NAMED_AT_ONCE", 2)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert [change.name for change in page.context["changes"]] == ["fake_fail", "fake_list"]

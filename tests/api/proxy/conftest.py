@@ -13,7 +13,7 @@ from django.test import Client as Browser
 from gateway.asgi import application
 from proxy import runtime
 from proxy.vendors.transport import VendorTransport
-from tests.api.proxy.exchanges import LIMITS
+from tests.api.proxy.vendor_requests import LIMITS
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 from tests.fakes.vendor import FakeVendor, running_vendor

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy import runtime
 from tests.api.proxy.conftest import Agent, headers
@@ -48,7 +48,7 @@ async def post(agent: Agent, tenant: Tenant, size: int, message: bytes = PING, *
 async def left(settings: LazySettings, tenant: Tenant) -> int:
     """Units that the organization's window still has."""
     key = f"org:{tenant.organization.id}"
-    return await in_thread(lambda: registry.current().peek(settings.LARGE_BODIES, key).remaining)
+    return await in_thread(lambda: backend.current().peek(settings.LARGE_BODIES, key).remaining)
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import registry as coordination
+from gateway.coordination import backend as coordination
 from proxy import runtime
-from proxy.vendors import circuit_board
+from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CLOSED, FAILURES_UNTIL_OPEN
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import until
@@ -22,13 +22,13 @@ from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
-FOR_ALL = circuit_board.vendor_wide("fake")
+FOR_ALL = shared_circuits.vendor_wide("fake")
 
 
 @pytest.fixture(autouse=True)
 async def _no_circuit_is_left() -> AsyncIterator[None]:
     yield
-    await in_thread(lambda: circuit_board.post(coordination.current(), FOR_ALL, None))
+    await in_thread(lambda: shared_circuits.post(coordination.current(), FOR_ALL, None))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from django.conf import LazySettings
 from audit.models import AdminAuditEntry
 from gateway.catalog.tool_config import parse_tool_config
 from orgs.services import secret_echoes
-from proxy import runtime, secret_watch
+from proxy import runtime, secret_echo_detector
 from proxy.vendors import handshake
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant, connect
@@ -163,7 +163,7 @@ async def test_one_row_for_each_tool_and_hour_over_all_processes(
     await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 1
     await in_thread(lambda: AdminAuditEntry.objects.update(timestamp=secret_echoes.clock.now() - secret_echoes.WINDOW))
-    later_s = watch._monotonic() + secret_watch.WINDOW_S
+    later_s = watch._monotonic() + secret_echo_detector.WINDOW_S
     watch._monotonic = lambda: later_s
     await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 2
@@ -182,7 +182,7 @@ async def test_a_row_that_could_not_be_written_is_tried_again(
         def away(**_: Any) -> bool:
             raise OperationalError
 
-        patch.setattr(secret_watch, "record_echo", away)
+        patch.setattr(secret_echo_detector, "record_echo", away)
         assert KEY not in (await agent.call(tenant.agent_key, "fake_list")).text
         await settled()
     assert await echoes(tenant) == []

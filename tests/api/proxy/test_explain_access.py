@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from credentials.models import Credential, OrganizationDataKey
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
@@ -21,8 +21,8 @@ from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccess
 from proxy.explanation import explain_access
 from proxy.health.states import HealthStatus
-from proxy.vendors import circuit_board
-from proxy.vendors.circuit_board import PostedCircuit
+from proxy.vendors import shared_circuits
+from proxy.vendors.shared_circuits import PostedCircuit
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.health import put_health
@@ -93,7 +93,7 @@ def test_a_quota_that_is_used_up(cast: Cast, tenant: Tenant, settings: LazySetti
     settings.TOOL_CALLS = Rule(f"tools-{uuid.uuid4().hex}", limit=1, window_s=3600)
     for _ in range(3):  # looking is free
         assert failing(tenant.client.subject) is None
-    assert registry.current().hit(settings.TOOL_CALLS, tenant.client.subject).allowed
+    assert backend.current().hit(settings.TOOL_CALLS, tenant.client.subject).allowed
     step = explain_access(tenant.client.subject, TOOL).failing
     assert step is not None
     assert (step.name, step.detail) == ("quota", "1 of 1 calls in the last hour.")
@@ -102,8 +102,8 @@ def test_a_quota_that_is_used_up(cast: Cast, tenant: Tenant, settings: LazySetti
 
 
 def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == "Acme: Checking…"
     put_health(store, "acme", HealthStatus.DEGRADED)
     assert failing(tenant.client.subject) is None
@@ -121,12 +121,12 @@ def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monke
 def test_a_vendor_whose_circuit_is_open(
     cast: Cast, tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     now = clock.now()
     credential = Credential.objects.get(organization=cast.org)
     for name in ("acme", f"acme:{credential.id}"):
-        circuit_board.post(store, name, PostedCircuit(7, now, now + timedelta(seconds=30)))
+        shared_circuits.post(store, name, PostedCircuit(7, now, now + timedelta(seconds=30)))
         step = explain_access(tenant.client.subject, TOOL).failing
         assert step is not None
         assert (step.name, step.detail) == (
@@ -134,10 +134,10 @@ def test_a_vendor_whose_circuit_is_open(
             "Acme could not be reached 7 times in a row: calls are held back.",
         )
         assert "UTC" in step.remedy
-        circuit_board.post(store, name, None)
-    circuit_board.post(store, f"acme:{uuid.uuid4()}", PostedCircuit(7, now, now + timedelta(seconds=30)))
+        shared_circuits.post(store, name, None)
+    shared_circuits.post(store, f"acme:{uuid.uuid4()}", PostedCircuit(7, now, now + timedelta(seconds=30)))
     assert failing(tenant.client.subject) is None, "somebody else's credential"
-    circuit_board.post(store, "acme", PostedCircuit(7, now, now))
+    shared_circuits.post(store, "acme", PostedCircuit(7, now, now))
     put_health(store, "acme", HealthStatus.DOWN, error_detail="could not be reached")
     assert failing(tenant.client.subject) is None, "the next call is let through"
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
@@ -160,7 +160,7 @@ def test_a_used_up_quota_goes_before_everything_a_call_would_ask_next(
     settings.TOOL_CALLS = Rule(f"tools-{uuid.uuid4().hex}", limit=1, window_s=3600)
     member = str(cast.user("member").id)
     assert failing(member) == "grant"
-    assert registry.current().hit(settings.TOOL_CALLS, member).allowed
+    assert backend.current().hit(settings.TOOL_CALLS, member).allowed
     assert failing(member) == failing(member, "nowhere_list") == "quota"
 
 

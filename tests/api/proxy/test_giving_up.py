@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from audit.models import RequestAuditEntry
-from gateway import lean
+from gateway import hot_path_app
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import busy_connections, until
@@ -22,7 +22,7 @@ ROUTES = ("mcp", "cli")
 
 @pytest.fixture(autouse=True)
 def _watch_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "WATCH_AFTER_S", 0.02)
+    monkeypatch.setattr(hot_path_app, "WATCH_AFTER_S", 0.02)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
-from proxy.vendors.circuit_board import PostedCircuit, post
+from proxy.vendors.shared_circuits import PostedCircuit, post
 from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health
 

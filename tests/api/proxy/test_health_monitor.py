@@ -14,10 +14,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.catalog.vendor import Vendor
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy import tasks
-from proxy.health import monitor, selectors, store
+from proxy.health import monitor, selectors, state_cache
 from proxy.health.monitor import run_round
 from proxy.health.states import HealthStatus, VendorHealth
 from tests.factories.cast import Cast
@@ -28,7 +28,7 @@ from tests.fakes.vendor import FakeVendor, running_vendor
 @pytest.fixture
 def shared(tmp_path: Path) -> SQLiteStore:
     """A store of the test's own."""
-    return SQLiteStore(tmp_path / "health.sqlite3", registry.new_value)
+    return SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ async def test_a_vendor_that_answers_is_healthy_and_says_its_version(
     assert open_vendor.seen == {"initialize": 1}
     assert "X-Api-Key" not in open_vendor.headers
     assert open_vendor.deleted == ["session-1"]  # nothing is left behind
-    assert store.read(shared, ["fake", "other"])["fake"].status is HealthStatus.HEALTHY
-    assert store.read(shared, ["fake", "other"])["other"].status is HealthStatus.UNKNOWN
+    assert state_cache.read(shared, ["fake", "other"])["fake"].status is HealthStatus.HEALTHY
+    assert state_cache.read(shared, ["fake", "other"])["other"].status is HealthStatus.UNKNOWN
 
 
 async def test_a_vendor_that_wants_credentials_is_reachable(shared: SQLiteStore) -> None:
@@ -104,7 +104,7 @@ async def test_nothing_is_claimed_of_a_vendor_that_was_not_seen(
         found = (await one_round(shared, vendor_at(url)))["fake"]
     assert found.remark == remark
     assert found.error_detail is None
-    assert store.read(shared, ["fake"])["fake"].remark == remark
+    assert state_cache.read(shared, ["fake"])["fake"].remark == remark
 
 
 async def test_a_vendor_that_is_gone_degrades_and_goes_down_without_its_address(shared: SQLiteStore) -> None:
@@ -163,7 +163,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
 def test_one_scheduler_leads_an_interval_and_only_vendors_in_use_are_probed(
     cast: Cast, counted: list[list[str]], shared: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "current", lambda: shared)
+    monkeypatch.setattr(backend, "current", lambda: shared)
     load_vendor("http://127.0.0.1:9/mcp")
     load_vendor("http://127.0.0.1:9/mcp", slug="unused")
     connect(cast.org, cast.user("owner"))
@@ -175,7 +175,7 @@ def test_one_scheduler_leads_an_interval_and_only_vendors_in_use_are_probed(
 def test_an_organization_sees_the_vendors_it_connected(
     cast: Cast, shared: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "current", lambda: shared)
+    monkeypatch.setattr(backend, "current", lambda: shared)
     load_vendor("http://127.0.0.1:9/mcp")
     connect(cast.org, cast.user("owner"))
     (entry,) = selectors.vendor_health(cast.org)

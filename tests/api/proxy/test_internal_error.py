@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.calls import call_tool, find_tool, reuse
+from proxy.calls import caching, call_tool, find_tool
 from proxy.protocol import replies
 from proxy.views import cli
 from tests.api.proxy.conftest import Agent
@@ -25,7 +25,7 @@ def broken(*_: Any, **__: Any) -> Any:
 PLACES = [
     pytest.param(call_tool, "admit", "", id="admission"),
     pytest.param(find_tool, "may_use_vendor", "", id="decision"),
-    pytest.param(reuse, "scope_of", "fake_list", id="cache"),
+    pytest.param(caching, "scope_of", "fake_list", id="cache"),
     pytest.param(call_tool, "request_once_more", "fake_list", id="vendor"),
 ]
 

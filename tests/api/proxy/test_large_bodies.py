@@ -10,7 +10,7 @@ import pytest
 
 from gateway.lib import body_budgets, strict_json
 from proxy.protocol import jsonrpc
-from proxy.vendors import turns
+from proxy.vendors import fair_scheduler
 from proxy.views import route
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.traces import until
@@ -43,7 +43,7 @@ async def test_organizations_take_turns(
 
     monkeypatch.setattr(route.strict_json, "loads", loads)
     bodies = [LARGE_PING.replace(b'"id":1', b'"id":%d' % number) for number in range(1, 5)]
-    line = turns._of_loop(turns._beside_it)
+    line = fair_scheduler._of_loop(fair_scheduler._beside_it)
     waiting = []
     for number, body in enumerate(bodies):
         bearer = (other_tenant if number == 3 else tenant).agent_key
@@ -57,7 +57,7 @@ async def test_organizations_take_turns(
 
 async def test_a_turn_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "BODY_TURN_WAIT_S", 0.01)
-    async with turns._of_loop(turns._beside_it).turn("another organization"):
+    async with fair_scheduler._of_loop(fair_scheduler._beside_it).turn("another organization"):
         answer = await send(agent, tenant.agent_key)
     assert (answer.status_code, answer.json()["error"]) == (503, "overloaded")
     assert int(answer.headers["Retry-After"]) > 0

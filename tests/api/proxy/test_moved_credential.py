@@ -6,7 +6,7 @@ import pytest
 
 from audit.models import RequestAuditEntry
 from credentials.models import Credential, OrganizationDataKey
-from gateway.coordination import epochs, registry
+from gateway.coordination import backend, epochs
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.tenant import Tenant, connect
 from tests.factories.threads import in_thread
@@ -24,7 +24,7 @@ def _move(source: Tenant, target: Tenant, *, with_data_key: bool) -> None:
         OrganizationDataKey.objects.filter(organization=target.organization).update(
             key_id=key.key_id, wrapped_key=bytes(key.wrapped_key)
         )
-    registry.current().bump_epochs([epochs.organization(target.organization.id)])
+    backend.current().bump_epochs([epochs.organization(target.organization.id)])
 
 
 @pytest.mark.parametrize("with_data_key", [False, True], ids=["ciphertext", "ciphertext and data key"])

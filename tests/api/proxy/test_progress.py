@@ -16,11 +16,11 @@ import pytest
 from audit.writer import AuditUnavailable
 from gateway.coordination.rules import Rule
 from proxy import runtime
-from proxy.calls import record
+from proxy.calls import call_audit
 from proxy.progress_relay import MOST_WAITING
 from proxy.protocol.sse import SSEParser
-from proxy.vendors.answer import UNREAD_BYTES
-from proxy.views import progress_answer
+from proxy.vendors.response import UNREAD_BYTES
+from proxy.views import progress_response
 from tests.api.proxy.conftest import Agent, access_token, headers
 from tests.api.proxy.streams import Stream, streaming
 from tests.api.proxy.traces import busy_connections, rows, until
@@ -219,7 +219,7 @@ async def test_no_result_without_its_row(
     async def lost(*_: Any) -> None:
         raise AuditUnavailable("the disk is full")
 
-    monkeypatch.setattr(record, "record_outcome", lost)
+    monkeypatch.setattr(call_audit, "record_outcome", lost)
     *notes, last = messages_of(await agent.rpc(tenant.agent_key, "tools/call", asked(1), id=5))
     assert len(notes) == 3
     assert (last["id"], last["error"]["code"], last["error"]["data"]) == (5, -32603, {"reason": "unavailable"})
@@ -233,7 +233,7 @@ async def test_without_a_stream_a_lost_row_is_503(
     async def lost(*_: Any) -> None:
         raise AuditUnavailable("the disk is full")
 
-    monkeypatch.setattr(record, "record_outcome", lost)
+    monkeypatch.setattr(call_audit, "record_outcome", lost)
     assert (await agent.rpc(tenant.agent_key, "tools/call", asked(1))).status_code == 503
 
 
@@ -241,13 +241,13 @@ async def test_the_response_waits_for_its_row(
     agent: Agent, tenant: Tenant, reporting: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_commit = asyncio.Event()
-    write = record.record_outcome
+    write = call_audit.record_outcome
 
     async def slow(*arguments: Any) -> None:
         await may_commit.wait()
         await write(*arguments)
 
-    monkeypatch.setattr(record, "record_outcome", slow)
+    monkeypatch.setattr(call_audit, "record_outcome", slow)
     async with streaming(tenant.agent_key, asked(1)) as stream:
         assert [(await stream.read() or {})["params"]["progress"] for _ in range(3)] == [1, 2, 3]
         reading = asyncio.ensure_future(stream.read())
@@ -317,7 +317,7 @@ def held_bytes() -> int:
 async def test_a_silent_stream_is_kept_awake(
     agent: Agent, tenant: Tenant, reporting: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_answer, "PING_EVERY_S", 0.05)
+    monkeypatch.setattr(progress_response, "PING_EVERY_S", 0.05)
     reporting.steps, reporting.step_s = 1, 0.4
     async with streaming(tenant.agent_key, asked(1)) as stream:
         assert len(await stream.read_all()) == 2

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from audit import rate_limited_calls as rows
+from audit import rate_limited_rows as rows
 from audit.call_record import CallRecord
 from audit.models import RequestAuditEntry
 from gateway.coordination.rules import Rule
 from proxy import runtime
+from proxy.caller_cache import Snapshots, SnapshotUnavailable
 from proxy.rate_limited_calls import RateLimitedCalls
-from proxy.snapshot import Snapshots, SnapshotUnavailable
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant

@@ -13,7 +13,7 @@ import pytest
 from audit.models import RequestAuditEntry
 from credentials.models import Credential
 from gateway.catalog.tool_config import parse_tool_config
-from gateway.coordination import registry
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy import runtime
 from proxy.cache.keys import epoch_name
@@ -28,9 +28,9 @@ from tests.fakes.vendor import FakeVendor
 async def other_process(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
     """What another process would hold: caches and connections of its own, over the same database and store."""
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "current", registry.current.__wrapped__)
+        patch.setattr(backend, "current", backend.current.__wrapped__)
         made = runtime._build()
-    assert made.store is not registry.current()
+    assert made.store is not backend.current()
     yield made
     await made.aclose()
 

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from gateway.lean_request import LeanRequest
+from gateway.hot_path_request import LeanRequest
 from proxy import runtime
-from proxy.exchange import Exchange
+from proxy.request_context import Exchange
 from proxy.vendors import resumption
-from proxy.vendors.answer import VendorAnswer
+from proxy.vendors.response import VendorAnswer
 from proxy.vendors.resumption import Awaited
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import streaming

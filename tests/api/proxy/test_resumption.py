@@ -19,14 +19,14 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
 from proxy.protocol.sse import SSEParser
 from proxy.vendors import handshake, resumption
-from proxy.vendors.answer import VendorAnswer
 from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.response import VendorAnswer
 from proxy.vendors.resumption import Awaited
 from proxy.vendors.send import request_once_more
 from proxy.vendors.transport import Limits, VendorTransport
-from tests.api.proxy.exchanges import turns_taken
 from tests.api.proxy.traces import until
+from tests.api.proxy.vendor_requests import turns_taken
 from tests.fakes.cutting_vendor import (
     ANSWER,
     CuttingVendor,

@@ -19,10 +19,10 @@ from gateway.coordination import outbox
 from gateway.coordination.models import PendingBump
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import revoke_agent_key
-from proxy import outbox_relay, runtime, shared_rows, snapshot
-from proxy.access import Caller
+from proxy import caller_cache, outbox_relay, runtime, shared_rows
+from proxy.caller import Caller
+from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, Snapshots, SnapshotUnavailable
 from proxy.outbox_relay import relay_if_leader
-from proxy.snapshot import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, Snapshots, SnapshotUnavailable
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
@@ -46,7 +46,7 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(snapshot, "time", made)
+    monkeypatch.setattr(caller_cache, "time", made)
     monkeypatch.setattr(shared_rows, "time", made)
     return made
 
@@ -194,7 +194,7 @@ async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
 async def test_who_was_used_longest_ago_is_forgotten_first(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "MAX_CALLERS", 2)
+    monkeypatch.setattr(caller_cache, "MAX_CALLERS", 2)
     snapshots = runtime.current().snapshots
     first = await snapshots.caller(tenant.agent_key, ADDRESS)
     await snapshots.caller(jwt, ADDRESS)

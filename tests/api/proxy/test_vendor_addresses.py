@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from proxy.outcomes import VendorFault
-from proxy.vendors import names
+from proxy.vendors import dns
 from proxy.vendors.connections import verifying_tls
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import VendorTransport
-from tests.api.proxy.exchanges import LIMITS, ask, only
 from tests.api.proxy.traces import until
+from tests.api.proxy.vendor_requests import LIMITS, ask, only
 from tests.fakes.raw_vendor import OK, raw_vendor, says
 
 
@@ -36,7 +36,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         asked.append(host)
         return list(addresses)
 
-    monkeypatch.setattr(names, "look_up", look_up)
+    monkeypatch.setattr(dns, "look_up", look_up)
     return asked
 
 
@@ -93,7 +93,7 @@ async def test_what_the_resolver_says_stays_here(
     def look_up(host: str, port: int) -> list[str]:
         raise fault
 
-    monkeypatch.setattr(names, "look_up", look_up)
+    monkeypatch.setattr(dns, "look_up", look_up)
     with pytest.raises(VendorProblem, match=text) as caught:
         await ask(transport, "http://secret.internal/mcp")
     assert "secret" not in str(caught.value)
@@ -117,7 +117,7 @@ def silent_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
             is_over.wait(60)
         return ["127.0.0.1"]
 
-    monkeypatch.setattr(names, "look_up", look_up)
+    monkeypatch.setattr(dns, "look_up", look_up)
     yield is_over
     is_over.set()
 
@@ -140,7 +140,7 @@ async def test_one_organizations_silent_names_hold_up_nobody_else(
         await asyncio.sleep(0)
         for owner in (None, "globex"):
             assert await ask_of(owner, transport, f"http://quick.example:{vendor.port}/") == b"{}"
-        await until(lambda: lookups() == names.LOOKUPS_OF_ONE)
+        await until(lambda: lookups() == dns.LOOKUPS_OF_ONE)
         ended = await asyncio.gather(*stuck, return_exceptions=True)
         assert {getattr(each, "fault", None) for each in ended} == {VendorFault.TIMEOUT}
         silent_names.set()
@@ -217,11 +217,11 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
         self.certificate = self._build(self._name, self._key, [], is_authority=True)
 
-    def server(self, *names: x509.GeneralName, days: int = 1) -> ssl.SSLContext:
-        """A server with a certificate for `names`."""
+    def server(self, *dns: x509.GeneralName, days: int = 1) -> ssl.SSLContext:
+        """A server with a certificate for `dns`."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendor")])
-        certificate = self._build(subject, key, list(names), is_authority=False, days=days)
+        certificate = self._build(subject, key, list(dns), is_authority=False, days=days)
         file = self._folder / f"{certificate.serial_number}.pem"
         secret = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -235,7 +235,7 @@ class Authority:
         """A client that trusts this authority; everything else as in service."""
         return ssl.create_default_context(cadata=self.certificate.public_bytes(serialization.Encoding.PEM).decode())
 
-    def _build(self, subject: x509.Name, key: Any, names: list[Any], *, is_authority: bool, days: int = 1) -> Any:
+    def _build(self, subject: x509.Name, key: Any, dns: list[Any], *, is_authority: bool, days: int = 1) -> Any:
         now = datetime.datetime.now(datetime.UTC)
         builder = (
             x509.CertificateBuilder()
@@ -247,8 +247,8 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         )
-        if names:
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        if dns:
+            builder = builder.add_extension(x509.SubjectAlternativeName(dns), critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
 

@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command
 
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.doctor import PROBLEMS_SHOWN
-from proxy.health import store as states
-from proxy.health.turns import is_our_turn
+from proxy.health import state_cache as states
+from proxy.health.leader import is_our_turn
 from proxy.management.commands import probe_vendors
 from tests.factories.cast import Cast
 from tests.factories.health import connected_vendor

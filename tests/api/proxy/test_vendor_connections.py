@@ -12,7 +12,7 @@ from proxy.vendors import connections as connections_module
 from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.fair_semaphore import FairSemaphore
 from proxy.vendors.transport import Limits, VendorTransport
-from tests.api.proxy.exchanges import ask, only
+from tests.api.proxy.vendor_requests import ask, only
 from tests.fakes.deaf_port import deaf_port
 from tests.fakes.raw_vendor import OK, RawVendor, raw_vendor, says
 

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.outcomes import VendorFault
-from proxy.vendors import turns
+from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Connection
 from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
-from tests.api.proxy.exchanges import turns_taken
 from tests.api.proxy.traces import until
+from tests.api.proxy.vendor_requests import turns_taken
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 from tests.garbage import freed_without_collection
 
@@ -446,6 +446,6 @@ async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
 async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
     packed = gzip.compress(b"x" * 90_000)
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
-    async with turns.current().turn("somebody else"):
+    async with fair_scheduler.current().turn("somebody else"):
         problem = await fault_of(transport, says(head + packed), within_s=0.3)
     assert problem.fault is VendorFault.TIMEOUT

@@ -19,11 +19,11 @@ from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry as catalog
 from gateway.catalog.services import load_catalog
-from gateway.coordination import registry as coordination
+from gateway.coordination import backend as coordination
 from orgs.models import Organization
 from proxy import runtime
 from proxy.health.selectors import vendor_health
-from proxy.vendors import circuit_board
+from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from tests.api.proxy.conftest import Agent, access_token
 from tests.api.proxy.traces import until
@@ -43,7 +43,7 @@ async def _no_circuit_is_left(settings: LazySettings) -> AsyncIterator[None]:
     settings.VENDOR_CALLS_WAIT_S = 60.0
     yield
     for vendor in ("fake", "globex"):
-        await sync_to_async(circuit_board.post)(coordination.current(), circuit_board.vendor_wide(vendor), None)
+        await sync_to_async(shared_circuits.post)(coordination.current(), shared_circuits.vendor_wide(vendor), None)
 
 
 async def codes() -> list[tuple[str, str]]:
@@ -207,7 +207,7 @@ async def test_a_list_that_is_known_is_served_while_the_vendor_is_left_alone(
 
 def circuit_names(tenant: Tenant) -> list[str]:
     keys = runtime.current().pool._sessions
-    return [circuit_board.of_credential(key.vendor, key.credential_id) for key in keys]
+    return [shared_circuits.of_credential(key.vendor, key.credential_id) for key in keys]
 
 
 def opened() -> Any:

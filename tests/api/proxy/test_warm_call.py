@@ -19,10 +19,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from gateway.coordination import epochs
-from gateway.lean_request import LeanRequest
+from gateway.hot_path_request import LeanRequest
 from proxy import runtime
-from proxy.exchange import Exchange
-from proxy.vendors.answer import VendorAnswer
+from proxy.request_context import Exchange
+from proxy.vendors.response import VendorAnswer
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.tenant import Tenant
 from tests.fakes.vendor import FakeVendor

@@ -20,7 +20,7 @@ from gateway.lib.reserved_connections import close_reserved_connections, reserve
 from gateway.lib.session_timeouts import SessionTimeouts
 from gateway.management.commands.migrate import without_statement_timeout
 from orgs.models import Organization
-from proxy.snapshot import Snapshots
+from proxy.caller_cache import Snapshots
 from tests.fakes.silent_relay import Relay, relay_to
 
 pytestmark = pytest.mark.django_db(transaction=True)

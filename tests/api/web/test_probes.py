@@ -21,8 +21,8 @@ from django.db.migrations.recorder import MigrationRecorder
 
 import gateway
 from gateway import asgi, draining, readiness
-from gateway.coordination import registry
-from gateway.coordination.degrading import DegradingStore
+from gateway.coordination import backend
+from gateway.coordination.fallback_store import DegradingStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.session_timeouts import GIVEN_OPTIONS
@@ -198,7 +198,7 @@ async def test_a_redis_that_admits_nothing_is_degraded_and_the_process_ready(
     with replica() as url:
         inner = RedisStore(url, lambda: "epoch", "gateway-test:")
         store = DegradingStore(inner, processes=1)
-        monkeypatch.setattr(registry, "current", lambda: store)
+        monkeypatch.setattr(backend, "current", lambda: store)
         answer = await http.get("/ready")
         await store.aclose()
     assert answer.status_code == 200
@@ -212,7 +212,7 @@ async def test_a_store_that_fails_loudly_is_degraded_too(
         async def admit(self, *_: Any) -> Any:
             raise CoordinationUnavailable("away")
 
-    monkeypatch.setattr(registry, "current", lambda: Away())
+    monkeypatch.setattr(backend, "current", lambda: Away())
     answer = await http.get("/ready")
     assert (answer.status_code, answer.json()["checks"]["coordination"]) == (200, "degraded")
 

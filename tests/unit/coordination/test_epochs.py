@@ -12,9 +12,9 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from gateway.coordination import epochs, outbox, registry, sqlite_store
+from gateway.coordination import backend, epochs, outbox, sqlite_store
 from gateway.coordination.models import PendingBump
-from gateway.coordination.recovery import Recovery
+from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.coordination.tasks import relay_outbox
 from tests.factories.threads import in_thread
@@ -38,7 +38,7 @@ class Store:
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
-    monkeypatch.setattr(registry, "current", lambda: made)
+    monkeypatch.setattr(backend, "current", lambda: made)
     monkeypatch.setattr(Recovery, "begin", lambda self: None)
     return made
 
@@ -52,7 +52,7 @@ def with_redis(store: Store, settings: LazySettings) -> Store:
 @pytest.fixture
 def on_one_host(store: Store, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Store:
     settings.REDIS_URL = ""
-    monkeypatch.setattr(epochs, "late_bumps", epochs.LateBumps(registry.current))
+    monkeypatch.setattr(epochs, "late_bumps", epochs.LateBumps(backend.current))
     return store
 
 
@@ -152,7 +152,7 @@ def test_a_fault_of_ours_after_the_commit_skips_no_hook_either(
     on_one_host: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(registry, "current", lambda: 1 / 0)
+    monkeypatch.setattr(backend, "current", lambda: 1 / 0)
     change(ANNA, then=lambda: done.append("later hook"))
     assert done == ["later hook"]
 
@@ -163,8 +163,8 @@ async def test_a_file_that_another_process_holds_takes_the_bump_afterwards(
 ) -> None:
     settings.REDIS_URL = ""
     monkeypatch.setattr(sqlite_store, "_LOCK_TIMEOUT_S", 0.05)
-    store = sqlite_store.SQLiteStore(tmp_path / "coordination.sqlite3", registry.new_value)
-    monkeypatch.setattr(registry, "current", lambda: store)
+    store = sqlite_store.SQLiteStore(tmp_path / "coordination.sqlite3", backend.new_value)
+    monkeypatch.setattr(backend, "current", lambda: store)
     monkeypatch.setattr(epochs, "late_bumps", epochs.LateBumps(lambda: store))
     before = await store.begin_epochs([ANNA, BO])
     assert before is not None

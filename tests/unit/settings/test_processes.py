@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import registry
-from gateway.coordination.degrading import DegradingStore
+from gateway.coordination import backend
+from gateway.coordination.fallback_store import DegradingStore
 from gateway.coordination.rules import Rule
 from gateway.settings import base
 
@@ -46,7 +46,7 @@ def test_limits_are_divided_by_the_processes_of_the_deployment(
 ) -> None:
     """The address has no listener, so the first answer is the process's own."""
     settings.REDIS_URL, settings.WEB_PROCESSES, settings.DEPLOYMENT_PROCESSES = "redis://127.0.0.1:9/0", 2, everywhere
-    store = registry.current.__wrapped__()
+    store = backend.current.__wrapped__()
     assert isinstance(store, DegradingStore)
     assert store.hit(Rule("tools", limit=100, window_s=3600), "anna").rule.limit == share
     store.stop()

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import registry as coordination
-from proxy.vendors import circuit_board
+from gateway.coordination import backend as coordination
+from proxy.vendors import shared_circuits
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 from tests.fakes.hostile_vendor import HostileVendor, hostile_vendor
@@ -26,7 +26,7 @@ def _short_deadlines(settings: LazySettings) -> None:
 async def hostile() -> AsyncIterator[HostileVendor]:
     async with hostile_vendor() as running:
         yield running
-    circuit_board.post(coordination.current(), circuit_board.vendor_wide("fake"), None)
+    shared_circuits.post(coordination.current(), shared_circuits.vendor_wide("fake"), None)
 
 
 @pytest.fixture

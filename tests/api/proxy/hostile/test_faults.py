@@ -17,11 +17,11 @@ import pytest
 from django.conf import LazySettings
 
 from gateway.catalog import registry as catalog
-from gateway.lean_request import LeanRequest
-from proxy.exchange import Exchange
+from gateway.hot_path_request import LeanRequest
 from proxy.health.probe import probe
 from proxy.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
-from proxy.vendors.answer import VendorAnswer
+from proxy.request_context import Exchange
+from proxy.vendors.response import VendorAnswer
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.hostile.answers import (

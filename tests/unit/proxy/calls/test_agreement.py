@@ -23,13 +23,13 @@ from gateway.coordination.store import Admission
 from orgs.access_rules import role_may_call_tool
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
-from proxy.access import Caller, OrganizationAccess
+from proxy.caller import Caller, OrganizationAccess
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_at_vendor, find_by_exposed_name
 from proxy.calls.list_tools import list_tools
-from proxy.exchange import Exchange
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import accept_definitions
+from proxy.request_context import Exchange
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.pool import Destination, PoolKey

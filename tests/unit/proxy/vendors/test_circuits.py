@@ -10,8 +10,8 @@ import pytest
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock
 from proxy.outcomes import VendorFault
-from proxy.vendors import circuit_board
 from proxy.vendors import circuits as circuits_module
+from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.errors import Sign, VendorProblem
@@ -188,7 +188,7 @@ async def test_other_processes_see_it_and_join_after_one_failure() -> None:
     where = destination()
     fail(one, where, Sign.UNREACHED)
     await one.settled()
-    shown = circuit_board.posted(board, ["acme", "globex"])  # type: ignore[arg-type]
+    shown = shared_circuits.posted(board, ["acme", "globex"])  # type: ignore[arg-type]
     assert list(shown) == ["acme"]
     assert shown["acme"].failures == FAILURES_UNTIL_OPEN
     assert shown["acme"].state(clock.now()) is CircuitState.OPEN
@@ -199,7 +199,7 @@ async def test_other_processes_see_it_and_join_after_one_failure() -> None:
     assert not is_let_through(other, where)
     one.note(where, Sign.ANSWERED)
     await one.settled()
-    assert circuit_board.posted(board, ["acme"]) == {}  # type: ignore[arg-type]
+    assert shared_circuits.posted(board, ["acme"]) == {}  # type: ignore[arg-type]
 
 
 async def test_what_is_held_half_open_is_shown_so_for_an_hour_without_calls() -> None:

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import uuid
+from functools import cache
+
+from django.conf import settings
+
+from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.store import CoordinationStore
+
+
+def new_value() -> str:
+    return uuid.uuid4().hex
+
+
+def uses_outbox() -> bool:
+    """True with Redis, which may fail while the database works; the SQLite file is on this host."""
+    return bool(settings.REDIS_URL)
+
+
+@cache
+def current() -> CoordinationStore:
+    """The process's store: Redis at REDIS_URL, or without it the SQLite file of the host."""
+    # Only the library in use is imported: redis takes 6 MB, sqlite3 one.
+    if settings.REDIS_URL:
+        from gateway.coordination.outbox import DatabaseOutbox
+        from gateway.coordination.redis_store import RedisStore
+
+        prefix = getattr(settings, "COORDINATION_PREFIX", "gateway:")
+        store = RedisStore(settings.REDIS_URL, new_value, prefix)
+        return DegradingStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
+    from gateway.coordination.sqlite_store import SQLiteStore
+
+    return SQLiteStore(settings.VAR / "coordination.sqlite3", new_value)

@@ -1,0 +1,252 @@
+"""The ASGI handler of the hot path: no middleware, no threads, no signals.   docs/decisions/0003"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, ResolverMatch, get_resolver
+from django.utils.module_loading import import_string
+
+from gateway.hot_path_request import LeanRequest, Scope
+from gateway.incoming_body import BodyRefused, ClientGone, IncomingBody, Receive
+from gateway.lib.byte_budget import FREE_BYTES
+from gateway.lib.event_stream import EventStream
+from gateway.lib.hot_path_response import WholeAnswer
+from gateway.middleware.request_id import HEADER
+from gateway.uvicorn_fast_path import EXTENSION, WholeExchange
+
+log = structlog.get_logger(__name__)
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+View = Callable[..., Awaitable[HttpResponseBase]]
+# Django's handler starts a thread for each request and enters it several times (middleware, signals, closing the
+# response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
+# of the middleware in the event loop.
+Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
+SEND_TIMEOUT_S = 30.0  # of one part of an event stream
+RETRY_AFTER_S = 2
+SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
+MAX_KNOWN_HOSTS = 256  # spellings of Host that passed Django's check
+MAX_HOST_CHARACTERS = 255  # RFC 1035; a port with many leading zeros must not fill the cache
+MAX_PATH_CHARACTERS = 200  # no route is as long; strangers choose the keys of the cache
+WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer
+
+
+class _ClientWatch:
+    """Cancels a view when its client disconnects."""
+
+    __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
+
+    def __init__(self, request: LeanRequest, receive: Receive) -> None:
+        self._request, self._receive = request, receive
+        self._task = asyncio.current_task()
+        self._watching: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
+
+    def caught(self) -> None:
+        """The cancellation was this watch's own and ends here."""
+        if self._task is not None:
+            self._task.uncancel()
+
+    def end(self) -> None:
+        self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None  # breaks a reference cycle with the cancelled task
+
+    def _begin(self) -> None:
+        if self._request.incoming is not None:  # the reader of the body sees a disconnect itself
+            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
+            return
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._request.client_left = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class LeanHandler:
+    """Serves the URL patterns of one URLconf. `refuse` names a function of type Refuse."""
+
+    def __init__(self, urlconf: str, *, max_body_bytes: int, refuse: str) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._refuse: Refuse = import_string(refuse)
+        # Routes with their vendor slugs are few; the bound is for invented paths.
+        self._resolve = lru_cache(maxsize=2048)(get_resolver(urlconf).resolve)
+        self._known_hosts: set[tuple[str, ...]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = LeanRequest(scope)
+        try:
+            try:
+                match = self._open(request, receive)
+                response = await self._respond(request, match, receive)
+            except ClientGone:
+                return
+            except BodyRefused as refusal:
+                response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
+                if refusal.status in (408, 413):
+                    response.headers["Connection"] = "close"  # the rest of the body stays unread
+            except DisallowedHost:
+                response = self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
+            except Exception:
+                log.exception("request failed", request_id=request.request_id, path=scope["path"])
+                response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
+            await _send_response(response, request, receive, send)
+        finally:
+            if request.kept:
+                request.release()
+
+    async def refuse(
+        self, scope: Scope, receive: Receive, send: Send, status: int, error: str, description: str
+    ) -> None:
+        """Answer without reading the request, and close its connection."""
+        response = self._refuse(scope, status, error, description)
+        response.headers["Connection"] = "close"
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        await _send_response(response, LeanRequest(scope), receive, send)
+
+    def _open(self, request: LeanRequest, receive: Receive) -> ResolverMatch:
+        """Check the head, take the body if it is complete, and find the view. Raises: BodyRefused; DisallowedHost."""
+        match = self._match(request.path)
+        declared = request.META.get("CONTENT_LENGTH")
+        length = int(declared) if declared and declared.isdigit() else None
+        if length is not None and length > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
+        if request.META.get("HTTP_CONTENT_ENCODING"):
+            raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        whole = _whole_exchange(request.scope)
+        # A body that did not come with the head is read when the view asks for it, after the caller is known.
+        body = whole.body() if whole is not None else None
+        if body is None:
+            request.incoming = IncomingBody(receive, declared_bytes=length, max_bytes=self._max_body_bytes)
+        elif len(body) > self._max_body_bytes:
+            raise BodyRefused.too_large(self._max_body_bytes)
+        else:
+            request.put_body(body)
+        self._check_host(request)
+        request.resolver_match = match
+        return match
+
+    async def _respond(self, request: LeanRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
+        view: View = match.func
+        watch = _ClientWatch(request, receive)
+        try:
+            return await view(request, *match.args, **match.kwargs)
+        except asyncio.CancelledError:
+            if not request.client_left:
+                raise
+            watch.caught()
+            raise ClientGone from None
+        finally:
+            watch.end()
+
+    def _check_host(self, request: LeanRequest) -> None:
+        """Raises: DisallowedHost."""
+        # Django's own check, once for each accepted spelling of Host.
+        host = request.META.get("HTTP_HOST")
+        key = (host or "", *settings.ALLOWED_HOSTS)
+        if host is None or settings.USE_X_FORWARDED_HOST or key not in self._known_hosts:
+            request.get_host()
+            if len(self._known_hosts) < MAX_KNOWN_HOSTS and len(key[0]) <= MAX_HOST_CHARACTERS:
+                self._known_hosts.add(key)
+
+    def _match(self, path: str) -> ResolverMatch:
+        try:
+            if len(path) > MAX_PATH_CHARACTERS:
+                raise Resolver404
+            return self._resolve(path)
+        except Resolver404:
+            raise BodyRefused(404, "not_found", "There is no such address.") from None
+
+
+@lru_cache(maxsize=256)  # the gateway itself chooses the names of response headers
+def _encoded_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+_REQUEST_ID = _encoded_name(HEADER)
+
+
+def _whole_exchange(scope: Scope) -> WholeExchange | None:
+    extensions = scope.get("extensions")
+    found: WholeExchange | None = extensions.get(EXTENSION) if extensions else None
+    return found
+
+
+async def _send_response(response: HttpResponseBase, request: LeanRequest, receive: Receive, send: Send) -> None:
+    headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
+    headers.extend(getattr(response, "more_headers", ()))
+    headers.append((_REQUEST_ID, request.request_id.encode()))
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    if isinstance(response, EventStream):
+        try:
+            await send(start)
+            await _stream(response, request, receive, send)
+        finally:
+            await response.on_end()
+        return
+    content: bytes = getattr(response, "content", b"")
+    if response.status_code != 204:
+        headers.append((b"content-length", str(len(content)).encode()))
+    if len(content) > FREE_BYTES:
+        await send(start)
+        await _send_part(content, request, send)
+        await send({"type": "http.response.body", "body": b""})
+        return
+    if type(response) is WholeAnswer:
+        whole = _whole_exchange(request.scope)
+        if whole is not None and whole.answer(response.status_code, headers, content):
+            return
+    await send(start)
+    await send({"type": "http.response.body", "body": content})
+
+
+async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
+    """Send in slices as the client takes them; meanwhile a large part counts in the budget of answers."""
+    if len(part) <= FREE_BYTES:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+        return
+    request.count_answer(len(part))
+    for begin in range(0, len(part), SLICE_BYTES):
+        await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
+
+
+async def _stream(response: EventStream, request: LeanRequest, receive: Receive, send: Send) -> None:
+    """Send parts until the last one, a disconnect, or a send that takes longer than SEND_TIMEOUT_S."""
+
+    async def pump() -> None:
+        async for part in response:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await _send_part(part, request, send)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(watch())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):  # a client that reads nothing, or a lost connection
+                log.info("stream broken off", fault=type(ended).__name__)
+
+
+def max_body_bytes() -> int:
+    """The body limit of the hot path. Spec: D18"""
+    limit: int = settings.MCP_BODY_BYTES
+    return limit

@@ -1,0 +1,281 @@
+"""Callers cached in memory, with the only database reads of the hot path, in a few dedicated threads.
+
+A bearer resolves to a `Caller`. Epochs are read before its rows, and an entry is stale once one of them differs. No
+entry outlives shared_rows.MAX_AGE_S (a new caller may use an organization of that age), and while epochs cannot be
+read, no part of an entry is older than UNCONFIRMED_AGE_S.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+
+from gateway.coordination import epochs
+from gateway.coordination.store import CoordinationStore
+from gateway.lib import clock, secrets
+from gateway.lib.database_threads import with_own_connection
+from gateway.lib.reserved_connections import use_reserved_connections
+from oauth_ext import bearer as bearers
+from oauth_ext.bearer import BearerIdentity, ExpiredBearer, InvalidBearer, RevokedBearer
+from oauth_ext.jwt.keys import SigningKeysUnavailable
+from proxy import shared_rows
+from proxy.caller import Caller
+from proxy.caller_rows import principal_of
+from proxy.failed_auth_throttle import RefusedBearers, RefusedTooOften, RevokedTokens
+from proxy.shared_rows import SharedRows
+from proxy.single_flight import SingleFlight
+
+# While epochs cannot be read, a change takes effect within five seconds (F2 of the reliability goals). An entry counts
+# from its oldest part, so an organization shared for a second takes that second off; half a second is for the call
+# itself.
+UNCONFIRMED_AGE_S = 4.5
+UNCONFIRMED_SPREAD_S = 1.0  # spreads reloads when the store fails, so that callers do not all hit the database at once
+# "Last used" is written at most once per client in this time.
+NOTED_AGAIN_AFTER_S = 60.0
+# Callers in memory; the least recently used is dropped first.
+MAX_CALLERS = 20_000
+# Threads for database reads; HOT_PATH_CONNECTIONS counts them.
+ISLAND_THREADS = 4
+# Longest wait of a call for its caller's rows.
+ISLAND_DEADLINE_S = 5.0
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class SnapshotUnavailable(Exception):
+    """The database is unavailable, and the cached rows are too old to use."""
+
+
+class Snapshots:
+    """Callers by SHA-256 of the whole bearer, on shared organizations and catalog. One event loop."""
+
+    def __init__(
+        self,
+        store: CoordinationStore,
+        *,
+        spread: Callable[[], float] = random.random,
+        is_away: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`spread`: 0 to 1, how much earlier a caller reloads while epochs cannot be read."""
+        self._store = store
+        self._spread = spread
+        # Whether the database is known to be unavailable; then no caller waits for it.
+        self._is_away = is_away
+        self._callers: OrderedDict[bytes, Caller] = OrderedDict()
+        self._shared = SharedRows()
+        self._refused = RefusedBearers(store)
+        self._revoked = RevokedTokens()
+        self._loading: SingleFlight[bytes, Caller] = SingleFlight()
+        self._island = ThreadPoolExecutor(
+            ISLAND_THREADS,
+            thread_name_prefix="snapshot",
+            initializer=use_reserved_connections,
+            initargs=(settings.HOT_PATH_CONNECTIONS, settings.HOT_PATH_TIMEOUTS),
+        )
+        self._notes = ThreadPoolExecutor(1, thread_name_prefix="snapshot-notes")
+        self._noted_at_s: OrderedDict[tuple[uuid.UUID, bool], float] = OrderedDict()
+        self._unnoted: set[tuple[uuid.UUID, bool]] = set()
+        self._noting: asyncio.Task[None] | None = None
+
+    async def caller(self, bearer: str, address: str) -> Caller:
+        """Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable."""
+        digest = secrets.sha256(bearer)
+        known = self._callers.get(digest)
+        if known is None:
+            return await self._first_sight(digest, bearer, address)
+        if _is_young(known) and time.time() < known.expires_at_s:
+            self._callers.move_to_end(digest)
+            return known
+        return await self.reload(bearer)
+
+    async def confirmed(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
+        """`caller` if `current` epochs equal its own, otherwise the reloaded caller.
+
+        Raises: InvalidBearer; SnapshotUnavailable, also rather than use rights older than an observed epoch.
+        """
+        if current is None:
+            # None: the epochs cannot be read, so the caller is trusted for a short time.
+            if time.monotonic() < caller.unconfirmed_until_s:
+                return caller
+        elif current == caller.epochs:
+            return caller
+        seen_at_s = time.monotonic()
+        for _ in range(2):  # the first may join a load that began before the change; the second cannot
+            loaded = await self.reload(bearer, seen_at_s)
+            rows_from_s = loaded.as_of_s if loaded.epochs is None else loaded.loaded_at_s
+            if current is None or current == loaded.epochs or rows_from_s >= seen_at_s:
+                return loaded
+        raise SnapshotUnavailable("rows older than an epoch that was seen")
+
+    async def reload(self, bearer: str, seen_at_s: float = -math.inf) -> Caller:
+        """Load the bearer's rows once for all concurrent callers. Raises: InvalidBearer; SnapshotUnavailable."""
+        digest = secrets.sha256(bearer)
+        # Rows from before `seen_at_s` (monotonic) are used only if an epoch confirms them.
+        try:
+            return await self._loading.run(digest, lambda: self._load(digest, bearer, seen_at_s=seen_at_s))
+        except InvalidBearer:
+            self._callers.pop(digest, None)
+            raise
+
+    async def run(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
+        """Run database work in the snapshot's threads, or in `threads`. Raises: SnapshotUnavailable."""
+        if threads is None and self._is_away():
+            raise SnapshotUnavailable("the database is away")
+        loop = asyncio.get_running_loop()
+        try:
+            # The thread goes on after the timeout; only the wait ends.
+            async with asyncio.timeout(ISLAND_DEADLINE_S):
+                return await loop.run_in_executor(threads or self._island, with_own_connection, work)
+        except (DatabaseError, InterfaceError, SigningKeysUnavailable, TimeoutError) as fault:
+            raise SnapshotUnavailable(type(fault).__name__) from fault
+
+    async def run_behind(self, work: Callable[[], T]) -> T:
+        """`run` in a separate thread, so that blocked writes never delay loading. Raises: SnapshotUnavailable."""
+        return await self.run(work, self._notes)
+
+    async def noted(self) -> None:
+        """Wait until all uses so far are written, at most ISLAND_DEADLINE_S."""
+        if self._noting is not None:
+            await asyncio.wait({self._noting}, timeout=ISLAND_DEADLINE_S)
+
+    async def aclose(self) -> None:
+        """Write the remaining uses and shut the threads down."""
+        await self.noted()
+        for threads in (self._island, self._notes):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _first_sight(self, digest: bytes, bearer: str, address: str) -> Caller:
+        # A bearer that this process does not know: a refusal counts against its address.
+        def checked() -> BearerIdentity:
+            try:
+                # Again in the thread: many requests may have queued before the first refusal.
+                self._refused.check(address)
+            except RefusedTooOften:
+                # A token with the gateway's signature is no guess, so its sender passes from a throttled address.
+                if not bearers.is_signed_by_us(bearer):
+                    raise
+            return bearers.load_identity(bearer)
+
+        if not bearers.may_be_access_token(bearer):
+            self._refused.check(address)
+        try:
+            self._revoked.check(digest)
+            return await self._loading.run(digest, lambda: self._load(digest, bearer, checked))
+        except ExpiredBearer:
+            raise
+        except InvalidBearer as fault:
+            if isinstance(fault, RevokedBearer):
+                self._revoked.remember(digest, fault)
+            await self._refused.count(address)
+            raise
+
+    async def _load(
+        self,
+        digest: bytes,
+        bearer: str,
+        first_look: Callable[[], BearerIdentity] | None = None,
+        seen_at_s: float = -math.inf,
+    ) -> Caller:
+        loaded_at_s = time.monotonic()
+        # Epochs must be read before the rows they guard. A cached caller names them; otherwise a first look-up does.
+        known = self._callers.get(digest)
+        if known is None:
+            names = _names_of(await self.run(first_look or partial(bearers.load_identity, bearer)))
+        else:
+            names = known.epoch_names
+        current = await self._current_epochs(names)
+        caller = await self.run(lambda: self._assemble(bearer, names, current, loaded_at_s, seen_at_s))
+        if caller.epoch_names != names:  # the bearer belongs to another subject now
+            self._callers.pop(digest, None)
+            return await self._load(digest, bearer, None, seen_at_s)
+        self._note_use_later(caller)
+        self._callers[digest] = caller
+        self._callers.move_to_end(digest)
+        if len(self._callers) > MAX_CALLERS:
+            self._callers.popitem(last=False)
+        return caller
+
+    async def _current_epochs(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The current epochs; one that was never bumped gets its first value here."""
+        # An entry loaded under an empty epoch would look valid again after a bump and a loss of the store's memory.
+        current = await self._store.read_epochs(names)
+        if current is None or all(current):
+            return current
+        return await self._store.begin_epochs(names)
+
+    def _note_use_later(self, caller: Caller) -> None:
+        """Update "last used" in the background, so that a row lock never delays a call."""
+        used, now_s = (caller.principal.client_pk, caller.is_agent_key), time.monotonic()
+        if now_s - self._noted_at_s.get(used, -math.inf) < NOTED_AGAIN_AFTER_S:
+            return
+        self._noted_at_s[used] = now_s
+        self._noted_at_s.move_to_end(used)
+        if len(self._noted_at_s) > MAX_CALLERS:
+            self._noted_at_s.popitem(last=False)
+        self._unnoted.add(used)
+        if self._noting is None or self._noting.done():
+            self._noting = asyncio.ensure_future(self._note_uses())
+
+    async def _note_uses(self) -> None:
+        while self._unnoted:
+            client_pk, is_agent_key = self._unnoted.pop()
+            try:
+                await self.run_behind(partial(bearers.note_use, client_pk, is_agent_key, clock.now()))
+            except SnapshotUnavailable as fault:
+                log.warning("last use not noted", fault=str(fault))
+
+    def _assemble(
+        self,
+        bearer: str,
+        names: tuple[str, ...],
+        current: tuple[str, ...] | None,
+        loaded_at_s: float,
+        seen_at_s: float,
+    ) -> Caller:
+        identity = bearers.load_identity(bearer)
+        if _names_of(identity) != names:
+            names, current = _names_of(identity), None
+        organization_epoch, catalog_epoch = (current[1], current[2]) if current is not None else (None, None)
+        not_before_s = max(loaded_at_s - shared_rows.UNCONFIRMED_AGE_S, seen_at_s)
+        principal = principal_of(identity)
+        organization = self._shared.organization(identity.org_id, organization_epoch, not_before_s)
+        catalog = self._shared.catalog(catalog_epoch, not_before_s)
+        as_of_s = min(loaded_at_s, organization.loaded_at_s, catalog.loaded_at_s)
+        return Caller(
+            principal=principal,
+            organization=organization.value,
+            catalog=catalog.value,
+            is_agent_key=identity.kind == "agent_key",
+            audiences=frozenset(identity.audiences),
+            expires_at_s=identity.expires_at.timestamp(),
+            loaded_at_s=loaded_at_s,
+            as_of_s=as_of_s,
+            unconfirmed_until_s=as_of_s + UNCONFIRMED_AGE_S - UNCONFIRMED_SPREAD_S * self._spread(),
+            epoch_names=names,
+            epochs=current,
+        )
+
+
+def _names_of(identity: BearerIdentity) -> tuple[str, ...]:
+    # The epochs that the subject's rights depend on.
+    return epochs.subject(identity.subject), epochs.organization(identity.org_id), epochs.CATALOG
+
+
+def _is_young(caller: Caller) -> bool:
+    """Whether admission may confirm it, or need not yet."""
+    now_s = time.monotonic()
+    if caller.epochs is None:
+        return now_s < caller.unconfirmed_until_s
+    return now_s - caller.loaded_at_s < shared_rows.MAX_AGE_S

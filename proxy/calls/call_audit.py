@@ -1,0 +1,130 @@
+"""The audit row of each call, committed before its answer leaves. Never arguments or results. Spec: §6 · D80"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from audit.call_record import CallRecord
+from audit.call_status import CallStatus
+from gateway.lib import clock, ids
+from proxy.calls.find_tool import FoundTool
+from proxy.outcomes import (
+    BadArguments,
+    Broken,
+    CacheStatus,
+    ClientClosed,
+    Delivered,
+    Denied,
+    Failed,
+    Outcome,
+    RateLimited,
+    UnknownTool,
+    VendorError,
+)
+from proxy.request_context import Exchange
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call in progress. The tool and the credential are filled in when they are known."""
+
+    id: uuid.UUID
+    timestamp: datetime
+    vendor: str
+    tool: str
+    credential_scope: str = ""
+    credential_name: str = ""
+
+
+def open_record(*, vendor: str, tool: str) -> OpenCall:
+    return OpenCall(ids.new_log_id(), clock.now(), vendor, tool)
+
+
+def about_tool(row: OpenCall, found: FoundTool) -> None:
+    row.vendor, row.tool = found.vendor.slug, found.tool.vendor_name
+    row.credential_scope, row.credential_name = found.credential.scope, found.credential.name
+
+
+async def record_intent(exchange: Exchange, row: OpenCall) -> None:
+    """For a writing call: if the process dies, its row stays `unknown`. Raises: AuditUnavailable; then send nothing."""
+    await exchange.runtime.audit.write(_record(exchange, row, status=CallStatus.UNKNOWN))
+
+
+async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
+    """Raises: AuditUnavailable, and then the answer is 503."""
+    status, code, size = _ending(outcome)
+    cached = exchange.cache is CacheStatus.HIT
+    row.vendor = row.vendor or getattr(outcome, "vendor", "")
+    if isinstance(outcome, Failed) and outcome.credential is not None:  # failed before the tool was found
+        row.credential_scope, row.credential_name = outcome.credential.scope, outcome.credential.name
+    await exchange.runtime.audit.write(
+        _record(
+            exchange,
+            row,
+            status=status,
+            error_code=code,
+            duration_ms=exchange.timing.total_ms(),
+            vendor_ms=0 if cached else exchange.timing.vendor.ms,
+            cached=cached,
+            response_bytes=size,
+        )
+    )
+
+
+def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) -> CallRecord:  # columns of the outcome
+    principal = exchange.caller.principal
+    return CallRecord(
+        id=row.id,
+        timestamp=row.timestamp,
+        org_id=principal.org_id,
+        user_id=principal.subject,
+        user_label=principal.label,
+        vendor=row.vendor,
+        tool=row.tool,
+        source=exchange.source,
+        status=status,
+        credential_scope=row.credential_scope,
+        credential_name=row.credential_name,
+        client_id=principal.client_id,
+        client_name=principal.client_name,
+        ip_address=exchange.ip_address,
+        request_id=exchange.request_id,
+        request_bytes=exchange.request_bytes,
+        **ending,
+    )
+
+
+async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> None:
+    """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: SnapshotUnavailable."""
+    principal = exchange.caller.principal
+    status, code, _ = _ending(RateLimited(0))
+
+    def first_row(row_id: uuid.UUID, minute: datetime) -> CallRecord:
+        row = OpenCall(row_id, minute, vendor, tool)
+        return _record(exchange, row, status=status, error_code=code, duration_ms=exchange.timing.total_ms())
+
+    await exchange.runtime.rate_limited.note(principal.org_id, principal.subject, first_row)
+
+
+def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
+    if isinstance(outcome, Delivered):
+        size = len(outcome.raw_result)
+        return (CallStatus.ERROR, "tool_error", size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
+    if isinstance(outcome, VendorError):
+        return CallStatus.ERROR, "vendor_error", len(outcome.raw_error)
+    if isinstance(outcome, Failed):
+        return CallStatus.ERROR, outcome.fault.value, 0
+    if isinstance(outcome, ClientClosed):
+        return CallStatus.ERROR, "client_closed", 0
+    if isinstance(outcome, Broken):
+        return CallStatus.ERROR, "internal_error", 0
+    if isinstance(outcome, Denied):
+        return CallStatus.DENIED, outcome.denial.value, 0
+    if isinstance(outcome, UnknownTool):
+        return CallStatus.DENIED, "unknown_tool", 0
+    if isinstance(outcome, BadArguments):
+        return CallStatus.DENIED, "bad_arguments", 0
+    return CallStatus.DENIED, "rate_limited", 0

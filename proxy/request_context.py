@@ -1,0 +1,48 @@
+"""State of one request on the hot path. Routes create it and pass it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from audit.call_status import CallSource
+from gateway.coordination.store import Admission
+from proxy.caller import Caller
+from proxy.outcomes import CacheStatus
+from proxy.runtime import Runtime
+from proxy.timing import Timing
+
+
+class Client(Protocol):
+    """The part of the HTTP request that says whether the client has disconnected."""
+
+    client_left: bool
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request, its caller and its measurements."""
+
+    runtime: Runtime
+    source: CallSource
+    bearer: str
+    # Replaced when admission finds that the caller's rights changed.
+    caller: Caller
+    timing: Timing
+    request_id: str
+    ip_address: str
+    request_bytes: int
+    client: Client
+    # The rate limiter's last result.
+    admission: Admission | None = None
+    # The result cache's part in the current call.
+    cache: CacheStatus = CacheStatus.BYPASS
+    # (name, value) of an epoch that admission read in the same round trip.
+    cache_epoch: tuple[str, str] | None = None
+
+    @property
+    def client_left(self) -> bool:
+        return self.client.client_left
+
+    def __repr__(self) -> str:
+        return f"Exchange({self.request_id!r})"  # the bearer stays out of tracebacks

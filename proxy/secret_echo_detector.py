@@ -1,0 +1,60 @@
+"""Records vendors that echo stored credentials: the value is masked, and the organization's log names the tool."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+
+from audit.actor import system
+from orgs.services.secret_echoes import record_echo
+from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.vendors.pool import PoolKey
+
+log = structlog.get_logger(__name__)
+ACTOR = system("secret watch")
+WINDOW_S = 3600.0  # at most one audit row per tool in this time
+# Tools in memory; the oldest is dropped first.
+MAX_REMEMBERED = 5_000
+
+
+class SecretWatch:
+    """One event loop. `note` returns at once and writes in the background."""
+
+    def __init__(self, snapshots: Snapshots, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._snapshots = snapshots
+        self._monotonic = monotonic
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._noted: OrderedDict[tuple[PoolKey, str], float] = OrderedDict()
+
+    def note(self, key: PoolKey, tool: str) -> None:
+        """Record that this tool echoed a stored value; `tool` is the vendor's own name."""
+        now_s = self._monotonic()
+        noted_s = self._noted.get((key, tool))
+        if noted_s is not None and now_s - noted_s < WINDOW_S:
+            return
+        self._noted[key, tool] = now_s
+        self._noted.move_to_end((key, tool))
+        if len(self._noted) > MAX_REMEMBERED:
+            self._noted.popitem(last=False)
+        log.warning("stored credential masked in an answer", vendor=key.vendor, org_id=str(key.org_id), tool=tool)
+        task = asyncio.ensure_future(self._record(key, tool))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def aclose(self) -> None:
+        """Wait for all writes."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def _record(self, key: PoolKey, tool: str) -> None:
+        work = partial(record_echo, org_id=key.org_id, vendor=key.vendor, tool=tool, actor=ACTOR)
+        try:
+            await self._snapshots.run_behind(work)
+        except SnapshotUnavailable as fault:
+            self._noted.pop((key, tool), None)  # the next echo tries again
+            log.warning("masked credential not recorded", vendor=key.vendor, fault=str(fault))

@@ -1,0 +1,168 @@
+"""Records changes in vendors' tool lists, which can mislead an agent. Spec: D78, D82 · reliability.md 2
+(CVE-2025-54136)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from audit.actor import system
+from gateway.lib.errors import NotFound
+from orgs import selectors
+from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.credential_lists import CredentialGone, note_list
+from proxy.protocol.tool_definitions import Definition, agreed_json
+from proxy.vendors.fair_scheduler import Turns
+from proxy.vendors.pool import PoolKey
+
+log = structlog.get_logger(__name__)
+ACTOR = system("tool watch")
+# Fingerprints of compared lists; the oldest is dropped first.
+MAX_REMEMBERED = 5_000
+MAX_WAITING_PER_ORGANIZATION = 200  # lists, each kept until it is compared
+# Bytes of those lists on the wire; parsed, they take several times that. One list per organization may always wait.
+MAX_WAITING_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
+MAX_WAITING_BYTES = 32 * 1024 * 1024
+# One comparison at a time. The other threads allow further ones while a timed-out comparison still runs.
+THREADS = 4
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # per vendor and organization, after a comparison that timed out
+# Vendors of organizations in a pause; the oldest is dropped first.
+MAX_PAUSED = 5_000
+
+
+# Each new list is compared with the last known one, in separate threads behind the call that fetched it. An allowlist
+# is never extended: a new tool stays uncallable until a person allows it.
+class ToolWatch:
+    """One event loop. `note` returns at once."""
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-watch")
+        # Organizations take turns, so that one cannot delay the comparisons of others.
+        self._turns = Turns()
+        self._waiting: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
+        self._bytes_of: Counter[UUID] = Counter()
+        self._waiting_of: Counter[UUID] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._remembered: OrderedDict[PoolKey, bytes] = OrderedDict()
+        self._pauses = _Pauses()
+        self._running: set[UUID] = set()  # organizations with a thread at work
+
+    def note(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
+        """Queue a fetched list for comparison; it replaces a queued older one. `size_bytes`: size on the wire."""
+        if key in self._waiting:
+            self._bytes_of[key.org_id] += size_bytes - self._waiting[key][1]
+            self._waiting[key] = definitions, size_bytes
+            return
+        if self._is_full(key.org_id, size_bytes):
+            log.warning("tool list not compared", vendor=key.vendor, fault="too many lists wait")
+            return
+        self._waiting[key] = definitions, size_bytes
+        self._waiting_of[key.org_id] += 1
+        self._bytes_of[key.org_id] += size_bytes
+        task = asyncio.ensure_future(self._in_turn(key))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
+        if not self._waiting_of[org_id]:
+            return False
+        # One waiting list is always allowed.
+        own = self._bytes_of[org_id] + size_bytes
+        return (
+            self._waiting_of[org_id] >= MAX_WAITING_PER_ORGANIZATION
+            or own > MAX_WAITING_BYTES_PER_ORGANIZATION
+            or self._bytes_of.total() + size_bytes > MAX_WAITING_BYTES
+        )
+
+    async def settled(self) -> None:
+        """Wait until all queued lists are compared or have timed out."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def aclose(self) -> None:
+        await self.settled()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_turn(self, key: PoolKey) -> None:
+        async with self._turns.turn(key.org_id):
+            definitions, size_bytes = self._waiting.pop(key)
+            self._waiting_of[key.org_id] -= 1
+            self._bytes_of[key.org_id] -= size_bytes
+            if not self._waiting_of[key.org_id]:
+                del self._waiting_of[key.org_id], self._bytes_of[key.org_id]
+            now_s = asyncio.get_running_loop().time()
+            if key.org_id not in self._running and self._pauses.is_over(key, now_s):
+                await self._compare(key, definitions)  # otherwise at its next fetch
+
+    async def _compare(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
+        """The deadline starts here, not when the list was queued."""
+        work = partial(_compare, key, definitions, self._remembered.get(key, b""))
+        try:
+            self._remembered[key] = await self._snapshots.run(partial(self._run, key.org_id, work), self._threads)
+        except SnapshotUnavailable as fault:
+            log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
+            if isinstance(fault.__cause__, TimeoutError):
+                self._pauses.begin(key, asyncio.get_running_loop().time())
+            return
+        self._pauses.end(key)
+        self._remembered.move_to_end(key)
+        if len(self._remembered) > MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
+        """In a thread, which continues after the deadline: the organization gets no second one meanwhile."""
+        self._running.add(org_id)
+        try:
+            return work()
+        finally:
+            self._running.discard(org_id)
+
+
+class _Pauses:
+    """Backoff per organization and vendor: each consecutive timeout doubles the pause."""
+
+    def __init__(self) -> None:
+        # (end of the pause, its length), in seconds.
+        self._known: OrderedDict[tuple[UUID, str], tuple[float, float]] = OrderedDict()
+
+    def is_over(self, key: PoolKey, now_s: float) -> bool:
+        ends_s, _ = self._known.get((key.org_id, key.vendor), (now_s, 0.0))
+        return now_s >= ends_s
+
+    def begin(self, key: PoolKey, now_s: float) -> None:
+        _, before_s = self._known.pop((key.org_id, key.vendor), (0.0, 0.0))
+        pause_s = min(max(2 * before_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        self._known[key.org_id, key.vendor] = (now_s + pause_s, pause_s)
+        if len(self._known) > MAX_PAUSED:
+            self._known.popitem(last=False)
+
+    def end(self, key: PoolKey) -> None:
+        self._known.pop((key.org_id, key.vendor), None)
+
+
+def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: bytes) -> bytes:
+    """Record changes unless the list equals the `remembered` one; returns its fingerprint."""
+    agreed = {name: agreed_json(definition) for name, definition in definitions.items()}
+    fingerprint = hashlib.sha256(b"".join(agreed[name] for name in sorted(agreed))).digest()
+    organization = None if fingerprint == remembered else selectors.organization(key.org_id)
+    if organization is not None:
+        try:
+            note_list(
+                organization=organization,
+                vendor=key.vendor,
+                credential_id=key.credential_id,
+                definitions=agreed,
+                actor=ACTOR,
+            )
+        except (CredentialGone, NotFound):
+            log.info("organization or credential ended while tools were compared", org_id=str(key.org_id))
+    return fingerprint

@@ -1,0 +1,192 @@
+"""A vendor's tools as the organization last saw them, prepared for review. No vendor is asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+
+from gateway.catalog.vendor import Vendor
+from orgs import selectors
+from orgs.access_rules import Allowlists, role_may_call_tool
+from orgs.models import KnownTool, Organization
+from orgs.roles import Role
+from proxy.protocol.tool_definitions import description_of, title_of
+from proxy.tool_diff import Piece, Shown, hints, line_difference, shown, word_difference
+from proxy.vendors.tool_index import ToolIndex, build_index
+
+CHARACTERS_PER_TOKEN = 4  # D138
+COMPARED_AT_ONCE = 10  # enough to review at once; the rest follows after their approval
+NAMED_AT_ONCE = 100  # changes listed by name
+TOOLS_ON_A_PAGE = 250
+COMPARING_S = 0.25  # CPU time per page, because the vendor's text decides how long a comparison takes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """An offered tool. `state` is "new", "changed" or "" (as approved)."""
+
+    name: str
+    title: str
+    description: Shown
+    hints: list[str]
+    # "new", "changed" or "gone".
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTool:
+    """A tool's change since its approval."""
+
+    # The id of its KnownTool row.
+    row: int
+    name: str
+    # Owner of the credential that shows it, in words; "" for the general list.
+    owner: str
+    state: str
+    description: list[Piece]
+    schema: list[Piece]
+    # Invisible characters in description and schema.
+    hidden: int
+    # False where a definition is too large to be stored.
+    is_comparable: bool
+    # Past COMPARED_AT_ONCE or COMPARING_S, only the name is listed.
+    is_listed_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """tools/list for a role: exposed names with encoded definitions, and an estimated number of tokens."""
+
+    tools: list[tuple[str, Shown]]
+    tokens: int
+
+    @property
+    def about(self) -> str:
+        # For example 840, 2.9k, 26k.
+        if self.tokens < 1_000:
+            return str(self.tokens)
+        return f"{self.tokens / 1_000:.{1 if self.tokens < 9_950 else 0}f}k"
+
+
+class ToolList:
+    """One vendor's tools in one organization. Only tools of the general list count as offered."""
+
+    def __init__(self, organization: Organization, vendor: Vendor, owners: Mapping[str, str] | None = None) -> None:
+        """`owners`: owner of each further list, in words."""
+        self.vendor = vendor
+        self._organization = organization
+        self.rows: Sequence[KnownTool] = list(selectors.known_tools(organization, vendor.slug))
+        self._owners = owners or {}
+        self._offered = [row for row in self.rows if row.is_offered and not row.credential_scope]
+
+    @property
+    def names(self) -> list[str]:
+        return [row.tool for row in self._offered]
+
+    @property
+    def pages(self) -> int:
+        return max(-(-len(self._offered) // TOOLS_ON_A_PAGE), 1)
+
+    def tools(self, page: int | None = None) -> list[ListedTool]:
+        """All offered tools, or one page of them (from 1)."""
+        start = 0 if page is None else (page - 1) * TOOLS_ON_A_PAGE
+        return [self._tool(row) for row in self._offered[start : None if page is None else start + TOOLS_ON_A_PAGE]]
+
+    @cached_property
+    def waiting(self) -> int:
+        return sum(not row.is_approved for row in self.rows)
+
+    def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
+        """Up to NAMED_AT_ONCE changes since the approval."""
+        waiting = [row for row in self.rows if not row.is_approved][:NAMED_AT_ONCE]
+        texts = selectors.tool_texts(waiting[:COMPARED_AT_ONCE])
+        # CPU seconds of this thread, so that a busy machine compares as many tools.
+        ends_at = clock() + COMPARING_S
+        found: list[ChangedTool] = []
+        for row in waiting:
+            is_compared = row.pk in texts and clock() < ends_at
+            owner = self._owner(row)
+            found.append(_change(row, owner, *texts[row.pk]) if is_compared else _listed(row, owner))
+        return found
+
+    def _owner(self, row: KnownTool) -> str:
+        return self._owners.get(row.credential_scope, "a key that is gone") if row.credential_scope else ""
+
+    def preview(self, role: Role, allowlists: Allowlists) -> Preview:
+        """Uses the functions that build tools/list."""
+        index = self._index
+        allowed = [
+            tool.exposed_name
+            for tool in index.tools.tools
+            if role_may_call_tool(role, self.vendor.slug, tool.vendor_name, allowlists)
+        ]
+        encoded = [(name, index.encoded[name].decode()) for name in sorted(allowed)]
+        tokens = sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN
+        return Preview([(name, shown(text)) for name, text in encoded], tokens)
+
+    @cached_property
+    def _definitions(self) -> dict[str, dict[str, Any]]:
+        texts = selectors.offered_definitions(self._organization, self.vendor.slug)
+        return {row.tool: _definition(row.tool, texts.get(row.tool, "")) for row in self._offered}
+
+    @cached_property
+    def _index(self) -> ToolIndex:
+        return build_index(self.vendor, list(self._definitions.values()), settings.VENDOR_TOOL_CONFIG, 0.0)
+
+    def _tool(self, row: KnownTool) -> ListedTool:
+        definition = self._definitions[row.tool]
+        return ListedTool(
+            name=row.tool,
+            title=shown(title_of(definition) or "").text,
+            description=shown(description_of(definition)),
+            hints=hints(definition.get("annotations")),
+            state="" if row.is_approved else _state(row),
+        )
+
+
+def _change(row: KnownTool, owner: str, seen: str, approved: str) -> ChangedTool:
+    before, after = _definition(row.tool, approved), _definition(row.tool, seen)
+    state = _state(row)
+    is_kept = bool(seen or state == "gone") and bool(approved or state == "new")
+    texts = [shown(_text(each)) for each in (before, after)]
+    rests = [_rest(each) for each in (before, after)]
+    return ChangedTool(
+        row=row.pk,
+        name=row.tool,
+        owner=owner,
+        state=state,
+        description=word_difference(texts[0].text, texts[1].text) if is_kept else [],
+        schema=line_difference(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
+        hidden=texts[1].hidden + rests[1].hidden,
+        is_comparable=is_kept,
+    )
+
+
+def _listed(row: KnownTool, owner: str) -> ChangedTool:
+    return ChangedTool(row.pk, row.tool, owner, _state(row), [], [], 0, is_comparable=False, is_listed_only=True)
+
+
+def _state(row: KnownTool) -> str:
+    return "gone" if not row.is_offered else "changed" if row.approved_sha256 else "new"
+
+
+def _definition(tool: str, stored: str) -> dict[str, Any]:
+    """The stored definition; without one, only its name."""
+    found: dict[str, Any] = json.loads(stored) if stored else {"name": tool}
+    return found
+
+
+def _text(definition: Mapping[str, Any]) -> str:
+    text = definition.get("description")
+    return text if isinstance(text, str) else ""
+
+
+def _rest(definition: Mapping[str, Any]) -> Shown:
+    rest = {name: value for name, value in definition.items() if name not in {"name", "description"}}
+    return shown(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False) if rest else "")

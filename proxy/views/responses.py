@@ -1,0 +1,152 @@
+"""Answers of the hot path: JSON, JSON-RPC, and refusals in OAuth's form with their challenges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse
+
+from gateway.coordination.store import Admission
+from gateway.incoming_body import BodyRefused
+from gateway.lib.hot_path_response import WholeAnswer
+from oauth_ext import challenges
+
+EXPOSED_HEADERS = (
+    "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Auth-Ms, X-Session-Ms, X-Vendor-Ms, X-Total-Ms,"
+    " X-Cache, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining,"
+    " X-RateLimit-Reset, Deprecation, Link, Sunset"
+)
+ALLOWED_HEADERS = (
+    "Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
+)
+
+INTERNAL_ERROR = "Something went wrong on our side. The request's id leads to it in the log."
+
+
+class Refusal(Exception):
+    """Ends a request before the pipeline, in OAuth's form and never as JSON-RPC. Spec: D106"""
+
+    def __init__(self, status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(error)
+        self.status, self.error, self.description = status, error, description
+        self.headers = dict(headers or {})
+
+
+def json_answer(body: bytes, status: int = 200) -> HttpResponse:
+    # Answers are for one caller: no cache may keep them.
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    # Django encodes the headers of refusals, which may contain text.
+    return WholeAnswer(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
+
+
+def accepted() -> HttpResponse:
+    """202, to messages without an answer."""
+    return _without_body(202)
+
+
+def preflight() -> HttpResponse:
+    """204; the caller adds the CORS headers."""
+    return _without_body(204)
+
+
+def _without_body(status: int) -> HttpResponse:
+    response = HttpResponse(status=status)
+    del response.headers["Content-Type"]
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
+    """`{error, error_description}`, or `{error}` with the description on CLI routes. Spec: D99"""
+    if cli:
+        body: dict[str, str] = {"error": refusal.description}
+    else:
+        body = {"error": refusal.error, "error_description": refusal.description}
+    response = json_answer(msgspec.json.encode(body), refusal.status)
+    for name, value in refusal.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def unauthorized(resource_path: str, scope: str, description: str | None) -> Refusal:
+    """401 with the challenge that starts a client's login."""
+    error = "invalid_token" if description else None  # RFC 6750 3.1: no error code without credentials
+    value = challenges.challenge(settings.BASE_URL, resource_path, scope, error, description)
+    return Refusal(
+        401, error or "unauthorized", description or "A bearer token is needed.", {"WWW-Authenticate": value}
+    )
+
+
+def insufficient_scope(resource_path: str, scope_needed: str, description: str) -> Refusal:
+    """403 with the scopes to ask for."""
+    value = challenges.challenge(settings.BASE_URL, resource_path, scope_needed, "insufficient_scope", description)
+    return Refusal(403, "insufficient_scope", description, {"WWW-Authenticate": value})
+
+
+def rate_limited(retry_after_s: int) -> Refusal:
+    """429. Spec: D19"""
+    return Refusal(
+        429, "rate_limited", f"Too many requests. Try again in {retry_after_s} s.", {"Retry-After": str(retry_after_s)}
+    )
+
+
+def too_many_large_bodies(admission: Admission) -> Refusal:
+    """429 for a body past the organization's window, which is given in bytes. Spec: D19"""
+    wait_s = admission.retry_after_s
+    text = f"Your organization has sent too much in large bodies. Try again in {wait_s} s."
+    headers = {"Retry-After": str(wait_s)}
+    if admission.epochs is not None:  # else this is only the process's share
+        rule, unit = admission.rule, settings.BODY_UNIT_BYTES
+        headers["RateLimit-Policy"] = f'"{rule.name}";q={rule.limit * unit};qu="content-bytes";w={rule.window_s}'
+        headers["RateLimit"] = f'"{rule.name}";r={admission.remaining * unit};t={wait_s}'
+    return Refusal(429, "rate_limited", text, headers)
+
+
+def refused_too_often(admission: Admission) -> Refusal:
+    """429 for an address with too many refused bearers. Spec: D19, D22"""
+    refusal = rate_limited(admission.retry_after_s)
+    refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}
+    return refusal
+
+
+def unavailable() -> Refusal:
+    """503: a store cannot be read or written."""
+    return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
+
+
+def overloaded() -> Refusal:
+    """503: no memory for another large body at the moment."""
+    return Refusal(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
+
+
+def batch_full() -> Refusal:
+    return Refusal(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
+
+
+def body_refused(refused: BodyRefused) -> Refusal:
+    """Closes the connection: the unread rest of the body would be taken for the next request."""
+    headers = {"Connection": "close"}
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(refused.retry_after_s)
+    return Refusal(refused.status, refused.error, refused.description, headers)
+
+
+def internal_error() -> Refusal:
+    """500 without details of the error. Spec: §7"""
+    return Refusal(500, "internal_error", INTERNAL_ERROR)
+
+
+def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:
+    """The rest of the limit, in the headers of the IETF draft and of GitHub. Spec: D19"""
+    rule = admission.rule
+    reset_s = admission.retry_after_s or rule.window_s
+    name = rule.name.encode()
+    return [
+        (b"ratelimit-policy", b'"%b";q=%d;w=%d' % (name, rule.limit, rule.window_s)),
+        (b"ratelimit", b'"%b";r=%d;t=%d' % (name, admission.remaining, reset_s)),
+        (b"x-ratelimit-limit", b"%d" % rule.limit),
+        (b"x-ratelimit-remaining", b"%d" % admission.remaining),
+        (b"x-ratelimit-reset", b"%d" % reset_s),
+    ]

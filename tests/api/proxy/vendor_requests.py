@@ -1,0 +1,41 @@
+"""One request to a vendor at the level of connections, with limits that are met quickly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from proxy.vendors.connections import Connections
+from proxy.vendors.fair_scheduler import Turns
+from proxy.vendors.transport import Limits, VendorTransport
+
+LIMITS = Limits(connect_s=1.0, chunk_s=0.5, body_bytes=100_000)
+
+
+async def ask(transport: VendorTransport, url: str, *, within_s: float = 3.0) -> bytes:
+    """The body of one POST."""
+    deadline = asyncio.get_running_loop().time() + within_s
+    async with transport.request("POST", url, {}, b"{}", deadline=deadline) as answer:
+        return await answer.body()
+
+
+def turns_taken(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
+    """Whose turn it was, for each turn that is asked for from now on."""
+    owners: list[Hashable] = []
+    turn = Turns.turn
+
+    def noting(lane: Turns, owner: Hashable, deadline: float | None = None) -> AbstractAsyncContextManager[None]:
+        owners.append(owner)
+        return turn(lane, owner, deadline)
+
+    monkeypatch.setattr(Turns, "turn", noting)
+    return owners
+
+
+def only(transport: VendorTransport) -> Connections:
+    """The connections to the one origin that was asked."""
+    [found] = transport._by_origin.values()
+    return found

@@ -1,0 +1,324 @@
+"""The commit lane: how callers learn the outcome, and when the thread takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from audit.call_record import UNKNOWN, CallRecord
+from audit.loop_committer import CommitLane, LaneStats
+from audit.outage import Outage
+from audit.pending_record import AuditUnavailable, Waiting
+from audit.statement import RecordRefused
+from tests.unit.audit.test_call_record import make_record
+
+
+class FakeSink:
+    """A sink whose answers the test gives: `answer` makes the batch durable, `fault` is raised instead."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[CallRecord]] = []
+        self.is_closed = False
+        self.sends_at_once = True
+        self.flushed = 0
+        self.refuses_to_begin: Exception | None = None
+        self._fault: Exception | None = None
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def begin(self, records: Sequence[CallRecord]) -> bool:
+        if self.refuses_to_begin is not None:
+            raise self.refuses_to_begin
+        assert len({record.id for record in records}) == len(records)
+        self.batches.append(list(records))
+        return self.sends_at_once
+
+    def flush(self) -> bool:
+        self.flushed += 1
+        return True
+
+    def ended(self) -> bool:
+        is_end = self._ours.recv(1) == b"!"
+        if self._fault is not None:
+            raise self._fault
+        return is_end
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._ours.close()
+        self._theirs.close()
+
+    def answer(self, said: bytes = b"!", *, fault: Exception | None = None) -> None:
+        self._fault = fault
+        self._theirs.send(said)
+
+
+class Stage:
+    """A lane on a fake sink, and what it gave back."""
+
+    def __init__(self, *, max_batch: int = 512, deadline_s: float = 20.0) -> None:
+        self.sink = FakeSink()
+        self.loop = asyncio.get_running_loop()
+        self.given_back: list[tuple[list[Waiting], Exception]] = []
+        self.stats = LaneStats()
+        self.outage = Outage()
+        self.deadline_s = deadline_s
+        self.lane = CommitLane(
+            *(self.sink, self.loop),
+            give_back=lambda batch, fault: self.given_back.append((list(batch), fault)),
+            stats=self.stats,
+            outage=self.outage,
+            max_batch=max_batch,
+            deadline_s=deadline_s,
+        )
+
+    def put(self, record: CallRecord | None = None, *, left_s: float | None = None) -> asyncio.Future[None]:
+        expires_at = time.monotonic() + (self.deadline_s if left_s is None else left_s)
+        waiting = Waiting(record or make_record(), self.loop, self.loop.create_future(), expires_at)
+        self.lane.put(waiting)
+        return waiting.future
+
+    async def sent(self, batches: int = 1) -> None:
+        async with asyncio.timeout(10):
+            while len(self.sink.batches) < batches:
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    made = Stage()
+    yield made
+    if made.lane.is_open:
+        made.sink.answer()
+        await made.lane.aclose()
+
+
+async def test_nobody_goes_on_before_the_answer(stage: Stage) -> None:
+    future = stage.put()
+    await stage.sent()
+    stage.sink.answer(b".")  # a part of it
+    await asyncio.sleep(0.01)
+    assert not future.done()
+    stage.sink.answer()
+    await future
+    assert (stage.stats.batches, stage.stats.rows) == (1, 1)
+    assert stage.stats.last_commit_ms > 0
+
+
+async def test_what_comes_in_one_pass_is_one_batch_and_what_comes_meanwhile_the_next(stage: Stage) -> None:
+    first = [stage.put() for _ in range(3)]
+    await stage.sent()
+    later = [stage.put() for _ in range(5)]
+    assert stage.lane.waiting == 5
+    stage.sink.answer()
+    await asyncio.gather(*first)
+    await stage.sent(2)
+    assert not any(future.done() for future in later)
+    stage.sink.answer()
+    await asyncio.gather(*later)
+    assert [len(batch) for batch in stage.sink.batches] == [3, 5]
+    assert stage.stats.largest_batch == 5
+
+
+async def test_after_a_lone_one_nobody_is_waited_for_until_there_is_a_crowd_again(stage: Stage) -> None:
+    sizes = []
+    for crowd in (1, 1, 3, 3, 1, 1):
+        seen = len(stage.sink.batches)
+        futures = [stage.put() for _ in range(crowd)]
+        sizes.append(len(stage.sink.batches) - seen)  # sent before the loop's next pass
+        while not all(future.done() for future in futures):
+            await stage.sent(seen + 1)
+            seen = len(stage.sink.batches)
+            stage.sink.answer()
+            await asyncio.wait(futures, timeout=0.05)
+    assert sizes == [0, 1, 1, 0, 0, 1]
+    assert [len(batch) for batch in stage.sink.batches] == [1, 1, 1, 2, 3, 1, 1]
+
+
+async def test_a_batch_has_an_end() -> None:
+    stage = Stage(max_batch=2)
+    futures = [stage.put() for _ in range(3)]
+    for number in (1, 2):
+        await stage.sent(number)
+        stage.sink.answer()
+        await asyncio.gather(*futures[: 2 * number])
+    assert [len(batch) for batch in stage.sink.batches] == [2, 1]
+    await stage.lane.aclose()
+
+
+async def test_of_an_intent_and_its_outcome_the_outcome_is_sent(stage: Stage) -> None:
+    intent = make_record(status=UNKNOWN)
+    futures = [stage.put(intent), stage.put(replace(intent, status="success"))]
+    await stage.sent()
+    stage.sink.answer()
+    await asyncio.gather(*futures)
+    assert [record.status for record in stage.sink.batches[0]] == ["success"]
+
+
+async def test_the_record_of_who_left_is_committed_all_the_same(stage: Stage) -> None:
+    gone, stays = stage.put(), stage.put()
+    gone.cancel()
+    await stage.sent()
+    stage.sink.answer()
+    await stays
+    assert len(stage.sink.batches[0]) == 2
+
+
+async def test_a_broken_connection_gives_everything_back_and_ends_the_lane(stage: Stage) -> None:
+    under_way = stage.put()
+    await stage.sent()
+    behind = stage.put()
+    fault = ConnectionError("gone")
+    stage.sink.answer(fault=fault)
+    async with asyncio.timeout(10):
+        while not stage.given_back:
+            await asyncio.sleep(0)
+    [(batch, told)] = stage.given_back
+    assert [waiting.future for waiting in batch] == [under_way, behind]
+    assert told is fault
+    assert stage.stats.faults == 1
+    assert not under_way.done()
+    assert not behind.done()
+    assert stage.sink.is_closed
+    assert not stage.lane.is_open
+
+
+async def test_a_connection_that_ends_while_nothing_is_asked_ends_the_lane(stage: Stage) -> None:
+    stage.sink.answer(fault=ConnectionError("gone"))
+    async with asyncio.timeout(10):
+        while stage.lane.is_open:
+            await asyncio.sleep(0)
+    assert [batch for batch, _ in stage.given_back] == [[]]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_record_that_cannot_be_stored_goes_back_and_the_lane_goes_on(stage: Stage, at_once: bool) -> None:
+    refused = RecordRefused("DataError")
+    if at_once:
+        stage.sink.refuses_to_begin = refused
+        poison = stage.put()
+        await asyncio.sleep(0.01)
+        stage.sink.refuses_to_begin = None
+        well = stage.put()
+        await stage.sent(1)
+    else:
+        poison = stage.put()
+        await stage.sent()
+        well = stage.put()
+        stage.sink.answer(fault=refused)
+        await stage.sent(2)
+    stage.sink.answer()
+    await well
+    [(batch, told)] = stage.given_back
+    assert [waiting.future for waiting in batch] == [poison]
+    assert told is refused
+    assert not poison.done()
+
+
+async def test_silence_fails_the_batch_and_gives_back_what_is_behind_it() -> None:
+    stage = Stage(deadline_s=0.2)
+    hangs = stage.put()
+    await stage.sent()
+    behind = stage.put(left_s=20.0)
+    with pytest.raises(AuditUnavailable):
+        await hangs
+    [(batch, _)] = stage.given_back
+    assert [waiting.future for waiting in batch] == [behind]
+    assert stage.sink.is_closed
+
+
+async def test_the_deadline_counts_from_the_record_and_not_from_its_batch(stage: Stage) -> None:
+    slow = stage.put()
+    await stage.sent()
+    behind, patient = stage.put(left_s=0.1), stage.put()
+    stage.sink.answer()
+    await slow
+    await stage.sent(2)  # only now the second batch leaves, with what is left of each deadline
+    async with asyncio.timeout(10):
+        with pytest.raises(AuditUnavailable, match="in time"):
+            await behind
+    assert stage.lane.is_open, "somebody else waits for the same answer"
+    stage.sink.answer()
+    await patient
+    assert stage.given_back == []
+
+
+async def test_the_deadline_holds_for_records_that_are_not_under_way(stage: Stage) -> None:
+    under_way = stage.put(left_s=0.3)
+    await stage.sent()
+    behind, patient = stage.put(left_s=0.1), stage.put()
+    async with asyncio.timeout(10):
+        for late in (behind, under_way):
+            with pytest.raises(AuditUnavailable, match="in time"):
+                await late
+        while not stage.given_back:
+            await asyncio.sleep(0)
+    assert [[waiting.future for waiting in batch] for batch, _ in stage.given_back] == [[patient]]
+    assert not patient.done()
+
+
+async def test_a_second_of_silence_is_an_outage_until_the_answer(stage: Stage) -> None:
+    future = stage.put()
+    async with asyncio.timeout(10):
+        while not stage.outage.is_away:
+            await asyncio.sleep(0.01)
+        assert not future.done(), "its own deadline is later"
+        stage.sink.answer()
+        await future
+    assert not stage.outage.is_away
+
+
+async def test_a_timer_that_rings_early_hides_no_outage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = stage.loop.call_later
+
+    def early(delay_s: float, *work: Any, **options: Any) -> asyncio.TimerHandle:
+        return exact(delay_s - 0.02 if delay_s > 0.5 else delay_s, *work, **options)
+
+    monkeypatch.setattr(stage.loop, "call_later", early)
+    future = stage.put()
+    async with asyncio.timeout(10):
+        while not stage.outage.is_away:
+            await asyncio.sleep(0.01)
+    assert not future.done()
+
+
+async def test_a_batch_larger_than_the_socket_takes_is_sent_on(stage: Stage) -> None:
+    stage.sink.sends_at_once = False
+    future = stage.put()
+    await stage.sent()
+    async with asyncio.timeout(10):
+        while not stage.sink.flushed:
+            await asyncio.sleep(0)
+    stage.sink.answer()
+    await future
+    assert stage.sink.flushed == 1
+
+
+async def test_closing_waits_for_what_is_under_way(stage: Stage) -> None:
+    future = stage.put()
+    await stage.sent()
+    closing = asyncio.ensure_future(stage.lane.aclose())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    stage.sink.answer()
+    await closing
+    assert future.done()
+    assert stage.sink.is_closed
+
+
+async def test_closing_does_not_wait_for_ever() -> None:
+    stage = Stage(deadline_s=0.2)
+    future = stage.put()
+    await stage.lane.aclose()
+    with pytest.raises(AuditUnavailable):
+        await future
+    assert stage.sink.is_closed
