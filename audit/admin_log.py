@@ -21,7 +21,7 @@ METADATA_DEPTH = 4  # deeper values become text
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class AdminEvent:
     event_type: EventType
     target: Target | None = None
     metadata: Mapping[str, object] | None = None
@@ -37,10 +37,10 @@ def record_admin(
 ) -> AdminAuditEntry:
     """Raises: RuntimeError outside a transaction. Spec: §2 · D81, D82"""
     # `metadata` must hold no secret. Values other than text, numbers, booleans, None, lists and mappings become text.
-    return record_admin_rows([Happened(event_type, target, metadata)], org_id=org_id, actor=actor)[0]
+    return record_admin_rows([AdminEvent(event_type, target, metadata)], org_id=org_id, actor=actor)[0]
 
 
-def record_admin_rows(happened: Sequence[Happened], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
+def record_admin_rows(happened: Sequence[AdminEvent], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
     """Writes all rows in one statement. Raises: RuntimeError outside a transaction."""
     if not transaction.get_connection().in_atomic_block:
         # Otherwise a row without its change, or the reverse, would be possible.
@@ -48,7 +48,7 @@ def record_admin_rows(happened: Sequence[Happened], *, org_id: uuid.UUID, actor:
     return AdminAuditEntry.objects.bulk_create(_row(each, org_id, actor) for each in happened)
 
 
-def _row(happened: Happened, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
+def _row(happened: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     # Address and request id come from the log context.
     context = structlog.contextvars.get_contextvars()
     target = happened.target

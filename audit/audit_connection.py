@@ -30,12 +30,12 @@ class Sink(Protocol):
         """Never raises."""
 
 
-def open_sink(database: Mapping[str, Any] | None = None) -> Sink:
+def open_audit_connection(database: Mapping[str, Any] | None = None) -> Sink:
     """`database` is an entry of DATABASES, by default the service's own. Raises: django.db.Error."""
     # A connection outside the pool, which would otherwise have one less for requests.
     config: dict[str, Any] = copy.deepcopy(dict(database or connections["default"].settings_dict))
     if config["ENGINE"] == "django.db.backends.postgresql":
-        from audit.postgresql_connection import PostgreSQLSink
+        from audit.postgresql_connection import PostgreSQLAuditConnection
         from gateway.lib.bounded_connection import BoundedWrapper
 
         config = with_timeouts(config, settings.HOT_PATH_TIMEOUTS)
@@ -43,10 +43,10 @@ def open_sink(database: Mapping[str, Any] | None = None) -> Sink:
         config["OPTIONS"]["application_name"] = "gateway-audit"
         server = BoundedWrapper(config, "default")
         server.ensure_connection()
-        return PostgreSQLSink(server)
-    from audit.sqlite_connection import SQLiteSink
+        return PostgreSQLAuditConnection(server)
+    from audit.sqlite_connection import SQLiteAuditConnection
 
     config["OPTIONS"]["timeout"] = 1  # the writer retries, and checks its deadlines in between
     file = load_backend(config["ENGINE"]).DatabaseWrapper(config, "default")
     file.ensure_connection()
-    return SQLiteSink(file)
+    return SQLiteAuditConnection(file)

@@ -24,7 +24,7 @@ from audit.pending_record import Waiting, by_id, fail, latest, succeed
 from audit.statement import RecordRefused
 
 
-class LoopSink(Protocol):
+class LoopConnection(Protocol):
     """A sink that an event loop can wait for, one batch at a time."""
 
     def fileno(self) -> int:
@@ -44,7 +44,7 @@ class LoopSink(Protocol):
 
 
 @dataclass(slots=True)
-class LaneStats:
+class CommitterStats:
     batches: int = 0
     rows: int = 0
     largest_batch: int = 0
@@ -52,7 +52,7 @@ class LaneStats:
     faults: int = 0  # closed connections
 
 
-class CommitLane:
+class LoopCommitter:
     """Commits records in batches, in order. Belongs to one event loop.
 
     `give_back` gets the unexpired records that the lane could not commit. The lane is then closed, unless only a record
@@ -61,11 +61,11 @@ class CommitLane:
 
     def __init__(
         self,
-        sink: LoopSink,
+        sink: LoopConnection,
         loop: asyncio.AbstractEventLoop,
         *,
         give_back: Callable[[Sequence[Waiting], Exception], None],
-        stats: LaneStats,
+        stats: CommitterStats,
         outage: Outage,
         max_batch: int,
         deadline_s: float,

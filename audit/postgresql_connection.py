@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 _poolers_found: set[tuple[Any, ...]] = set()
 
 
-class PostgreSQLSink:
+class PostgreSQLAuditConnection:
     """Sends each batch as one JSON document, the cheapest way for our process of all that were measured.
 
     One statement outside a transaction block is its own transaction: one round trip, durable when it is answered.

@@ -19,7 +19,7 @@ _ROW = f"({', '.join('?' * len(COLUMNS))})"
 _ROWS = 128  # of one statement
 
 
-class SQLiteSink:
+class SQLiteAuditConnection:
     """One transaction for each batch; synchronous=FULL makes it durable."""
 
     gather_s = 0.001

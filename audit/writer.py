@@ -24,12 +24,12 @@ from enum import Enum, auto
 
 import structlog
 
-from audit.audit_connection import Sink, open_sink
+from audit.audit_connection import Sink, open_audit_connection
 from audit.call_record import CallRecord
-from audit.loop_committer import CommitLane, LaneStats
+from audit.loop_committer import CommitterStats, LoopCommitter
 from audit.outage import PROBE_PAUSE_S, Outage
 from audit.pending_record import AuditUnavailable, Waiting, by_id, latest, tell
-from audit.postgresql_connection import PostgreSQLSink
+from audit.postgresql_connection import PostgreSQLAuditConnection
 from audit.record_deadline import Alarm
 from audit.statement import RecordRefused
 from audit.writer_stats import WriterStats
@@ -56,12 +56,12 @@ class AuditWriter:
     def __init__(
         self,
         *,
-        open_sink: Callable[[], Sink] = open_sink,
+        open_audit_connection: Callable[[], Sink] = open_audit_connection,
         deadline_s: float = DEADLINE_S,
         max_batch: int = MAX_BATCH,
         max_waiting: int = MAX_WAITING,
     ) -> None:
-        self._open_sink = open_sink
+        self._open_sink = open_audit_connection
         self._deadline_s = deadline_s
         self._max_batch = max_batch
         self._max_waiting = max_waiting
@@ -79,8 +79,8 @@ class AuditWriter:
         # Tells whether calls must be refused before they are sent.
         self.outage = Outage()
         self._batch_size = 0
-        self._lane: CommitLane | None = None
-        self._lane_stats = LaneStats()
+        self._lane: LoopCommitter | None = None
+        self._lane_stats = CommitterStats()
 
     def start(self) -> None:
         with self._lock:
@@ -106,7 +106,7 @@ class AuditWriter:
         # A cancelled caller stops waiting; its record is committed all the same.
         await waiting.future
 
-    def refuse_while_away(self) -> None:
+    def refuse_during_outage(self) -> None:
         """Raises: AuditUnavailable while a call's record could not be committed anyway."""
         if self.outage.is_away:
             raise AuditUnavailable("the audit log has been away for a while")
@@ -142,12 +142,12 @@ class AuditWriter:
         Alarm(waiting, self.outage, waiting.expires_at - self._deadline_s)
         self._queue.put(waiting)
 
-    def _adopt(self, sink: PostgreSQLSink, loop: asyncio.AbstractEventLoop) -> None:
+    def _adopt(self, sink: PostgreSQLAuditConnection, loop: asyncio.AbstractEventLoop) -> None:
         """Runs in the loop: its records take the short path from now on."""
         if self._closed or self._lane is not None:
             sink.close()
             return
-        self._lane = CommitLane(
+        self._lane = LoopCommitter(
             *(sink, loop),
             give_back=self._take_back,
             stats=self._lane_stats,
@@ -258,7 +258,7 @@ class AuditWriter:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         sink = self._sink
-        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLSink):
+        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLAuditConnection):
             return
         # A connection moves only while no record waits for it.
         if self._queue.empty():
@@ -293,7 +293,7 @@ class AuditWriter:
 
 
 _writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()
-_abandoned: list[Sink | CommitLane | None] = []
+_abandoned: list[Sink | LoopCommitter | None] = []
 
 
 def _begin_again_after_fork() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from audit.loop_committer import LaneStats
+from audit.loop_committer import CommitterStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class WriterStats:
     faults: int = 0  # closed connections
     waiting: int = 0
 
-    def with_lane(self, lane: LaneStats, *, is_open: bool) -> WriterStats:
+    def with_lane(self, lane: CommitterStats, *, is_open: bool) -> WriterStats:
         """Adds the lane's figures; the last commit is the lane's while it `is_open`."""
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""The ASGI entry: lifespan, the hot path through LeanHandler, other requests through Django's handler."""
+"""The ASGI entry: lifespan, the hot path through HotPathApp, other requests through Django's handler."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ del os.environ["GATEWAY_PROCESS"]  # the settings are loaded; child processes ar
 from django.conf import settings  # noqa: E402
 
 from gateway import connection_limit, draining  # noqa: E402
-from gateway.hot_path_app import RETRY_AFTER_S, LeanHandler, Send, max_body_bytes  # noqa: E402
-from gateway.hot_path_request import LeanRequest, Scope  # noqa: E402
+from gateway.hot_path_app import RETRY_AFTER_S, HotPathApp, Send, max_body_bytes  # noqa: E402
+from gateway.hot_path_request import HotPathRequest, Scope  # noqa: E402
 from gateway.http_protocol import PROBES, BoundedHttpProtocol  # noqa: E402
 from gateway.incoming_body import Receive  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
-from gateway.middleware.concurrency_limit import PageRoom  # noqa: E402
+from gateway.middleware.concurrency_limit import ConcurrencyLimit  # noqa: E402
 from gateway.middleware.refusal import Refusal, answer  # noqa: E402
 from proxy import runtime  # noqa: E402
 
 _REFUSE = "proxy.views.early.early_refusal"
 
 
-class ProbeHandler(LeanHandler):
-    """LeanHandler for probes. Their Host is the address of a container or pod. Spec: D157"""
+class ProbeApp(HotPathApp):
+    """HotPathApp for probes. Their Host is the address of a container or pod. Spec: D157"""
 
-    def _check_host(self, request: LeanRequest) -> None:
+    def _check_host(self, request: HotPathRequest) -> None:
         """Accept any Host: the answers do not depend on it."""
 
 
-_lean = LeanHandler("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse=_REFUSE)
-_probes = ProbeHandler("proxy.views.urls", max_body_bytes=1024, refuse=_REFUSE)
+_lean = HotPathApp("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse=_REFUSE)
+_probes = ProbeApp("proxy.views.urls", max_body_bytes=1024, refuse=_REFUSE)
 
 
 def _within_room(size: int) -> BodyLimit:
-    room = PageRoom(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
+    room = ConcurrencyLimit(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
     return BodyLimit(room, max_bytes=settings.WEB_BODY_BYTES)
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
     """503 for a connection above the limit, in the shape of its route."""
-    if scope["path"].startswith(LEAN_PREFIXES):
+    if scope["path"].startswith(HOT_PATH_PREFIXES):
         await _lean.refuse(scope, receive, send, 503, "overloaded", _CROWDED)
     else:
         await answer(scope, send, Refusal(503, "overloaded", _CROWDED, retry_after_s=RETRY_AFTER_S))
@@ -76,13 +76,13 @@ _pages = _within_room(settings.PAGE_CONCURRENCY)
 _oauth = _within_room(settings.OAUTH_CONCURRENCY)
 # Not /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
 OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
-LEAN_PREFIXES = ("/v1/",)
+HOT_PATH_PREFIXES = ("/v1/",)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
         path = scope["path"]
-        if path.startswith(LEAN_PREFIXES):
+        if path.startswith(HOT_PATH_PREFIXES):
             await _lean(scope, receive, send)
         elif path in PROBES:
             await _probes(scope, receive, send)

@@ -15,13 +15,13 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
-from gateway.hot_path_request import LeanRequest, Scope
-from gateway.incoming_body import BodyRefused, ClientGone, IncomingBody, Receive
+from gateway.hot_path_request import HotPathRequest, Scope
+from gateway.incoming_body import BodyRefused, ClientDisconnected, IncomingBody, Receive
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
-from gateway.lib.hot_path_response import WholeAnswer
+from gateway.lib.hot_path_response import HotPathResponse
 from gateway.middleware.request_id import HEADER
-from gateway.uvicorn_fast_path import EXTENSION, WholeExchange
+from gateway.uvicorn_fast_path import EXTENSION, FastPath
 
 log = structlog.get_logger(__name__)
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -44,7 +44,7 @@ class _ClientWatch:
 
     __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
 
-    def __init__(self, request: LeanRequest, receive: Receive) -> None:
+    def __init__(self, request: HotPathRequest, receive: Receive) -> None:
         self._request, self._receive = request, receive
         self._task = asyncio.current_task()
         self._watching: asyncio.Task[None] | None = None
@@ -70,12 +70,12 @@ class _ClientWatch:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._request.client_left = True
+        self._request.client_disconnected = True
         if self._task is not None:
             self._task.cancel()
 
 
-class LeanHandler:
+class HotPathApp:
     """Serves the URL patterns of one URLconf. `refuse` names a function of type Refuse."""
 
     def __init__(self, urlconf: str, *, max_body_bytes: int, refuse: str) -> None:
@@ -86,12 +86,12 @@ class LeanHandler:
         self._known_hosts: set[tuple[str, ...]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = LeanRequest(scope)
+        request = HotPathRequest(scope)
         try:
             try:
                 match = self._open(request, receive)
                 response = await self._respond(request, match, receive)
-            except ClientGone:
+            except ClientDisconnected:
                 return
             except BodyRefused as refusal:
                 response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
@@ -114,9 +114,9 @@ class LeanHandler:
         response = self._refuse(scope, status, error, description)
         response.headers["Connection"] = "close"
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
-        await _send_response(response, LeanRequest(scope), receive, send)
+        await _send_response(response, HotPathRequest(scope), receive, send)
 
-    def _open(self, request: LeanRequest, receive: Receive) -> ResolverMatch:
+    def _open(self, request: HotPathRequest, receive: Receive) -> ResolverMatch:
         """Check the head, take the body if it is complete, and find the view. Raises: BodyRefused; DisallowedHost."""
         match = self._match(request.path)
         declared = request.META.get("CONTENT_LENGTH")
@@ -138,20 +138,20 @@ class LeanHandler:
         request.resolver_match = match
         return match
 
-    async def _respond(self, request: LeanRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
+    async def _respond(self, request: HotPathRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
         view: View = match.func
         watch = _ClientWatch(request, receive)
         try:
             return await view(request, *match.args, **match.kwargs)
         except asyncio.CancelledError:
-            if not request.client_left:
+            if not request.client_disconnected:
                 raise
             watch.caught()
-            raise ClientGone from None
+            raise ClientDisconnected from None
         finally:
             watch.end()
 
-    def _check_host(self, request: LeanRequest) -> None:
+    def _check_host(self, request: HotPathRequest) -> None:
         """Raises: DisallowedHost."""
         # Django's own check, once for each accepted spelling of Host.
         host = request.META.get("HTTP_HOST")
@@ -178,13 +178,13 @@ def _encoded_name(name: str) -> bytes:
 _REQUEST_ID = _encoded_name(HEADER)
 
 
-def _whole_exchange(scope: Scope) -> WholeExchange | None:
+def _whole_exchange(scope: Scope) -> FastPath | None:
     extensions = scope.get("extensions")
-    found: WholeExchange | None = extensions.get(EXTENSION) if extensions else None
+    found: FastPath | None = extensions.get(EXTENSION) if extensions else None
     return found
 
 
-async def _send_response(response: HttpResponseBase, request: LeanRequest, receive: Receive, send: Send) -> None:
+async def _send_response(response: HttpResponseBase, request: HotPathRequest, receive: Receive, send: Send) -> None:
     headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
     headers.extend(getattr(response, "more_headers", ()))
     headers.append((_REQUEST_ID, request.request_id.encode()))
@@ -204,7 +204,7 @@ async def _send_response(response: HttpResponseBase, request: LeanRequest, recei
         await _send_part(content, request, send)
         await send({"type": "http.response.body", "body": b""})
         return
-    if type(response) is WholeAnswer:
+    if type(response) is HotPathResponse:
         whole = _whole_exchange(request.scope)
         if whole is not None and whole.answer(response.status_code, headers, content):
             return
@@ -212,7 +212,7 @@ async def _send_response(response: HttpResponseBase, request: LeanRequest, recei
     await send({"type": "http.response.body", "body": content})
 
 
-async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
+async def _send_part(part: bytes, request: HotPathRequest, send: Send) -> None:
     """Send in slices as the client takes them; meanwhile a large part counts in the budget of answers."""
     if len(part) <= FREE_BYTES:
         await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -222,7 +222,7 @@ async def _send_part(part: bytes, request: LeanRequest, send: Send) -> None:
         await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
 
 
-async def _stream(response: EventStream, request: LeanRequest, receive: Receive, send: Send) -> None:
+async def _stream(response: EventStream, request: HotPathRequest, receive: Receive, send: Send) -> None:
     """Send parts until the last one, a disconnect, or a send that takes longer than SEND_TIMEOUT_S."""
 
     async def pump() -> None:

@@ -24,7 +24,7 @@ Scope = MutableMapping[str, Any]
 MAX_KNOWN_NAME_BYTES = 64  # of a header name that is remembered: strangers choose the names
 
 
-class LeanRequest(HttpRequest):
+class HotPathRequest(HttpRequest):
     """One request. `META` is what ASGIRequest makes of the headers.
 
     The body is there at once if it came with the head; otherwise `incoming` reads it, and `load_body` puts it in place.
@@ -33,7 +33,7 @@ class LeanRequest(HttpRequest):
 
     request_id: str
     scope: Scope
-    client_left = False  # set while the view runs: the connection is closed, and nobody is answered
+    client_disconnected = False  # set while the view runs: the connection is closed, and nobody is answered
     incoming: IncomingBody | None = None
     _answer: Hold | None = None
     owner: Hashable = None  # whose share of the budgets for large bodies it uses: the caller's organization
@@ -50,7 +50,7 @@ class LeanRequest(HttpRequest):
         self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
 
     async def load_body(self) -> bytes:
-        """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientGone."""
+        """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientDisconnected."""
         if self.incoming is not None:
             body = await self.incoming.read(self._hold_of_body)
             self.incoming = None

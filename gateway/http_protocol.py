@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.connection_limit import ConnectionLimit, Place, limit
-from gateway.uvicorn_fast_path import EXTENSION, WholeExchange
+from gateway.uvicorn_fast_path import EXTENSION, FastPath
 
 # A reverse proxy would set such limits, but is not required.
 # Imported by uvicorn before the application: no Django here.
@@ -169,7 +169,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
             if cycle.scope["path"] not in PROBES and self.turn_away is not None:
                 app = self.turn_away
-        cycle.scope["extensions"] = {EXTENSION: WholeExchange(cycle)}  # type: ignore[dict-item]
+        cycle.scope["extensions"] = {EXTENSION: FastPath(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
 
     def _peer(self) -> str:

@@ -24,7 +24,7 @@ class BodyRefused(Exception):
         return cls(413, "body_too_large", f"The body may hold {max_bytes} bytes.")
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client closed the connection before its request was complete or answered."""
 
 
@@ -37,7 +37,8 @@ class IncomingBody:
         self._max_bytes = max_bytes
 
     async def read(self, new_hold: Callable[[], Hold]) -> bytes:
-        """The whole body; one of more than FREE_BYTES counts in a `new_hold`. Raises: BodyRefused; ClientGone."""
+        """The whole body; one of more than FREE_BYTES counts in a `new_hold`. Raises: BodyRefused;
+        ClientDisconnected."""
         try:
             # Includes the first part, because a client may send its headers and nothing else.
             async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -52,7 +53,7 @@ class IncomingBody:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise ClientGone
+                raise ClientDisconnected
             chunk: bytes = message.get("body", b"")
             size += len(chunk)
             if size > self._max_bytes:

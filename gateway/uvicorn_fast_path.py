@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 EXTENSION = "gateway.uvicorn_fast_path"
 
 
-class WholeExchange:
+class FastPath:
     """One request of uvicorn. The caller uses ASGI's `receive` and `send` after None or False."""
 
     __slots__ = ("_cycle",)

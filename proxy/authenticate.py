@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oauth_ext.bearer import InvalidBearer, looks_like_agent_key
 from proxy.caller import Caller
-from proxy.caller_cache import Snapshots
+from proxy.caller_cache import CallerCache
 
 
 class NoBearer(Exception):
@@ -27,9 +27,9 @@ def bearer_of(authorization: str | None) -> str:
 
 
 async def authenticate(
-    snapshots: Snapshots, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
+    snapshots: CallerCache, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
 ) -> Caller:
-    """Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable. Spec: §5 (2)"""
+    """Raises: InvalidBearer; AuthThrottled; DatabaseUnavailable; CoordinationUnavailable. Spec: §5 (2)"""
     # Agent keys open the unified endpoint only.
     if not agent_keys and looks_like_agent_key(token):
         raise InvalidBearer("An agent key opens the unified MCP endpoint only.")

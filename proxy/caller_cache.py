@@ -33,7 +33,7 @@ from oauth_ext.jwt.keys import SigningKeysUnavailable
 from proxy import shared_rows
 from proxy.caller import Caller
 from proxy.caller_rows import principal_of
-from proxy.failed_auth_throttle import RefusedBearers, RefusedTooOften, RevokedTokens
+from proxy.failed_auth_throttle import AuthThrottled, FailedAuthThrottle, RevokedTokens
 from proxy.shared_rows import SharedRows
 from proxy.single_flight import SingleFlight
 
@@ -43,22 +43,22 @@ from proxy.single_flight import SingleFlight
 UNCONFIRMED_AGE_S = 4.5
 UNCONFIRMED_SPREAD_S = 1.0  # spreads reloads when the store fails, so that callers do not all hit the database at once
 # "Last used" is written at most once per client in this time.
-NOTED_AGAIN_AFTER_S = 60.0
+LAST_USED_EVERY_S = 60.0
 # Callers in memory; the least recently used is dropped first.
 MAX_CALLERS = 20_000
 # Threads for database reads; HOT_PATH_CONNECTIONS counts them.
-ISLAND_THREADS = 4
+DB_THREADS = 4
 # Longest wait of a call for its caller's rows.
-ISLAND_DEADLINE_S = 5.0
+DB_DEADLINE_S = 5.0
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
-class SnapshotUnavailable(Exception):
+class DatabaseUnavailable(Exception):
     """The database is unavailable, and the cached rows are too old to use."""
 
 
-class Snapshots:
+class CallerCache:
     """Callers by SHA-256 of the whole bearer, on shared organizations and catalog. One event loop."""
 
     def __init__(
@@ -75,11 +75,11 @@ class Snapshots:
         self._is_away = is_away
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
         self._shared = SharedRows()
-        self._refused = RefusedBearers(store)
+        self._refused = FailedAuthThrottle(store)
         self._revoked = RevokedTokens()
         self._loading: SingleFlight[bytes, Caller] = SingleFlight()
         self._island = ThreadPoolExecutor(
-            ISLAND_THREADS,
+            DB_THREADS,
             thread_name_prefix="snapshot",
             initializer=use_reserved_connections,
             initargs=(settings.HOT_PATH_CONNECTIONS, settings.HOT_PATH_TIMEOUTS),
@@ -90,7 +90,7 @@ class Snapshots:
         self._noting: asyncio.Task[None] | None = None
 
     async def caller(self, bearer: str, address: str) -> Caller:
-        """Raises: InvalidBearer; RefusedTooOften; SnapshotUnavailable; CoordinationUnavailable."""
+        """Raises: InvalidBearer; AuthThrottled; DatabaseUnavailable; CoordinationUnavailable."""
         digest = secrets.sha256(bearer)
         known = self._callers.get(digest)
         if known is None:
@@ -103,7 +103,7 @@ class Snapshots:
     async def confirmed(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
         """`caller` if `current` epochs equal its own, otherwise the reloaded caller.
 
-        Raises: InvalidBearer; SnapshotUnavailable, also rather than use rights older than an observed epoch.
+        Raises: InvalidBearer; DatabaseUnavailable, also rather than use rights older than an observed epoch.
         """
         if current is None:
             # None: the epochs cannot be read, so the caller is trusted for a short time.
@@ -117,10 +117,10 @@ class Snapshots:
             rows_from_s = loaded.as_of_s if loaded.epochs is None else loaded.loaded_at_s
             if current is None or current == loaded.epochs or rows_from_s >= seen_at_s:
                 return loaded
-        raise SnapshotUnavailable("rows older than an epoch that was seen")
+        raise DatabaseUnavailable("rows older than an epoch that was seen")
 
     async def reload(self, bearer: str, seen_at_s: float = -math.inf) -> Caller:
-        """Load the bearer's rows once for all concurrent callers. Raises: InvalidBearer; SnapshotUnavailable."""
+        """Load the bearer's rows once for all concurrent callers. Raises: InvalidBearer; DatabaseUnavailable."""
         digest = secrets.sha256(bearer)
         # Rows from before `seen_at_s` (monotonic) are used only if an epoch confirms them.
         try:
@@ -130,25 +130,25 @@ class Snapshots:
             raise
 
     async def run(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
-        """Run database work in the snapshot's threads, or in `threads`. Raises: SnapshotUnavailable."""
+        """Run database work in the snapshot's threads, or in `threads`. Raises: DatabaseUnavailable."""
         if threads is None and self._is_away():
-            raise SnapshotUnavailable("the database is away")
+            raise DatabaseUnavailable("the database is away")
         loop = asyncio.get_running_loop()
         try:
             # The thread goes on after the timeout; only the wait ends.
-            async with asyncio.timeout(ISLAND_DEADLINE_S):
+            async with asyncio.timeout(DB_DEADLINE_S):
                 return await loop.run_in_executor(threads or self._island, with_own_connection, work)
         except (DatabaseError, InterfaceError, SigningKeysUnavailable, TimeoutError) as fault:
-            raise SnapshotUnavailable(type(fault).__name__) from fault
+            raise DatabaseUnavailable(type(fault).__name__) from fault
 
     async def run_behind(self, work: Callable[[], T]) -> T:
-        """`run` in a separate thread, so that blocked writes never delay loading. Raises: SnapshotUnavailable."""
+        """`run` in a separate thread, so that blocked writes never delay loading. Raises: DatabaseUnavailable."""
         return await self.run(work, self._notes)
 
     async def noted(self) -> None:
-        """Wait until all uses so far are written, at most ISLAND_DEADLINE_S."""
+        """Wait until all uses so far are written, at most DB_DEADLINE_S."""
         if self._noting is not None:
-            await asyncio.wait({self._noting}, timeout=ISLAND_DEADLINE_S)
+            await asyncio.wait({self._noting}, timeout=DB_DEADLINE_S)
 
     async def aclose(self) -> None:
         """Write the remaining uses and shut the threads down."""
@@ -162,7 +162,7 @@ class Snapshots:
             try:
                 # Again in the thread: many requests may have queued before the first refusal.
                 self._refused.check(address)
-            except RefusedTooOften:
+            except AuthThrottled:
                 # A token with the gateway's signature is no guess, so its sender passes from a throttled address.
                 if not bearers.is_signed_by_us(bearer):
                     raise
@@ -218,7 +218,7 @@ class Snapshots:
     def _note_use_later(self, caller: Caller) -> None:
         """Update "last used" in the background, so that a row lock never delays a call."""
         used, now_s = (caller.principal.client_pk, caller.is_agent_key), time.monotonic()
-        if now_s - self._noted_at_s.get(used, -math.inf) < NOTED_AGAIN_AFTER_S:
+        if now_s - self._noted_at_s.get(used, -math.inf) < LAST_USED_EVERY_S:
             return
         self._noted_at_s[used] = now_s
         self._noted_at_s.move_to_end(used)
@@ -233,7 +233,7 @@ class Snapshots:
             client_pk, is_agent_key = self._unnoted.pop()
             try:
                 await self.run_behind(partial(bearers.note_use, client_pk, is_agent_key, clock.now()))
-            except SnapshotUnavailable as fault:
+            except DatabaseUnavailable as fault:
                 log.warning("last use not noted", fault=str(fault))
 
     def _assemble(

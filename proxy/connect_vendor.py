@@ -37,7 +37,7 @@ def connect_vendor(
 ) -> Connected:
     """Store the fields unless the vendor refuses them within five seconds. Spec: §4.6 · D62-D66
 
-    Raises: Invalid with `fields`; TooManyQuestions; CredentialRejected, EndpointNotAllowed; as `store_credential`.
+    Raises: Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as `store_credential`.
     """
     values = check_fields(vendor, fields)
     # No transaction is open during the vendor's answer.

@@ -12,7 +12,7 @@ from orgs.models import Organization
 from orgs.services.known_tools import GENERAL_LIST, record_tools
 
 
-class CredentialGone(Exception):
+class CredentialDeleted(Exception):
     """The credential was deleted while its list was fetched."""
 
 
@@ -25,13 +25,13 @@ def note_list(
     definitions: Mapping[str, bytes],
     actor: Actor,
 ) -> frozenset[str]:
-    """The names of tools that differ from the approved list. Raises: CredentialGone; NotFound when the organization is
-    gone.
+    """The names of tools that differ from the approved list. Raises: CredentialDeleted; NotFound when the organization
+    is gone.
     """
     scopes = list_scopes(credential_summaries(organization, vendor=vendor))
     scope = scopes.get(credential_id)
     if scope is None:
-        raise CredentialGone
+        raise CredentialDeleted
     return record_tools(
         organization=organization,
         vendor=vendor,

@@ -18,7 +18,7 @@ from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
 from proxy.calls.destination import opened
-from proxy.credential_lists import CredentialGone, note_list
+from proxy.credential_lists import CredentialDeleted, note_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import agreed_json
 from proxy.vendor_request_limiter import questions
@@ -62,7 +62,7 @@ class Discovered:
 def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     """The vendor's tools under the credential that the member's own calls would use. Spec: §4.9 · D78
 
-    Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyQuestions;
+    Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyVendorRequests;
     VendorFailed; NotFound when the organization is deleted.
     """
     organization = membership.organization
@@ -81,7 +81,7 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
             definitions={name: agreed_json(each) for name, each in definitions.items()},
             actor=DISCOVERY,
         )
-    except CredentialGone as gone:
+    except CredentialDeleted as gone:
         raise NotConnected from gone
     return Discovered(definitions, changed)
 

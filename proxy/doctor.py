@@ -18,7 +18,7 @@ from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
-from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
+from proxy.vendors.transport import Limits, VendorResponse, VendorTransport
 
 # Problems of each kind that are listed; the rest is counted.
 PROBLEMS_SHOWN = 20
@@ -101,7 +101,7 @@ class _Conversation:
             return problem.detail
 
 
-async def _first_answer(answer: VendorAnswer) -> replies.VendorResult | replies.VendorError | None:
+async def _first_answer(answer: VendorResponse) -> replies.VendorResult | replies.VendorError | None:
     async with aclosing(messages(answer)) as found:
         async for message in found:
             if isinstance(message, replies.VendorResult | replies.VendorError):

@@ -21,7 +21,7 @@ MAX_ADDRESSES = 10_000
 MAX_REVOKED = 20_000  # about 3 MB
 
 
-class RefusedTooOften(Exception):
+class AuthThrottled(Exception):
     """The address's window is full; `admission.retry_after_s` says until when."""
 
     def __init__(self, admission: Admission) -> None:
@@ -29,7 +29,7 @@ class RefusedTooOften(Exception):
         self.admission = admission
 
 
-class RefusedBearers:
+class FailedAuthThrottle:
     """One event loop; `check` is safe from any thread."""
 
     def __init__(self, store: CoordinationStore, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -38,22 +38,22 @@ class RefusedBearers:
         self._until_s: OrderedDict[str, float] = OrderedDict()
 
     def check(self, address: str) -> None:
-        """Raises: RefusedTooOften while unknown bearers of this address are refused. No I/O."""
+        """Raises: AuthThrottled while unknown bearers of this address are refused. No I/O."""
         left_s = self._until_s.get(address_key(address), 0.0) - self._monotonic()
         if left_s > 0:
-            raise RefusedTooOften(Admission(settings.REFUSED_BEARERS, False, 0, -int(-left_s // 1), None))
+            raise AuthThrottled(Admission(settings.FAILED_AUTHS, False, 0, -int(-left_s // 1), None))
 
     async def count(self, address: str) -> None:
-        """Raises: RefusedTooOften when the address's window is full; CoordinationUnavailable. Spec: §8 · D20-D22"""
+        """Raises: AuthThrottled when the address's window is full; CoordinationUnavailable. Spec: §8 · D20-D22"""
         key = address_key(address)
-        admission = await self._store.admit(settings.REFUSED_BEARERS, key, ())
+        admission = await self._store.admit(settings.FAILED_AUTHS, key, ())
         if admission.allowed:
             return
         self._until_s[key] = self._monotonic() + admission.retry_after_s
         self._until_s.move_to_end(key)
         if len(self._until_s) > MAX_ADDRESSES:
             self._until_s.popitem(last=False)
-        raise RefusedTooOften(admission)
+        raise AuthThrottled(admission)
 
 
 class RevokedTokens:

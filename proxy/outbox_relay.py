@@ -9,13 +9,13 @@ import structlog
 
 from gateway.coordination import outbox
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
-from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import CallerCache, DatabaseUnavailable
 
 EVERY_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-async def keep_relaying(store: CoordinationStore, snapshots: Snapshots) -> None:
+async def keep_relaying(store: CoordinationStore, snapshots: CallerCache) -> None:
     while True:
         try:
             await relay_if_leader(store, snapshots)
@@ -24,7 +24,7 @@ async def keep_relaying(store: CoordinationStore, snapshots: Snapshots) -> None:
         await asyncio.sleep(EVERY_S)
 
 
-async def relay_if_leader(store: CoordinationStore, snapshots: Snapshots) -> int:
+async def relay_if_leader(store: CoordinationStore, snapshots: CallerCache) -> int:
     """The number of bumps sent; 0 if another process leads or the store is unavailable."""
     try:
         leads = await store.admit(outbox.LEADER, "leader", ())
@@ -32,6 +32,6 @@ async def relay_if_leader(store: CoordinationStore, snapshots: Snapshots) -> int
             return 0
         return await snapshots.run_behind(partial(outbox.relay, store))
     # A process that finds the store again relays first.
-    except (CoordinationUnavailable, SnapshotUnavailable) as fault:
+    except (CoordinationUnavailable, DatabaseUnavailable) as fault:
         log.warning("outbox not relayed", fault=str(fault))
         return 0

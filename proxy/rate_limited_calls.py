@@ -16,7 +16,7 @@ import structlog
 from audit import rate_limited_rows as rows
 from audit.call_record import CallRecord
 from gateway.lib import clock, ids
-from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import CallerCache, DatabaseUnavailable
 
 # The first refused call of a subject, organization and minute waits for its row. Later ones only count, so that a flood
 # of refusals costs no statement each. A killed process loses at most the counts of its last second, never the row.
@@ -40,7 +40,7 @@ class _Minute:
 class RateLimitedCalls:
     """The refused calls of one event loop."""
 
-    def __init__(self, snapshots: Snapshots, *, now: Callable[[], datetime] = clock.now) -> None:
+    def __init__(self, snapshots: CallerCache, *, now: Callable[[], datetime] = clock.now) -> None:
         self._snapshots = snapshots
         self._now = now
         self._minutes: dict[tuple[uuid.UUID, str, int], _Minute] = {}
@@ -49,7 +49,7 @@ class RateLimitedCalls:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rate-limited-calls")
 
     async def note(self, org_id: uuid.UUID, subject: str, build: Build) -> None:
-        """Count a refused call; `build` makes the row of the minute's first. Raises: SnapshotUnavailable."""
+        """Count a refused call; `build` makes the row of the minute's first. Raises: DatabaseUnavailable."""
         minute = rows.minute_of(self._now())
         key = (org_id, subject, minute)
         noted = self._minutes.get(key)
@@ -85,7 +85,7 @@ class RateLimitedCalls:
             await asyncio.wait(writes)
         try:
             await self.flush()
-        except SnapshotUnavailable as fault:
+        except DatabaseUnavailable as fault:
             log.error("counts of rate-limited calls are lost", fault=str(fault), rows=len(self._minutes))
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -102,7 +102,7 @@ class RateLimitedCalls:
             await asyncio.sleep(FLUSH_EVERY_S)
             try:
                 await self.flush()
-            except SnapshotUnavailable as fault:
+            except DatabaseUnavailable as fault:
                 log.warning("rate-limited calls not counted yet", fault=str(fault))
 
 

@@ -16,7 +16,7 @@ from proxy.timing import Timing
 class Client(Protocol):
     """The part of the HTTP request that says whether the client has disconnected."""
 
-    client_left: bool
+    client_disconnected: bool
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class Exchange:
     cache_epoch: tuple[str, str] | None = None
 
     @property
-    def client_left(self) -> bool:
-        return self.client.client_left
+    def client_disconnected(self) -> bool:
+        return self.client.client_disconnected
 
     def __repr__(self) -> str:
         return f"Exchange({self.request_id!r})"  # the bearer stays out of tracebacks

@@ -16,11 +16,11 @@ from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
-from proxy.caller_cache import Snapshots
+from proxy.caller_cache import CallerCache
 from proxy.outbox_relay import keep_relaying
 from proxy.rate_limited_calls import RateLimitedCalls
-from proxy.secret_echo_detector import SecretWatch
-from proxy.tool_change_detector import ToolWatch
+from proxy.secret_echo_detector import SecretEchoDetector
+from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.pool import SessionPool
@@ -40,12 +40,12 @@ class Runtime:
     """Created by `current()`, closed with its loop."""
 
     store: CoordinationStore
-    snapshots: Snapshots
+    snapshots: CallerCache
     transport: VendorTransport
     pool: SessionPool
     directory: ToolDirectory
-    tool_watch: ToolWatch
-    secret_watch: SecretWatch
+    tool_change_detector: ToolChangeDetector
+    secret_echo_detector: SecretEchoDetector
     audit: AuditWriter
     rate_limited: RateLimitedCalls
     scope_epochs: ScopeEpochs
@@ -66,8 +66,8 @@ class Runtime:
         await self.rate_limited.aclose()
         await self.audit.aclose()
         await self.transport.aclose()
-        await self.tool_watch.aclose()
-        await self.secret_watch.aclose()
+        await self.tool_change_detector.aclose()
+        await self.secret_echo_detector.aclose()
         await self.store.aclose()
         await self.snapshots.aclose()
 
@@ -121,27 +121,37 @@ def _build() -> Runtime:
     )
     bulkhead = Bulkhead(
         calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
-        waiting=settings.VENDOR_CALLS_WAITING,
+        waiting=settings.VENDOR_CALLS_QUEUED,
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
     circuits = Circuits(store, trial_s=limits.connect_s)
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
     audit = AuditWriter()
     audit.start()
-    snapshots = Snapshots(store, is_away=lambda: audit.outage.is_away)
-    tool_watch = ToolWatch(snapshots)
-    secret_watch = SecretWatch(snapshots)
-    pool.on_secret_echoed = secret_watch.note
+    snapshots = CallerCache(store, is_away=lambda: audit.outage.is_away)
+    tool_change_detector = ToolChangeDetector(snapshots)
+    secret_echo_detector = SecretEchoDetector(snapshots)
+    pool.on_secret_echoed = secret_echo_detector.note
     directory = ToolDirectory(
         pool,
         settings.VENDOR_TOOL_CONFIG,
         ttl_s=settings.TOOL_LIST_TTL_S,
         max_pages=settings.TOOL_LIST_MAX_PAGES,
-        on_fetched=tool_watch.note,
+        on_fetched=tool_change_detector.note,
     )
     rate_limited = RateLimitedCalls(snapshots)
     return Runtime(
-        *(store, snapshots, transport, pool, directory, tool_watch, secret_watch, audit, rate_limited),
+        *(
+            store,
+            snapshots,
+            transport,
+            pool,
+            directory,
+            tool_change_detector,
+            secret_echo_detector,
+            audit,
+            rate_limited,
+        ),
         scope_epochs=ScopeEpochs(store),
     )
 

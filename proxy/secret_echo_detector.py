@@ -12,7 +12,7 @@ import structlog
 
 from audit.actor import system
 from orgs.services.secret_echoes import record_echo
-from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import CallerCache, DatabaseUnavailable
 from proxy.vendors.pool import PoolKey
 
 log = structlog.get_logger(__name__)
@@ -22,10 +22,10 @@ WINDOW_S = 3600.0  # at most one audit row per tool in this time
 MAX_REMEMBERED = 5_000
 
 
-class SecretWatch:
+class SecretEchoDetector:
     """One event loop. `note` returns at once and writes in the background."""
 
-    def __init__(self, snapshots: Snapshots, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, snapshots: CallerCache, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._snapshots = snapshots
         self._monotonic = monotonic
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,6 +55,6 @@ class SecretWatch:
         work = partial(record_echo, org_id=key.org_id, vendor=key.vendor, tool=tool, actor=ACTOR)
         try:
             await self._snapshots.run_behind(work)
-        except SnapshotUnavailable as fault:
+        except DatabaseUnavailable as fault:
             self._noted.pop((key, tool), None)  # the next echo tries again
             log.warning("masked credential not recorded", vendor=key.vendor, fault=str(fault))

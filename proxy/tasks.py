@@ -8,7 +8,7 @@ import structlog
 from celery import shared_task
 
 from gateway.coordination import backend
-from proxy.health.leader import is_our_turn, vendors_to_probe
+from proxy.health.leader import claim_round, vendors_to_probe
 from proxy.health.monitor import run_round
 
 log = structlog.get_logger(__name__)
@@ -19,7 +19,7 @@ def probe_vendors() -> None:
     """One health round over the connected vendors. Spec: §3 · D131"""
     store = backend.current()
     # Of all workers and schedulers, the first in an interval leads.
-    if not is_our_turn(store):
+    if not claim_round(store):
         return
     found = asyncio.run(run_round(store, vendors_to_probe()))
     log.info("vendors probed", states={slug: health.status.value for slug, health in found.items()})

@@ -17,8 +17,8 @@ import structlog
 from audit.actor import system
 from gateway.lib.errors import NotFound
 from orgs import selectors
-from proxy.caller_cache import Snapshots, SnapshotUnavailable
-from proxy.credential_lists import CredentialGone, note_list
+from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.credential_lists import CredentialDeleted, note_list
 from proxy.protocol.tool_definitions import Definition, agreed_json
 from proxy.vendors.fair_scheduler import Turns
 from proxy.vendors.pool import PoolKey
@@ -40,10 +40,10 @@ MAX_PAUSED = 5_000
 
 # Each new list is compared with the last known one, in separate threads behind the call that fetched it. An allowlist
 # is never extended: a new tool stays uncallable until a person allows it.
-class ToolWatch:
+class ToolChangeDetector:
     """One event loop. `note` returns at once."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: CallerCache) -> None:
         self._snapshots = snapshots
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-watch")
         # Organizations take turns, so that one cannot delay the comparisons of others.
@@ -108,7 +108,7 @@ class ToolWatch:
         work = partial(_compare, key, definitions, self._remembered.get(key, b""))
         try:
             self._remembered[key] = await self._snapshots.run(partial(self._run, key.org_id, work), self._threads)
-        except SnapshotUnavailable as fault:
+        except DatabaseUnavailable as fault:
             log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
             if isinstance(fault.__cause__, TimeoutError):
                 self._pauses.begin(key, asyncio.get_running_loop().time())
@@ -163,6 +163,6 @@ def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: by
                 definitions=agreed,
                 actor=ACTOR,
             )
-        except (CredentialGone, NotFound):
+        except (CredentialDeleted, NotFound):
             log.info("organization or credential ended while tools were compared", org_id=str(key.org_id))
     return fingerprint

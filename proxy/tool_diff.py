@@ -36,7 +36,7 @@ def shown(text: str) -> Shown:
     return Shown(*replace_hidden(text, lambda character: f"[U+{ord(character):04X}]"))
 
 
-def word_difference(before: str, after: str) -> list[Piece]:
+def word_diff(before: str, after: str) -> list[Piece]:
     """Word-by-word difference; both texts whole when more than MAX_COMPARED words differ."""
     old, new = _words.findall(before), _words.findall(after)
     head, tail = _same_ends(old, new)
@@ -56,7 +56,7 @@ def word_difference(before: str, after: str) -> list[Piece]:
     return _pieces([*found, ("removed", out), ("added", put), ("same", "".join(kept))])
 
 
-def line_difference(before: str, after: str) -> list[Piece]:
+def line_diff(before: str, after: str) -> list[Piece]:
     """Differing lines with one line of context; empty for equal texts."""
     old, new = before.splitlines(), after.splitlines()
     if old == new:

@@ -17,7 +17,7 @@ from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
 from orgs.roles import Role
 from proxy.protocol.tool_definitions import description_of, title_of
-from proxy.tool_diff import Piece, Shown, hints, line_difference, shown, word_difference
+from proxy.tool_diff import Piece, Shown, hints, line_diff, shown, word_diff
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
@@ -74,7 +74,7 @@ class Preview:
         return f"{self.tokens / 1_000:.{1 if self.tokens < 9_950 else 0}f}k"
 
 
-class ToolList:
+class ToolReview:
     """One vendor's tools in one organization. Only tools of the general list count as offered."""
 
     def __init__(self, organization: Organization, vendor: Vendor, owners: Mapping[str, str] | None = None) -> None:
@@ -161,8 +161,8 @@ def _change(row: KnownTool, owner: str, seen: str, approved: str) -> ChangedTool
         name=row.tool,
         owner=owner,
         state=state,
-        description=word_difference(texts[0].text, texts[1].text) if is_kept else [],
-        schema=line_difference(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
+        description=word_diff(texts[0].text, texts[1].text) if is_kept else [],
+        schema=line_diff(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
         hidden=texts[1].hidden + rests[1].hidden,
         is_comparable=is_kept,
     )

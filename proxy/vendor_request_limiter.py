@@ -17,7 +17,7 @@ from gateway.lib.errors import DomainError
 _RETRY_AFTER_S = 5
 
 
-class TooManyQuestions(DomainError):
+class TooManyVendorRequests(DomainError):
     """The process's or the organization's limit is reached."""
 
     code, status = "rate_limited", 429  # nothing was done, so a retry is safe
@@ -31,7 +31,7 @@ def _give_connection_back() -> None:
         connection.close_if_unusable_or_obsolete()
 
 
-class VendorQuestions:
+class VendorRequestLimiter:
     """`size` slots, at most `per_organization` of one organization. Thread-safe."""
 
     def __init__(
@@ -46,13 +46,13 @@ class VendorQuestions:
 
     @contextmanager
     def place(self, organization_id: uuid.UUID) -> Iterator[None]:
-        """Hold a slot during the block. Raises: TooManyQuestions."""
+        """Hold a slot during the block. Raises: TooManyVendorRequests."""
         with self._lock:
             # A waiting request holds a thread that pages need, and the vendor may take its whole deadline. So only part
             # of the threads may wait, one organization has few slots, and a request without one is refused at once.
             is_full = self._asking.total() >= self._size
             if is_full or self._asking.get(organization_id, 0) >= self._per_organization:
-                raise TooManyQuestions
+                raise TooManyVendorRequests
             self._asking[organization_id] += 1
         try:
             self._before_waiting()
@@ -63,6 +63,6 @@ class VendorQuestions:
                 self._asking += Counter()  # drops organizations without a slot
 
 
-questions = VendorQuestions(
-    size=settings.VENDOR_QUESTIONS_AT_ONCE, per_organization=settings.VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE
+questions = VendorRequestLimiter(
+    size=settings.CONCURRENT_VENDOR_REQUESTS, per_organization=settings.CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION
 )

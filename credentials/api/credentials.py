@@ -69,7 +69,7 @@ _STORE = Operation("Store a credential", body=FlatFields, answer=StoredOut, stat
 _DELETE = Operation("Delete a credential", status=204)
 # Section 8 has a number for the organization's credentials only; each of these asks the vendor as well.
 _GATES_BELOW = {
-    "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+    "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
     "DELETE": Gate(Role.ADMIN),
 }
 

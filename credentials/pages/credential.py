@@ -132,7 +132,7 @@ class HolderCredentialPage(CredentialPage):
 
     gates = {
         "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
         "POST delete": Gate(Role.ADMIN),
     }
     accepted = "{holder} has credentials of its own for {vendor}. It accepted them."

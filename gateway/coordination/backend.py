@@ -5,7 +5,7 @@ from functools import cache
 
 from django.conf import settings
 
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.store import CoordinationStore
 
 
@@ -28,7 +28,7 @@ def current() -> CoordinationStore:
 
         prefix = getattr(settings, "COORDINATION_PREFIX", "gateway:")
         store = RedisStore(settings.REDIS_URL, new_value, prefix)
-        return DegradingStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
+        return FallbackStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
     from gateway.coordination.sqlite_store import SQLiteStore
 
     return SQLiteStore(settings.VAR / "coordination.sqlite3", new_value)

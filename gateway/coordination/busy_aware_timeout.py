@@ -13,8 +13,8 @@ LATE_S = 0.005  # a timer that fires later than this shows that the loop was bus
 LATE_LOOKS = 4
 
 
-class Attention:
-    """`async with Attention(0.05): ...` raises TimeoutError in the block after that many seconds."""
+class BusyAwareTimeout:
+    """`async with BusyAwareTimeout(0.05): ...` raises TimeoutError in the block after that many seconds."""
 
     __slots__ = ("_late_looks", "_loop", "_patience_s", "_timeout", "_timer")
 
@@ -24,7 +24,7 @@ class Attention:
         self._loop = asyncio.get_running_loop()
         self._late_looks = 0
 
-    async def __aenter__(self) -> Attention:
+    async def __aenter__(self) -> BusyAwareTimeout:
         await self._timeout.__aenter__()
         self._wait(self._patience_s)
         return self

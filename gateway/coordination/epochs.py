@@ -13,11 +13,11 @@ import structlog
 from django.db import transaction
 
 from gateway.coordination import backend, outbox
-from gateway.coordination.retried_bumps import LateBumps
+from gateway.coordination.retried_bumps import RetriedBumps
 from gateway.coordination.store import CoordinationUnavailable
 
 log = structlog.get_logger(__name__)
-late_bumps = LateBumps(lambda: backend.current())
+retried_bumps = RetriedBumps(lambda: backend.current())
 
 IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows, in case a bump reaches no process
 NOT_RELAYED_YET = (
@@ -58,6 +58,6 @@ def _bump(names: Sequence[str], ids: Sequence[int]) -> None:
     except CoordinationUnavailable as fault:
         log.warning("epochs not bumped yet", names=len(names), fault=str(fault))
         if not ids:  # without Redis there is no outbox: the SQLite file is tried again
-            late_bumps.add(names)
+            retried_bumps.add(names)
     else:
         outbox.remove(ids)

@@ -19,7 +19,7 @@ from typing import Protocol
 import structlog
 from django.db import Error as DatabaseFault
 
-from gateway.coordination.last_known_quota import Remainder, Remainders
+from gateway.coordination.last_known_quota import KnownQuota, LastKnownQuota
 from gateway.coordination.memory_store import MemoryLimiter
 from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.rules import Rule
@@ -40,7 +40,7 @@ class Outbox(Protocol):
 
 
 # While away, rate limits use this process's share of each limit, and epochs are None: callers judge entries by age.
-class DegradingStore:
+class FallbackStore:
     """Wraps a CoordinationStore."""
 
     def __init__(
@@ -56,7 +56,7 @@ class DegradingStore:
         self._monotonic = monotonic
         self._processes = processes
         self._local = MemoryLimiter(lambda: int(monotonic() * 1000))
-        self._remainders = Remainders(processes, monotonic)
+        self._remainders = LastKnownQuota(processes, monotonic)
         self._lock = threading.Lock()
         self._is_away = False
         self._is_catching_up = False  # bumps go to the store; it is not read yet
@@ -253,5 +253,5 @@ class DegradingStore:
             return Admission(share, False, said.left, self._closed_for_s(said), None)
         return replace(ask(replace(share, limit=said.left), key), rule=share)
 
-    def _closed_for_s(self, said: Remainder) -> int:
+    def _closed_for_s(self, said: KnownQuota) -> int:
         return max(1, math.ceil(said.closed_until_s - self._monotonic()))

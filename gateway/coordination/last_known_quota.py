@@ -12,7 +12,7 @@ from gateway.coordination.store import Admission
 MAX_REMEMBERED = 5_000  # about 1.5 MB
 
 
-class Remainder(NamedTuple):
+class KnownQuota(NamedTuple):
     """`left` at the last answer. After a refusal nothing is left before `closed_until_s`. Monotonic seconds."""
 
     left: int
@@ -20,7 +20,7 @@ class Remainder(NamedTuple):
     closed_until_s: float
 
 
-class Remainders:
+class LastKnownQuota:
     """At most MAX_REMEMBERED, the oldest answer dropped first. Thread-safe."""
 
     def __init__(self, processes: int, monotonic: Callable[[], float]) -> None:
@@ -37,15 +37,19 @@ class Remainders:
             return admission
         name, now_s = (rule.name, key), self._monotonic()
         self._said.pop(name, None)  # no lock: each step is atomic, and none relies on the one before
-        self._said[name] = (left, now_s, now_s + admission.retry_after_s)  # a plain tuple: Remainder() doubles the time
+        self._said[name] = (
+            left,
+            now_s,
+            now_s + admission.retry_after_s,
+        )  # a plain tuple: KnownQuota() doubles the time
         if len(self._said) > MAX_REMEMBERED:
             self._said.popitem(last=False)
         return admission
 
-    def of(self, rule: Rule, key: str) -> Remainder | None:
+    def of(self, rule: Rule, key: str) -> KnownQuota | None:
         """The last answer; None if there is none, or if its window has ended."""
         said = self._said.get((rule.name, key))
         if said is None:
             return None
-        found = Remainder(*said)
+        found = KnownQuota(*said)
         return found if self._monotonic() - found.said_s < rule.window_s else None

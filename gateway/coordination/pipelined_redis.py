@@ -13,7 +13,7 @@ import redis.asyncio
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
 from gateway.coordination import resp
-from gateway.coordination.busy_aware_timeout import LATE_S, Attention
+from gateway.coordination.busy_aware_timeout import LATE_S, BusyAwareTimeout
 from gateway.coordination.redis_faults import ends_connection
 from gateway.coordination.resp import BadReply, ErrorReply
 
@@ -133,7 +133,7 @@ class _Wire(asyncio.Protocol):
             self.close(TimeoutError("silent"))
 
 
-class RedisLine:
+class PipelinedRedis:
     """The connection of one event loop, opened again at the next command after it was lost."""
 
     def __init__(self, url: str, *, patience_s: float) -> None:
@@ -179,7 +179,7 @@ class RedisLine:
         return await asyncio.shield(self._opening)
 
     async def _attempt(self) -> _Wire:
-        async with Attention(self._patience_s):
+        async with BusyAwareTimeout(self._patience_s):
             self._wire = await self._connect()
         return self._wire
 

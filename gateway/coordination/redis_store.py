@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from gateway.coordination import resp, window
-from gateway.coordination.pipelined_redis import RedisLine
+from gateway.coordination.pipelined_redis import PipelinedRedis
 from gateway.coordination.redis_faults import code_of, described, ends_connection
 from gateway.coordination.redis_scripts import ADMIT, PEEK
 from gateway.coordination.resp import ErrorReply
@@ -49,7 +49,7 @@ class RedisStore:
         self._sync = _client(url, THREAD_TIMEOUT_S if thread_s is None else thread_s)
         self._tested = _client(url, self._operation_s)  # for `ping`, with the deadline of calls
         # A connection belongs to the event loop that opened it.
-        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, RedisLine] = weakref.WeakKeyDictionary()
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, PipelinedRedis] = weakref.WeakKeyDictionary()
         self._script = self._sync.register_script(ADMIT)
         self._peek = self._sync.register_script(PEEK)
         # All admissions of a caller are the same command: it is encoded once.
@@ -152,11 +152,11 @@ class RedisStore:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(line.leave)
 
-    def _line(self) -> RedisLine:
+    def _line(self) -> PipelinedRedis:
         loop = asyncio.get_running_loop()
         known = self._lines.get(loop)
         if known is None:
-            known = self._lines[loop] = RedisLine(self._url, patience_s=self._operation_s)
+            known = self._lines[loop] = PipelinedRedis(self._url, patience_s=self._operation_s)
         return known
 
     def _admit_command(self, rule: Rule, key: str, epochs: Sequence[str]) -> bytes:

@@ -9,7 +9,7 @@ from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 
 
-class LateBumps:
+class RetriedBumps:
     def __init__(self, store: Callable[[], CoordinationStore]) -> None:
         self._store = store
         self._names: list[str] = []  # lost with the process: the maximum age of cache entries bounds the delay

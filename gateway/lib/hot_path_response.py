@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 
-class WholeAnswer(HttpResponse):
+class HotPathResponse(HttpResponse):
     """200, a body of bytes, and headers in a plain mapping: no cookies, no charset, nothing to close."""
 
     def __init__(self, body: bytes, *, headers: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from gateway.middleware.refusal import Application, Message, Receive, Refusal, S
 MOST_WAITING = 1_000
 
 
-class PageRoom:
+class ConcurrencyLimit:
     """An ASGI application that lets `size` requests into the one inside and others wait `wait_s` seconds for room.
 
     A request takes room once its body is complete, so a sender that dawdles holds none.

@@ -15,15 +15,15 @@ PAGE_WAIT_S = 10.0
 # The token endpoints have a separate limit, so that busy pages do not keep clients from their tokens.
 OAUTH_CONCURRENCY = max(1, PAGE_CONCURRENCY // 4)
 # Pages and /api requests that wait for a vendor's server at once, per process and per organization in it.
-VENDOR_QUESTIONS_AT_ONCE = max(1, min(8, PAGE_CONCURRENCY // 4))
-VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE = 2
+CONCURRENT_VENDOR_REQUESTS = max(1, min(8, PAGE_CONCURRENCY // 4))
+CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION = 2
 # Per organization, on routes that ask a vendor and have no number in section 8.
-VENDOR_QUESTIONS = Rule("vendor-questions", limit=60, window_s=60)
+VENDOR_REQUESTS = Rule("vendor-questions", limit=60, window_s=60)
 # Per address: sign-ins begun without a session, each of which stores a session row for half an hour.
 SIGN_IN_STARTS = Rule("sign-in-starts", limit=120, window_s=60)
 SIGN_IN_WAIT_S = 1800
 # Per address: requests with an invalid bearer token. A separate window, so that token guessing blocks no sign-in.
-REFUSED_BEARERS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
+FAILED_AUTHS = Rule("refused-bearers", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
 # Per address: refused token requests. Granted ones count per client at its address (TOKENS_OF_CLIENT). Hosted clients
 # share addresses, so strangers and page visitors must not use up their limit.
 REFUSED_TOKEN_REQUESTS = Rule("refused-token-requests", limit=BACKSTOP.limit, window_s=BACKSTOP.window_s)
@@ -114,7 +114,7 @@ VENDOR_SESSION_IDLE_S = 300.0  # D104
 VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100, low=2, high=10_000)
 # Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008
 VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30, low=1, high=100)
-VENDOR_CALLS_WAITING = 1_000
+VENDOR_CALLS_QUEUED = 1_000
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 TOOL_LIST_DEADLINE_S = 8.0

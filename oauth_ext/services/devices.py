@@ -42,7 +42,7 @@ class TooManyCodes(DomainError):
     code, message, status = "rate_limited", "Too many wrong codes. Try again in a few minutes.", 429
 
 
-class ClientGone(DomainError):
+class ClientDisconnected(DomainError):
     """The client was deleted since it authenticated."""
 
     code, message, status = "invalid_client", "Client authentication failed.", 401
@@ -58,9 +58,9 @@ class StartedDevice:
 
 @transaction.atomic
 def start_device(*, client: Client, scopes: Sequence[str], resources: Sequence[str], address: str) -> StartedDevice:
-    """Raises: ClientGone. Spec: §3 Device authorization flow"""
+    """Raises: ClientDisconnected. Spec: §3 Device authorization flow"""
     if not lock_order.lock(org_id=client.organization_id, user_id=None, client_pk=client.pk):
-        raise ClientGone
+        raise ClientDisconnected
     device_code, user_code = secrets.random_url_safe(), _unused_user_code()
     now = clock.now()
     DeviceGrant.objects.create(

@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 from gateway.web import rate
 from oauth_ext import audiences, scopes, token_form
 from oauth_ext.scopes_backend import all_exist
-from oauth_ext.services.devices import ClientGone, start_device
+from oauth_ext.services.devices import ClientDisconnected, start_device
 from oauth_ext.token_form import Fields
 from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.client import service_client
@@ -28,7 +28,7 @@ def device_authorization(request: HttpRequest) -> HttpResponse:
         started = start_device(
             client=client, scopes=_scopes(fields), resources=_resources(fields), address=rate.address_of(request)
         )
-    except ClientGone as gone:
+    except ClientDisconnected as gone:
         raise OAuthErrorResponse(gone.code, gone.message, gone.status) from None
     page = f"{settings.BASE_URL}{VERIFICATION_PATH}"
     return oauth_json(

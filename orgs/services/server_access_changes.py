@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from audit.actor import Target
-from audit.admin_log import Happened, record_admin_rows
+from audit.admin_log import AdminEvent, record_admin_rows
 from audit.event_types import EventType
 from gateway.catalog import registry
 from gateway.coordination import epochs
@@ -104,7 +104,7 @@ def _apply(
     )
     ServerAccess.objects.filter(pk__in=[held[pair] for pair in old]).delete()
     happened = [
-        Happened(event, Target(id=str(principal), label=names[principal]), {"vendor": vendor})
+        AdminEvent(event, Target(id=str(principal), label=names[principal]), {"vendor": vendor})
         for event, pairs in ((EventType.SERVER_ACCESS_GRANTED, new), (EventType.SERVER_ACCESS_REVOKED, old))
         for principal, vendor in pairs
     ]

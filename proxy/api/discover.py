@@ -41,7 +41,7 @@ class DiscoveredOut(serializers.Serializer[Any]):
 class Discover(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor/discover. Asks the vendor each time. Spec: §4.9 · D78"""
 
-    gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS)}
+    gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS)}
     operations = {
         "GET": Operation(
             "Ask the vendor for its tools",

@@ -12,7 +12,7 @@ from proxy.request_context import Exchange
 
 
 async def admit(exchange: Exchange, rule: Rule, vendor: Vendor | None = None) -> Admission:
-    """Count the request; then `exchange.caller` is current. Raises: InvalidBearer; SnapshotUnavailable.
+    """Count the request; then `exchange.caller` is current. Raises: InvalidBearer; DatabaseUnavailable.
 
     Spec: §8 · D20, D21
     """

@@ -14,7 +14,7 @@ from proxy.request_context import Exchange
 Send = Callable[[], Awaitable[Answer]]
 
 
-async def read_through(
+async def cached_read(
     exchange: Exchange, found: FoundTool, arguments: Mapping[str, Any], send: Send, *, keeps: bool, shares: bool = True
 ) -> Answer:
     """The answer from the cache or the vendor; sets `exchange.cache`."""
@@ -36,7 +36,7 @@ async def read_through(
     return answer
 
 
-async def write_through(exchange: Exchange, found: FoundTool, send: Send) -> Answer:
+async def invalidating_write(exchange: Exchange, found: FoundTool, send: Send) -> Answer:
     """Every earlier result is invalid before the answer leaves."""
     name = epoch_name(scope_of(exchange.caller.principal, found.credential), found.vendor.slug)
     try:

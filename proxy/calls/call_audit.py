@@ -98,7 +98,7 @@ def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) ->
 
 
 async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> None:
-    """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: SnapshotUnavailable."""
+    """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: DatabaseUnavailable."""
     principal = exchange.caller.principal
     status, code, _ = _ending(RateLimited(0))
 

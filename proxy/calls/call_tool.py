@@ -19,7 +19,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import Answer
-from proxy.caller_cache import SnapshotUnavailable
+from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls import caching, call_audit
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
@@ -41,16 +41,16 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
 from proxy.request_context import Exchange
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 
 log = structlog.get_logger(__name__)
 FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 # These fail the whole request, with 401 or 503, instead of becoming an outcome.
-FAIL_CLOSED = (InvalidBearer, SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
+FAIL_CLOSED = (InvalidBearer, DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCall:
+class ToolCall:
     """A tool call as requested."""
 
     name: str
@@ -62,14 +62,14 @@ class AskedCall:
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
 
 
-async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
+async def call_tool(exchange: Exchange, asked: ToolCall) -> Outcome:
     """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
     vendor_slug = asked.vendor.slug if asked.vendor else ""
     exchange.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
     row: call_audit.OpenCall | None = None
     outcome: Outcome
     try:
-        exchange.runtime.audit.refuse_while_away()
+        exchange.runtime.audit.refuse_during_outage()
         with exchange.timing.auth:
             admission = await admit(exchange, settings.TOOL_CALLS, asked.vendor if asked.cli else None)
         if not admission.allowed:
@@ -83,7 +83,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
         else:
             outcome = found
     except asyncio.CancelledError:
-        if row is not None and (exchange.client_left or (asked.relay is not None and asked.relay.is_closed)):
+        if row is not None and (exchange.client_disconnected or (asked.relay is not None and asked.relay.is_closed)):
             await call_audit.record_outcome(exchange, row, ClientClosed())
         raise
     except FAIL_CLOSED:
@@ -97,7 +97,7 @@ async def call_tool(exchange: Exchange, asked: AskedCall) -> Outcome:
 
 
 async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Outcome:
-    exchange.runtime.audit.refuse_while_away()
+    exchange.runtime.audit.refuse_during_outage()
     with exchange.timing.auth:
         # Counted and recorded like every refusal.
         admission = await admit(exchange, settings.TOOL_CALLS)
@@ -109,7 +109,7 @@ async def refuse_unknown_vendor(exchange: Exchange, slug: str, tool: str) -> Out
     return denied
 
 
-async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundTool, row: call_audit.OpenCall) -> Outcome:
+async def _decide_and_send(exchange: Exchange, asked: ToolCall, found: FoundTool, row: call_audit.OpenCall) -> Outcome:
     denied = may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name)
     if denied is not None:
         return denied
@@ -126,13 +126,13 @@ async def _decide_and_send(exchange: Exchange, asked: AskedCall, found: FoundToo
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         keeps = found.policy.keeps_results and (asked.cli or found.policy.named) and not asked.meta
-        return await caching.read_through(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
+        return await caching.cached_read(exchange, found, arguments, send, keeps=keeps, shares=asked.relay is None)
     # A write is recorded before it is sent: if the process dies, the row remains.
     await call_audit.record_intent(exchange, row)
-    return await caching.write_through(exchange, found, send)
+    return await caching.invalidating_write(exchange, found, send)
 
 
-async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:
+async def _find(exchange: Exchange, asked: ToolCall) -> FoundTool | NotFound:
     deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
     if asked.vendor is None:
         return await find_by_exposed_name(exchange, asked.name, deadline=deadline)
@@ -142,13 +142,13 @@ async def _find(exchange: Exchange, asked: AskedCall) -> FoundTool | NotFound:
     return await find_at_vendor(exchange, vendor, asked.name, cli=asked.cli, deadline=deadline)
 
 
-async def _send(exchange: Exchange, arguments: Mapping[str, Any], asked: AskedCall, found: FoundTool) -> Answer:
+async def _send(exchange: Exchange, arguments: Mapping[str, Any], asked: ToolCall, found: FoundTool) -> Answer:
     deadline = asyncio.get_running_loop().time() + found.vendor.timeout_seconds
     params: dict[str, Any] = {"name": found.tool.vendor_name, "arguments": arguments}
     if asked.meta:
         params["_meta"] = asked.meta
     try:
-        answer = await request_once_more(
+        answer = await send_request(
             exchange.runtime.pool,
             found.destination,
             "tools/call",

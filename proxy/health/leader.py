@@ -11,7 +11,7 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationStore
 
 
-def is_our_turn(store: CoordinationStore) -> bool:
+def claim_round(store: CoordinationStore) -> bool:
     """True for the first process that asks in an interval, across all hosts. Spec: §3 · D131"""
     interval_s = settings.HEALTH_PROBE_INTERVAL_S
     return store.hit(Rule("health-round", limit=1, window_s=max(1, interval_s - 2)), "leader").allowed

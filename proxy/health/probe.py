@@ -16,7 +16,7 @@ from proxy.protocol import jsonrpc, replies, sse
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
 from proxy.vendors.session import CLOSE_DEADLINE_S
-from proxy.vendors.transport import VendorAnswer, VendorTransport
+from proxy.vendors.transport import VendorResponse, VendorTransport
 
 log = structlog.get_logger(__name__)
 _FAULTS = {
@@ -47,7 +47,7 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
     return result
 
 
-async def _introduction(answer: VendorAnswer) -> tuple[str, str]:
+async def _introduction(answer: VendorResponse) -> tuple[str, str]:
     """(server version, remark about an odd answer). Spec: protocol.md A.6"""
     if answer.status in (401, 403):
         return "", ""

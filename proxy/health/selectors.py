@@ -17,7 +17,7 @@ from proxy.health import state_cache
 from proxy.health.states import LABELS, HealthStatus, VendorHealth
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
-from proxy.vendors.shared_circuits import PostedCircuit
+from proxy.vendors.shared_circuits import SharedCircuit
 
 _WORST_FIRST = (
     HealthStatus.DOWN,
@@ -44,7 +44,7 @@ class HealthEntry:
     # An oddity in the answers of a vendor that does answer.
     remark: str = ""
     # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0008
-    circuit: PostedCircuit | None = None
+    circuit: SharedCircuit | None = None
 
     @property
     def circuit_state(self) -> CircuitState:
@@ -78,7 +78,7 @@ def every_vendor_health() -> list[HealthEntry]:
     return [entry for entry in _entries(vendors_in_use()) if entry.monitored]
 
 
-def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | None:
+def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> SharedCircuit | None:
     """The circuit that blocks calls with these credentials longest; None if none does."""
     names = [
         shared_circuits.vendor_wide(vendor),
@@ -88,12 +88,12 @@ def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> PostedCircuit | N
     return max(found, key=lambda circuit: circuit.until, default=None)
 
 
-def _circuits(organization: Organization) -> dict[str, PostedCircuit]:
+def _circuits(organization: Organization) -> dict[str, SharedCircuit]:
     names: dict[str, str] = {}
     for connection in credential_summaries(organization):
         names[shared_circuits.vendor_wide(connection.vendor)] = connection.vendor
         names[shared_circuits.of_credential(connection.vendor, connection.id)] = connection.vendor
-    worst: dict[str, PostedCircuit] = {}
+    worst: dict[str, SharedCircuit] = {}
     for name, circuit in shared_circuits.posted(backend.current(), names).items():
         known = worst.get(names[name])
         if known is None or circuit.until > known.until:

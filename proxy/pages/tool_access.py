@@ -32,7 +32,7 @@ from proxy.credential_lists import list_owners
 from proxy.health import state_cache as health
 from proxy.health.states import HealthStatus
 from proxy.pages.tool_choice import Choice, posted, proposed, stored
-from proxy.tool_review import ToolList
+from proxy.tool_review import ToolReview
 
 # Period of the usage figures beside each tool.
 USED_WITHIN = timedelta(days=30)
@@ -70,7 +70,7 @@ class ToolAccessPage(OrgPage):
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.OWNER),
         "POST approve": Gate(Role.OWNER),
-        "POST discover": Gate(Role.ADMIN, organization_limit=settings.VENDOR_QUESTIONS),
+        "POST discover": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
     }
     title = "Tool access"
     nav_route = "proxy_pages:tools"
@@ -86,8 +86,8 @@ class ToolAccessPage(OrgPage):
         choice = proposed(begin, tools, lists, role.value) if begin else stored(lists.get(role.value))
         return self._page(tools, role, choice)
 
-    def _tools(self, vendor: Vendor) -> ToolList:
-        return ToolList(
+    def _tools(self, vendor: Vendor) -> ToolReview:
+        return ToolReview(
             self.organization, vendor, list_owners(credential_summaries(self.organization, vendor=vendor.slug))
         )
 
@@ -165,7 +165,7 @@ class ToolAccessPage(OrgPage):
     def _lists(self, vendor: Vendor) -> dict[str, ToolAllowlist]:
         return {row.role: row for row in selectors.allowlist_rows(self.organization, vendor.slug)}
 
-    def _preview(self, tools: ToolList, role: Role) -> HttpResponse:
+    def _preview(self, tools: ToolReview, role: Role) -> HttpResponse:
         preview = tools.preview(role, selectors.allowlists(self.organization.id))
         # Without allowlists: the comparison shows how many tokens the list saves.
         everything = tools.preview(role, {})
@@ -174,7 +174,7 @@ class ToolAccessPage(OrgPage):
 
     def _page(
         self,
-        tools: ToolList,
+        tools: ToolReview,
         role: Role,
         choice: Choice,
         *,
@@ -212,7 +212,7 @@ class ToolAccessPage(OrgPage):
         }
         return self.page("proxy/tool_access.html", context, status=status)
 
-    def _one_part(self, tools: ToolList, checked: set[str]) -> dict[str, Any]:
+    def _one_part(self, tools: ToolReview, checked: set[str]) -> dict[str, Any]:
         """One page of the checklist; `elsewhere` are the checked tools on other pages."""
         page = _page_number(self.request.GET.get("page", ""), tools.pages)
         on_page = tools.tools(page)
@@ -231,7 +231,7 @@ class ToolAccessPage(OrgPage):
         listed = [*(row.tools if row else []), *(choice.tools if choice.is_list else [])]
         return [name for name in dict.fromkeys(listed) if name not in offered]
 
-    def _frame(self, tools: ToolList, role: Role) -> dict[str, Any]:
+    def _frame(self, tools: ToolReview, role: Role) -> dict[str, Any]:
         vendor = tools.vendor
         state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
         return {
@@ -257,7 +257,7 @@ def _page_number(raw: str, pages: int) -> int:
     return min(max(int(raw), 1), pages) if raw.isascii() and raw.isdigit() and len(raw) < 6 else 1
 
 
-def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolList) -> str:
+def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolReview) -> str:
     """The change in words, as the audit log also has it."""
     offered = set(tools.names)
     was = set(before.tools) if before else offered

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from orgs.models import ToolAllowlist
-from proxy.tool_review import ToolList
+from proxy.tool_review import ToolReview
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def posted(form: QueryDict) -> Choice:
     return Choice(is_list, tuple(form.getlist("tool")) if is_list else (), form.get("version", ""), is_unsaved=True)
 
 
-def proposed(begin: str, tools: ToolList, lists: Mapping[str, ToolAllowlist], role: str) -> Choice:
+def proposed(begin: str, tools: ToolReview, lists: Mapping[str, ToolAllowlist], role: str) -> Choice:
     """A starting point for the role's list: everything, nothing, read-only tools, or another role's list."""
     version = lists[role].version if role in lists else ""
     if begin in lists:

@@ -21,7 +21,7 @@ _CODES: Final = frozenset({-32000, -32001, -32600})
 _SEARCHED_BYTES: Final = 1_000  # of a body that is no JSON-RPC error
 
 
-class SessionWord(Enum):
+class SessionState(Enum):
     """The state of a session, from an answer."""
 
     KNOWN = "known"  # or no statement: another error
@@ -29,23 +29,23 @@ class SessionWord(Enum):
     UNKNOWN = "unknown"  # nothing was run
 
 
-def session_word(status: int, body: bytes, error: VendorError | None) -> SessionWord:
+def session_state(status: int, body: bytes, error: VendorError | None) -> SessionState:
     """`error` is the JSON-RPC error in `body`."""
     if status not in (400, 404):
-        return SessionWord.KNOWN
+        return SessionState.KNOWN
     if error is None:
         if status == 404:
-            return SessionWord.UNKNOWN
+            return SessionState.UNKNOWN
         # MCP answers 404 for a session that ended; some servers use 400 and a text.
         text = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
-        return SessionWord.DOUBTFUL if _may_mean_session(text) else SessionWord.KNOWN
+        return SessionState.DOUBTFUL if _may_mean_session(text) else SessionState.KNOWN
     # A tool may mention sessions too ("the training session is full"), after it ran. Only exact texts count.
     if _is_exact(error):
-        return SessionWord.UNKNOWN
+        return SessionState.UNKNOWN
     is_of_session = _may_mean_session(error.message)
     if status == 404:
         is_of_session = is_of_session or error.code not in (METHOD_NOT_FOUND, INVALID_PARAMS)
-    return SessionWord.DOUBTFUL if is_of_session else SessionWord.KNOWN
+    return SessionState.DOUBTFUL if is_of_session else SessionState.KNOWN
 
 
 def _is_exact(error: VendorError) -> bool:

@@ -21,7 +21,7 @@ from gateway.lib import clock
 from proxy.vendors import errors, shared_circuits
 from proxy.vendors.circuit import CLOSED, LONGEST_OPEN_S, Circuit, CircuitState
 from proxy.vendors.errors import Sign
-from proxy.vendors.shared_circuits import PostedCircuit
+from proxy.vendors.shared_circuits import SharedCircuit
 
 if TYPE_CHECKING:
     from proxy.vendors.pool import Destination
@@ -125,7 +125,7 @@ class Circuits:
         elif after.until_s != before.until_s:
             log.warning("circuit opened", circuit=name, failures=after.failures)
             now = clock.now()
-            seen = PostedCircuit(after.failures, now, now + timedelta(seconds=after.until_s - now_s))
+            seen = SharedCircuit(after.failures, now, now + timedelta(seconds=after.until_s - now_s))
             self._soon(self._post(name, seen))
 
     def _answered(self, name: str) -> None:
@@ -149,7 +149,7 @@ class Circuits:
             except CoordinationUnavailable as fault:
                 log.info("circuit not shared", fault=str(fault))
 
-    async def _post(self, name: str, seen: PostedCircuit | None) -> None:
+    async def _post(self, name: str, seen: SharedCircuit | None) -> None:
         if self._store is not None:
             await asyncio.to_thread(shared_circuits.post, self._store, name, seen)
 

@@ -16,7 +16,7 @@ from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.dns import Names
 from proxy.vendors.errors import Sign
-from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
+from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, QueueFull
 from proxy.vendors.http1 import Connection, Limits
 
 MAX_WAITING = 2_000  # calls in line for a connection, over all organizations
@@ -156,7 +156,7 @@ class Connections:
     async def _wait(self, organization: Hashable, deadline: float) -> None:
         try:
             await self._places.wait(organization, deadline)
-        except LineTooLong:
+        except QueueFull:
             raise errors.unavailable("Too many calls wait for the vendor.") from None
         except TimeoutError as fault:
             raise errors.timeout() from fault

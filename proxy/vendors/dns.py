@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
-from proxy.vendors.fair_semaphore import FairSemaphore, LineTooLong
+from proxy.vendors.fair_semaphore import FairSemaphore, QueueFull
 
 CATALOG_LOOKUPS = 8  # in parallel
 CREDENTIAL_LOOKUPS = 32  # in parallel
@@ -40,7 +40,7 @@ class Names:
         if not self._of_credentials.take(owner):
             try:
                 await self._of_credentials.wait(owner)
-            except LineTooLong:
+            except QueueFull:
                 raise errors.unavailable("Too many host names wait to be looked up.") from None
         try:
             return await _in_thread(host, port)

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 UNSHARED = math.inf  # all places may go to one owner
 
 
-class LineTooLong(Exception):
+class QueueFull(Exception):
     """The maximum of waiters is reached."""
 
 
@@ -46,9 +46,9 @@ class FairSemaphore:
         return True
 
     async def wait(self, owner: Hashable, deadline: float | None = None) -> None:
-        """Wait for a place; `deadline` is in loop time. Raises: LineTooLong; TimeoutError."""
+        """Wait for a place; `deadline` is in loop time. Raises: QueueFull; TimeoutError."""
         if self._waiting >= self._waiting_at_most:
-            raise LineTooLong
+            raise QueueFull
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(owner, deque()).append(waiter)
         self._waiting += 1

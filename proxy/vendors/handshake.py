@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.protocol import replies, sse, versions
 from proxy.vendors import errors, fair_scheduler
-from proxy.vendors.transport import VendorAnswer
+from proxy.vendors.transport import VendorResponse
 
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
 INITIALIZE_PARAMS: dict[str, Any] = {
@@ -32,7 +32,9 @@ def base_headers() -> dict[str, str]:
     }
 
 
-async def only_message(answer: VendorAnswer, owner: Hashable = None, mask: Mask | None = None) -> replies.VendorMessage:
+async def read_single(
+    answer: VendorResponse, owner: Hashable = None, mask: Mask | None = None
+) -> replies.VendorMessage:
     """The message of an answer that is no event stream. Raises: BadVendorReply; VendorProblem from the transport."""
     body = await answer.body(owner)
     if len(body) <= MASKED_AT_ONCE_BYTES:
@@ -41,7 +43,7 @@ async def only_message(answer: VendorAnswer, owner: Hashable = None, mask: Mask 
 
 
 async def messages(
-    answer: VendorAnswer, owner: Hashable = None, stream: sse.SSEParser | None = None, mask: Mask | None = None
+    answer: VendorResponse, owner: Hashable = None, stream: sse.SSEParser | None = None, mask: Mask | None = None
 ) -> AsyncGenerator[replies.VendorMessage, None]:
     """The messages of an answer as they come, each after `mask`. To be closed by the reader (`aclosing`).
 
@@ -49,7 +51,7 @@ async def messages(
     Raises: BadVendorReply, SSETooLarge; VendorProblem from the transport.
     """
     if not answer.is_event_stream:
-        yield await only_message(answer, owner, mask)
+        yield await read_single(answer, owner, mask)
         return
     parser = stream or sse.SSEParser()
     async with aclosing(answer.chunks(owner)) as chunks:
@@ -60,7 +62,7 @@ async def messages(
             await answer.keep(owner, parser.kept_bytes)
 
 
-async def masked(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data: bytes) -> bytes:
+async def masked(answer: VendorResponse, owner: Hashable, mask: Mask | None, data: bytes) -> bytes:
     """A long message is masked in a thread. Raises: VendorProblem at the answer's deadline."""
     if mask is None:
         return data
@@ -72,7 +74,7 @@ async def masked(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data:
         raise errors.timeout(errors.Sign.ANSWERED) from fault
 
 
-async def _message(answer: VendorAnswer, owner: Hashable, mask: Mask | None, data: bytes) -> replies.VendorMessage:
+async def _message(answer: VendorResponse, owner: Hashable, mask: Mask | None, data: bytes) -> replies.VendorMessage:
     data = await masked(answer, owner, mask, data)
     if len(data) <= LONG_BODY_BYTES:
         return replies.parse_message(data)
@@ -81,7 +83,7 @@ async def _message(answer: VendorAnswer, owner: Hashable, mask: Mask | None, dat
 
 
 async def _read(
-    answer: VendorAnswer, owner: Hashable, mask: Mask | None, parser: sse.SSEParser, fed: bytes
+    answer: VendorResponse, owner: Hashable, mask: Mask | None, parser: sse.SSEParser, fed: bytes
 ) -> list[replies.VendorMessage | bytes]:
     if parser.fed_bytes + len(fed) <= LONG_STREAM_BYTES:
         return _messages_in(parser, fed, mask)
@@ -90,7 +92,7 @@ async def _read(
 
 
 @asynccontextmanager
-async def _turn(answer: VendorAnswer, owner: Hashable) -> AsyncIterator[None]:
+async def _turn(answer: VendorResponse, owner: Hashable) -> AsyncIterator[None]:
     """Raises: VendorProblem at the answer's deadline."""
     try:
         async with fair_scheduler.current().turn(owner, answer.deadline):

@@ -20,7 +20,7 @@ import httptools
 from proxy.vendors import errors
 from proxy.vendors.content_coding import Gunzip
 from proxy.vendors.errors import Sign
-from proxy.vendors.response import Until, VendorAnswer
+from proxy.vendors.response import Until, VendorResponse
 
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes in a row without a body byte: bounds endless headers, trailers, chunk extensions and interim answers.
@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
         self._limits = limits
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser
-        self._answer: VendorAnswer | None = None
+        self._answer: VendorResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = self._quiet_until = 0.0
         self._is_usable = False
@@ -91,12 +91,12 @@ class Connection(asyncio.Protocol):
         look.register(below.fileno(), select.POLLIN)
         return bool(look.poll(0))
 
-    async def send(self, request: bytes, deadline: float) -> VendorAnswer:
+    async def send(self, request: bytes, deadline: float) -> VendorResponse:
         """Returns at the head of the answer. Raises: VendorProblem, and then the connection is closed."""
         if not self.is_usable or self._transport is None:
             raise errors.unavailable()
         self._begin()
-        answer = self._answer = VendorAnswer(self._loop, max_bytes=self._limits.body_bytes, deadline=deadline)
+        answer = self._answer = VendorResponse(self._loop, max_bytes=self._limits.body_bytes, deadline=deadline)
         self._deadline = self._quiet_until = deadline
         self._timer = self._loop.call_at(deadline, self._look)
         self._transport.write(request)
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
             self._fail(errors.bad_response(fault))
         answer.has_head = answer.fault is None
 
-    def _judge_head(self, answer: VendorAnswer, status: int) -> str | None:
+    def _judge_head(self, answer: VendorResponse, status: int) -> str | None:
         headers, version = answer.headers, self._parser.get_http_version()
         transfer, length = headers.get(b"transfer-encoding"), headers.get(b"content-length")
         if version not in ("1.1", "1.0") or not 200 <= status < 600:
@@ -296,7 +296,7 @@ class Connection(asyncio.Protocol):
             answer.fault = fault
         self.abort()
 
-    def _has_more_to_come(self, answer: VendorAnswer) -> bool:
+    def _has_more_to_come(self, answer: VendorResponse) -> bool:
         return answer.is_event_stream and self._is_usable and not answer.is_complete and answer.fault is None
 
     def _is_all_sent(self) -> bool:

@@ -24,7 +24,7 @@ class Until(IntEnum):
     END = 2
 
 
-class VendorAnswer:
+class VendorResponse:
     """Status and headers of an answer; the body is read once, whole or in chunks.
 
     The connection writes `headers` (by lower-case name), the `pieces` of the body that were not read yet, and the bytes

@@ -11,7 +11,7 @@ _MAX_S = 86_400  # a day
 _MAX_DATE_CHARACTERS = 40  # the longest of the three forms has 33
 
 
-def seconds_asked(retry_after: str | None, *, now: datetime) -> int | None:
+def parse_retry_after(retry_after: str | None, *, now: datetime) -> int | None:
     """Whole seconds, at most a day; 0 for a past date, None if the header is neither form."""
     if retry_after is None:
         return None

@@ -18,7 +18,7 @@ from proxy.vendors.errors import StaleSession
 from proxy.vendors.pool import Destination, SessionPool
 
 
-async def request_once_more(
+async def send_request(
     pool: SessionPool,
     destination: Destination,
     method: str,

@@ -15,15 +15,15 @@ import structlog
 from gateway.lib import clock
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
-from proxy.protocol.lost_sessions import SessionWord, session_word
+from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Sign, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, Mask, base_headers, masked, messages, only_message
+from proxy.vendors.handshake import INITIALIZE_PARAMS, Mask, base_headers, masked, messages, read_single
 from proxy.vendors.resumption import Awaited
-from proxy.vendors.retry_after import seconds_asked
-from proxy.vendors.transport import Prepared, VendorAnswer, VendorTransport
+from proxy.vendors.retry_after import parse_retry_after
+from proxy.vendors.transport import Prepared, VendorResponse, VendorTransport
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
@@ -155,10 +155,10 @@ class VendorSession:
                 self.on_secret_echoed(str(params.get("name") or method))
 
     async def _only_answer(
-        self, answer: VendorAnswer, message_id: int, mask: Mask
+        self, answer: VendorResponse, message_id: int, mask: Mask
     ) -> replies.VendorResult | replies.VendorError:
         try:  # no generator such as `messages`, which would need closing
-            message = await only_message(answer, self.owner, mask)
+            message = await read_single(answer, self.owner, mask)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(str(fault)) from fault
         if is_answer(message, message_id):
@@ -166,7 +166,9 @@ class VendorSession:
         self._answer_request(message)
         raise errors.no_answer()
 
-    async def _read(self, answer: VendorAnswer, awaited: Awaited) -> replies.VendorResult | replies.VendorError | None:
+    async def _read(
+        self, answer: VendorResponse, awaited: Awaited
+    ) -> replies.VendorResult | replies.VendorError | None:
         """The answer among the other messages of the stream; None if the stream ends first."""
         try:
             async with aclosing(messages(answer, self.owner, awaited.stream, awaited.mask)) as found:
@@ -202,7 +204,7 @@ class VendorSession:
         """A closed connection does not cancel a request. Spec: protocol.md A.5"""
         self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
-    async def _refusal(self, answer: VendorAnswer, message_id: int, mask: Mask) -> replies.VendorError:
+    async def _refusal(self, answer: VendorResponse, message_id: int, mask: Mask) -> replies.VendorError:
         """The JSON-RPC error in a 400 or 404, sent by many servers for a bad request. Spec: D105
 
         Raises: StaleSession; VendorProblem for other statuses, or without such an error.
@@ -212,9 +214,9 @@ class VendorSession:
         body = await answer.body(self.owner) if status in (400, 404) else b""
         error = replies.refusal(await masked(answer, self.owner, mask, body), message_id)
         if self.session_id is not None:
-            word = session_word(status, body, error)
-            if word is not SessionWord.KNOWN:
-                raise StaleSession(status, error, is_certain=word is SessionWord.UNKNOWN)
+            word = session_state(status, body, error)
+            if word is not SessionState.KNOWN:
+                raise StaleSession(status, error, is_certain=word is SessionState.UNKNOWN)
         if error is None:
             raise errors.bad_response(f"HTTP {status}")
         return error
@@ -252,7 +254,7 @@ class VendorSession:
         except errors.VendorProblem as problem:
             log.info("vendor not told", fault=problem.fault.value)
 
-    def _send(self, method: str, body: bytes | None, deadline: float) -> AbstractAsyncContextManager[VendorAnswer]:
+    def _send(self, method: str, body: bytes | None, deadline: float) -> AbstractAsyncContextManager[VendorResponse]:
         if self._prepared is None:
             raise RuntimeError("initialize comes first")
         return self.transport.send(method, self._prepared, body, deadline=deadline, on_connected=self.on_connected)
@@ -291,10 +293,10 @@ def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[repl
     return isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id
 
 
-def _raise_if_refused(answer: VendorAnswer) -> None:
+def _raise_if_refused(answer: VendorResponse) -> None:
     if answer.status in (401, 403):
         raise errors.rejected_credentials()
     if answer.status == 429:
-        raise errors.slow_down(seconds_asked(answer.header("Retry-After"), now=clock.now()))
+        raise errors.slow_down(parse_retry_after(answer.header("Retry-After"), now=clock.now()))
     if answer.status >= 500:
         raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Sign.ANSWERED)

@@ -19,7 +19,7 @@ _AFTERWARDS_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class PostedCircuit:
+class SharedCircuit:
     """A circuit that is open or half open."""
 
     failures: int  # in a row
@@ -30,7 +30,7 @@ class PostedCircuit:
         return CircuitState.OPEN if now < self.until else CircuitState.HALF_OPEN
 
 
-_decoder = msgspec.json.Decoder(PostedCircuit)
+_decoder = msgspec.json.Decoder(SharedCircuit)
 
 
 def vendor_wide(vendor: str) -> str:
@@ -43,7 +43,7 @@ def of_credential(vendor: str, credential_id: UUID) -> str:
     return f"{vendor}:{credential_id}"
 
 
-def post(store: CoordinationStore, name: str, circuit: PostedCircuit | None) -> None:
+def post(store: CoordinationStore, name: str, circuit: SharedCircuit | None) -> None:
     """Write the circuit; None when it is closed. Raises: CoordinationUnavailable."""
     if circuit is None:
         store.put_health(_key(name), b"null", 1)
@@ -52,10 +52,10 @@ def post(store: CoordinationStore, name: str, circuit: PostedCircuit | None) -> 
         store.put_health(_key(name), msgspec.json.encode(circuit), ttl_s)
 
 
-def posted(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, PostedCircuit]:
+def posted(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, SharedCircuit]:
     """Those of `names` that are open or half open; closed ones are left out."""
     asked = {_key(name): name for name in names}
-    found: dict[str, PostedCircuit] = {}
+    found: dict[str, SharedCircuit] = {}
     for key, raw in store.health(list(asked)).items():
         try:
             found[asked[key]] = _decoder.decode(raw)

@@ -22,7 +22,7 @@ from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 
 log = structlog.get_logger(__name__)
 MAX_INDEXES = 2_000  # over all organizations
@@ -207,7 +207,7 @@ class ToolDirectory:
         cursor: str | None = None
         for _ in range(self._max_pages):
             params = {} if cursor is None else {"cursor": cursor}
-            answer = await request_once_more(self._pool, destination, "tools/list", params, deadline=deadline)
+            answer = await send_request(self._pool, destination, "tools/list", params, deadline=deadline)
             if isinstance(answer, replies.VendorError):
                 raise errors.bad_response("it refused to list its tools")
             size += len(answer.raw_result)

@@ -25,9 +25,9 @@ from proxy.vendors.connections import Connections, Origin, verifying_tls
 from proxy.vendors.dns import Names
 from proxy.vendors.errors import Sign
 from proxy.vendors.http1 import Connection, Limits
-from proxy.vendors.response import VendorAnswer
+from proxy.vendors.response import VendorResponse
 
-__all__ = ["Limits", "Prepared", "VendorAnswer", "VendorTransport"]
+__all__ = ["Limits", "Prepared", "VendorResponse", "VendorTransport"]
 
 log = structlog.get_logger(__name__)
 SWEEP_EVERY_S = 15.0  # closes idle connections
@@ -197,7 +197,7 @@ class _Exchange:
         self._timing = timing
         self._connection: Connection | None = None
 
-    async def __aenter__(self) -> VendorAnswer:
+    async def __aenter__(self) -> VendorResponse:
         has_waited = False
         connection = self._connections.take_idle(self._organization)
         if connection is None:

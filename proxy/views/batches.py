@@ -10,12 +10,12 @@ from django.http import HttpResponse
 from audit.writer import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
-from proxy.caller_cache import SnapshotUnavailable
+from proxy.caller_cache import DatabaseUnavailable
 from proxy.protocol import jsonrpc
 from proxy.views import responses
 from proxy.views.responses import Refusal
 
-_UNAVAILABLE = (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable)
+_UNAVAILABLE = (DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 async def answer_batch(
@@ -43,7 +43,7 @@ async def answer_batch(
             has_answered = True
             kept += len(parts[-1])
             keep(kept)
-    return responses.json_answer(jsonrpc.batch_bytes(parts)) if parts else responses.accepted()
+    return responses.json_response(jsonrpc.batch_bytes(parts)) if parts else responses.accepted()
 
 
 def _refused(message_id: jsonrpc.MessageId, fault: Exception) -> bytes:

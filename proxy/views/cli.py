@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from gateway.catalog.vendor import Vendor
 from gateway.lib import strict_json
-from proxy.calls.call_tool import AskedCall, call_tool, refuse_unknown_vendor
+from proxy.calls.call_tool import ToolCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.list_tools import vendor_index
 from proxy.outcomes import (
@@ -54,7 +54,7 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
         known = exchange.caller.catalog.get(vendor)
         if known is None:
             return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
-        outcome = await call_tool(exchange, AskedCall(parsed.tool, parsed.args, vendor=known, cli=True))
+        outcome = await call_tool(exchange, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
         size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
         # A large result takes long to convert: beside the event loop.
         return await fair_scheduler.by_size(
@@ -72,7 +72,7 @@ async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
         known = exchange.caller.catalog.get(vendor)
         if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)
             raise Refusal(403, "no_credentials", "There are no credentials for this vendor.")
-        return responses.json_answer(msgspec.json.encode(await _schema(exchange, route, known)))
+        return responses.json_response(msgspec.json.encode(await _schema(exchange, route, known)))
 
     return await serve(request, route, handler)
 
@@ -106,7 +106,7 @@ def _worded(route: Route, outcome: Outcome) -> HttpResponse:
             content = replies.cli_content(outcome.raw_result)
         except replies.BadVendorReply as fault:
             raise Refusal(502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}.") from fault
-        return responses.json_answer(msgspec.json.encode({"result": {"content": content}}))
+        return responses.json_response(msgspec.json.encode({"result": {"content": content}}))
     if isinstance(outcome, Delivered):
         raise Refusal(422, "tool_error", replies.error_text(outcome.raw_result))
     if isinstance(outcome, RateLimited):

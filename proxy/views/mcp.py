@@ -16,10 +16,10 @@ from django.http.response import HttpResponseBase
 import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
-from gateway.hot_path_request import LeanRequest
+from gateway.hot_path_request import HotPathRequest
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
-from proxy.calls.call_tool import AskedCall, call_tool
+from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import list_tools, may_list
 from proxy.calls.no_access_reasons import why_no_vendor
@@ -42,7 +42,7 @@ from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import deprecation, responses
 from proxy.views.batches import answer_batch
-from proxy.views.progress_response import accepts_events, answer_with_progress
+from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, body_of, count, require_json, serve
 
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
@@ -86,26 +86,26 @@ async def _answer_body(
     try:
         body = await body_of(exchange, request)
     except strict_json.StrictJSONError as fault:
-        return responses.json_answer(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
+        return responses.json_response(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
         return await _answer_batch(exchange, route, vendor, request, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
-        return responses.json_answer(jsonrpc.error(message.id, message.code, message.message), status)
+        return responses.json_response(jsonrpc.error(message.id, message.code, message.message), status)
     method = message.method if isinstance(message, jsonrpc.Request | jsonrpc.Notification) else None
     version = versions.check_header(header, method)
     if isinstance(version, versions.UnsupportedVersion):
         message_id = message.id if isinstance(message, jsonrpc.Request) else None
-        return responses.json_answer(version.body(message_id), 400)
+        return responses.json_response(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
     # An event stream is used only if the caller asks for progress and accepts streams.
     token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
     if token is None or not accepts_events(accept):
-        return responses.json_answer(await _answer_request(exchange, route, vendor, message))
+        return responses.json_response(await _answer_request(exchange, route, vendor, message))
     relay = ProgressRelay(token)
-    return await answer_with_progress(message.id, relay, _call(exchange, route, vendor, message, relay))
+    return await respond_with_progress(message.id, relay, _call(exchange, route, vendor, message, relay))
 
 
 async def _answer_batch(
@@ -113,13 +113,13 @@ async def _answer_batch(
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
-        return responses.json_answer(version.body(None), 400)
+        return responses.json_response(version.body(None), 400)
     if not versions.batches_allowed(version):
         text = "Batches are not part of this protocol version."
-        return responses.json_answer(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
+        return responses.json_response(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
     messages = jsonrpc.parse_batch(body, settings.BATCH_ENTRIES)
     if isinstance(messages, jsonrpc.Invalid):
-        return responses.json_answer(jsonrpc.error(messages.id, messages.code, messages.message), 400)
+        return responses.json_response(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
     async def answer(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
@@ -132,7 +132,7 @@ async def _answer_batch(
 
     def keep(size: int) -> None:
         if size > FREE_BYTES:
-            cast(LeanRequest, request).count_answer(size)
+            cast(HotPathRequest, request).count_answer(size)
 
     sent = request.body
     # Finding the entries of a large batch takes long: beside the event loop.
@@ -201,7 +201,7 @@ async def _call(
         fault = "params.arguments must be an object"
     # Without the progress token: callers share sessions, and their tokens may be equal.
     _, meta = progress.split_meta(message.params.get("_meta"))
-    asked = AskedCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
+    asked = ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
     return _worded(route, message.id, await call_tool(exchange, asked))
 
 

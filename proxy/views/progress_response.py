@@ -32,7 +32,7 @@ def accepts_events(accept: str | None) -> bool:
     return False
 
 
-async def answer_with_progress(
+async def respond_with_progress(
     message_id: jsonrpc.MessageId, relay: ProgressRelay, call: Coroutine[Any, Any, bytes]
 ) -> HttpResponseBase:
     """Raises: as `call`, while no stream has begun. A caller who leaves cancels the call."""
@@ -45,7 +45,7 @@ async def answer_with_progress(
         await asyncio.wait([running])
         raise
     if running.done() and (not relay.has_waiting or running.cancelled() or running.exception() is not None):
-        return responses.json_answer(await running)
+        return responses.json_response(await running)
 
     async def end() -> None:
         relay.close()

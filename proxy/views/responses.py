@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 from gateway.coordination.store import Admission
 from gateway.incoming_body import BodyRefused
-from gateway.lib.hot_path_response import WholeAnswer
+from gateway.lib.hot_path_response import HotPathResponse
 from oauth_ext import challenges
 
 EXPOSED_HEADERS = (
@@ -34,11 +34,13 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
 
-def json_answer(body: bytes, status: int = 200) -> HttpResponse:
+def json_response(body: bytes, status: int = 200) -> HttpResponse:
     # Answers are for one caller: no cache may keep them.
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     # Django encodes the headers of refusals, which may contain text.
-    return WholeAnswer(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
+    return (
+        HotPathResponse(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
+    )
 
 
 def accepted() -> HttpResponse:
@@ -58,13 +60,13 @@ def _without_body(status: int) -> HttpResponse:
     return response
 
 
-def refusal_answer(refusal: Refusal, *, cli: bool) -> HttpResponse:
+def http_error_response(refusal: Refusal, *, cli: bool) -> HttpResponse:
     """`{error, error_description}`, or `{error}` with the description on CLI routes. Spec: D99"""
     if cli:
         body: dict[str, str] = {"error": refusal.description}
     else:
         body = {"error": refusal.error, "error_description": refusal.description}
-    response = json_answer(msgspec.json.encode(body), refusal.status)
+    response = json_response(msgspec.json.encode(body), refusal.status)
     for name, value in refusal.headers.items():
         response.headers[name] = value
     return response
@@ -104,7 +106,7 @@ def too_many_large_bodies(admission: Admission) -> Refusal:
     return Refusal(429, "rate_limited", text, headers)
 
 
-def refused_too_often(admission: Admission) -> Refusal:
+def auth_throttled(admission: Admission) -> Refusal:
     """429 for an address with too many refused bearers. Spec: D19, D22"""
     refusal = rate_limited(admission.retry_after_s)
     refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}

@@ -19,17 +19,17 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from audit.writer import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
-from gateway.hot_path_request import LeanRequest
-from gateway.incoming_body import BodyRefused, ClientGone
+from gateway.hot_path_request import HotPathRequest
+from gateway.incoming_body import BodyRefused, ClientDisconnected
 from gateway.lib import strict_json
 from gateway.lib.client_address import client_address
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
 from proxy import runtime
 from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
-from proxy.caller_cache import SnapshotUnavailable
+from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls.admit import admit
-from proxy.failed_auth_throttle import RefusedTooOften
+from proxy.failed_auth_throttle import AuthThrottled
 from proxy.outcomes import CacheStatus
 from proxy.request_context import Exchange
 from proxy.timing import Timing
@@ -40,7 +40,7 @@ from proxy.views.responses import Refusal
 log = structlog.get_logger(__name__)
 LARGE_BODY_BYTES = 64 * 1024  # parsing from here on would delay other calls
 MAX_ORIGIN_CHARACTERS = 300  # a host name has 253 at most
-BODY_TURN_WAIT_S = 10.0  # until a large body is parsed, in line with other organizations'
+BODY_SLOT_WAIT_S = 10.0  # until a large body is parsed, in line with other organizations'
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -87,21 +87,21 @@ async def serve(
         if request.method == "OPTIONS":
             return _preflight(request, route)
         exchange = await _open(request, route, timing)
-        request.owner = exchange.caller.principal.org_id  # type: ignore[attr-defined]  # see LeanRequest
+        request.owner = exchange.caller.principal.org_id  # type: ignore[attr-defined]  # see HotPathRequest
         response = await _handle(exchange, request, route, handler)
-    except ClientGone:
+    except ClientDisconnected:
         raise
     except Refusal as refusal:
-        response = responses.refusal_answer(refusal, cli=route.is_cli)
+        response = responses.http_error_response(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
-        response = responses.refusal_answer(_invalid_token(route, fault), cli=route.is_cli)
-    except RefusedTooOften as fault:
-        response = responses.refusal_answer(responses.refused_too_often(fault.admission), cli=route.is_cli)
-    except (SnapshotUnavailable, AuditUnavailable, CoordinationUnavailable):
-        response = responses.refusal_answer(responses.unavailable(), cli=route.is_cli)
+        response = responses.http_error_response(_invalid_token(route, fault), cli=route.is_cli)
+    except AuthThrottled as fault:
+        response = responses.http_error_response(responses.auth_throttled(fault.admission), cli=route.is_cli)
+    except (DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable):
+        response = responses.http_error_response(responses.unavailable(), cli=route.is_cli)
     except Exception:
         log.exception("request failed", path=request.path)
-        response = responses.refusal_answer(responses.internal_error(), cli=route.is_cli)
+        response = responses.http_error_response(responses.internal_error(), cli=route.is_cli)
     for name, value in {**cors_headers(request.META.get("HTTP_ORIGIN")), **(extra or {})}.items():
         response.headers[name] = value
     if route.says_cache:
@@ -189,8 +189,8 @@ async def _count_large(exchange: Exchange, size_bytes: int) -> None:
 
 
 async def body_of(exchange: Exchange, request: HttpRequest) -> object:
-    """The body as JSON. Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientGone; as `admit`."""
-    lean: LeanRequest = request  # type: ignore[assignment]
+    """The body as JSON. Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientDisconnected; as `admit`."""
+    lean: HotPathRequest = request  # type: ignore[assignment]
     is_here_and_small = lean.incoming is None and len(lean.body) < LARGE_BODY_BYTES
     body = lean.body if is_here_and_small else await _loaded_body(exchange, lean)
     exchange.request_bytes = len(body)
@@ -198,14 +198,14 @@ async def body_of(exchange: Exchange, request: HttpRequest) -> object:
         return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
     # In a thread that serves organizations round robin.
     work = partial(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
-    deadline = asyncio.get_running_loop().time() + BODY_TURN_WAIT_S
+    deadline = asyncio.get_running_loop().time() + BODY_SLOT_WAIT_S
     try:
         return await fair_scheduler.in_thread(exchange.caller.principal.org_id, work, deadline)
     except TimeoutError:
         raise responses.overloaded() from None
 
 
-async def _loaded_body(exchange: Exchange, request: LeanRequest) -> bytes:
+async def _loaded_body(exchange: Exchange, request: HotPathRequest) -> bytes:
     declared = 0 if request.incoming is None else request.incoming.declared_bytes or 0
     # Counted before it is read, if its length is declared.
     if declared >= LARGE_BODY_BYTES:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.coordination import redis_store
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_scripts import ADMIT
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.retry_thread import Recovery
@@ -50,9 +50,9 @@ def new_value() -> str:
     return uuid.uuid4().hex
 
 
-def alone(clock: Clock) -> DegradingStore:
+def alone(clock: Clock) -> FallbackStore:
     """The store of a process whose Redis is away from the first question on."""
-    return DegradingStore(RedisStore("redis://127.0.0.1:1/0", new_value), processes=1, monotonic=clock.monotonic)
+    return FallbackStore(RedisStore("redis://127.0.0.1:1/0", new_value), processes=1, monotonic=clock.monotonic)
 
 
 def said(admission: Admission) -> Said:

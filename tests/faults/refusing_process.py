@@ -19,7 +19,7 @@ django.setup()
 
 from audit.call_record import CallRecord  # noqa: E402
 from gateway.coordination import backend  # noqa: E402
-from proxy.caller_cache import Snapshots  # noqa: E402
+from proxy.caller_cache import CallerCache  # noqa: E402
 from proxy.rate_limited_calls import RateLimitedCalls  # noqa: E402
 
 ORG = uuid.UUID("11111111-1111-4111-8111-111111111111")
@@ -45,7 +45,7 @@ def first_row(org_id: uuid.UUID, row_id: uuid.UUID, minute: datetime) -> CallRec
 async def main(calls: int, minute: int) -> None:
     """Note them, one call of the other organization among them, and close."""
     moment = datetime.fromtimestamp(minute * 60 + 30, UTC)
-    snapshots = Snapshots(backend.current())
+    snapshots = CallerCache(backend.current())
     counted = RateLimitedCalls(snapshots, now=lambda: moment)
 
     async def note(org_id: uuid.UUID) -> None:

@@ -23,7 +23,7 @@ import structlog
 from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker
 
-from audit.audit_connection import open_sink
+from audit.audit_connection import open_audit_connection
 from audit.call_record import CallRecord
 from audit.writer import AuditUnavailable, AuditWriter
 from tests.faults.scratch_database import BACKENDS, ROOT, ScratchDatabase, scratch_database
@@ -57,7 +57,7 @@ def new_record(request_id: str = "") -> CallRecord:
 
 
 def writer_on(database: ScratchDatabase, **options: float) -> AuditWriter:
-    return AuditWriter(open_sink=partial(open_sink, database.config), **options)  # type: ignore[arg-type]
+    return AuditWriter(open_audit_connection=partial(open_audit_connection, database.config), **options)  # type: ignore[arg-type]
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

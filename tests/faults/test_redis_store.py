@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
@@ -27,7 +27,7 @@ RULE = Rule("tools", limit=100_000, window_s=3600)
 CROWD = 128
 # Between what one deadline of 50 ms costs on a busy machine and the seconds that one deadline for each call would cost.
 LONGEST_S = 0.7
-Open = Callable[[str], DegradingStore]
+Open = Callable[[str], FallbackStore]
 
 
 def new_value() -> str:
@@ -49,11 +49,11 @@ def own(shared: RedisServer) -> RedisServer:
 @pytest.fixture
 async def opened() -> AsyncIterator[Open]:
     """Opens stores as a process of production has them; two processes share the limits."""
-    made: list[DegradingStore] = []
+    made: list[FallbackStore] = []
 
-    def opened(url: str) -> DegradingStore:
+    def opened(url: str) -> FallbackStore:
         store = RedisStore(url, new_value, "test:", operation_s=OPERATION_S, thread_s=THREAD_S)
-        made.append(DegradingStore(store, processes=2))
+        made.append(FallbackStore(store, processes=2))
         return made[-1]
 
     yield opened
@@ -80,7 +80,7 @@ class Heartbeat:
             self.longest_s = max(self.longest_s, time.monotonic() - began_s)
 
 
-async def crowd(store: DegradingStore) -> tuple[list[Admission], float]:
+async def crowd(store: FallbackStore) -> tuple[list[Admission], float]:
     """The answers to many calls at once, and the wait of the slowest."""
 
     async def one(number: int) -> tuple[Admission, float]:
@@ -92,7 +92,7 @@ async def crowd(store: DegradingStore) -> tuple[list[Admission], float]:
     return [answer for answer, _ in found], max(waited_s for _, waited_s in found)
 
 
-async def believed(store: DegradingStore) -> Admission:
+async def believed(store: FallbackStore) -> Admission:
     """The first admission that Redis has counted again."""
     while (answer := await store.admit(RULE, "anna", ("subject:a",))).epochs is None:
         await asyncio.sleep(0.01)

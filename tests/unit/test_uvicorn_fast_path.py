@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from gateway.uvicorn_fast_path import EXTENSION, WholeExchange
+from gateway.uvicorn_fast_path import EXTENSION, FastPath
 from tests.fakes.served_app import served
 from tests.garbage import freed_without_collection
 
@@ -28,7 +28,7 @@ class App:
         self.received: list[dict[str, Any]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        whole: WholeExchange = scope["extensions"][EXTENSION]
+        whole: FastPath = scope["extensions"][EXTENSION]
         body = whole.body() if self.takes_short_way else None
         self.bodies.append(body)
         while body is None:
@@ -119,7 +119,7 @@ async def test_a_line_break_in_a_header_never_leaves(app: App, port: int) -> Non
 
 
 async def test_an_answered_request_is_gone_without_garbage_collection(app: App, port: int) -> None:
-    with freed_without_collection(WholeExchange, RequestResponseCycle):
+    with freed_without_collection(FastPath, RequestResponseCycle):
         for takes_short_way in (True, False):
             app.takes_short_way = takes_short_way
             await said(port, request() + request() + LAST)

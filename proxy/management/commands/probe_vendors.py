@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import close_old_connections
 
 from gateway.coordination import backend
-from proxy.health.leader import is_our_turn, vendors_to_probe
+from proxy.health.leader import claim_round, vendors_to_probe
 from proxy.health.monitor import run_round
 from proxy.health.states import LABELS
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         store = backend.current()
         while True:
             # Safe beside a scheduler: only the first process in an interval probes.
-            if once or is_our_turn(store):
+            if once or claim_round(store):
                 found = asyncio.run(run_round(store, vendors_to_probe()))
                 for slug, health in sorted(found.items()):
                     detail = f", {health.error_detail}" if health.error_detail else ""

@@ -15,11 +15,11 @@ from django.db import connection
 from msgspec.structs import asdict, force_setattr, replace
 
 from audit import postgresql_connection
-from audit.audit_connection import Sink, open_sink
+from audit.audit_connection import Sink, open_audit_connection
 from audit.call_record import COLUMNS, MAX_INTEGER, CallRecord
-from audit.loop_committer import CommitLane
+from audit.loop_committer import LoopCommitter
 from audit.models import RequestAuditEntry
-from audit.postgresql_connection import PostgreSQLSink
+from audit.postgresql_connection import PostgreSQLAuditConnection
 from audit.statement import RecordRefused
 from audit.writer import AuditWriter
 from gateway.lib.bounded_connection import BoundedWrapper
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def sink() -> Iterator[Sink]:
-    opened = open_sink()
+    opened = open_audit_connection()
     yield opened
     opened.close()
 
@@ -162,7 +162,7 @@ def _no_pooler_known() -> Iterator[None]:
 @needs_postgresql
 @pytest.mark.usefixtures("_no_pooler_known")
 def test_a_statement_that_is_gone_between_batches_costs_speed_and_no_record(sink: Sink) -> None:
-    assert isinstance(sink, PostgreSQLSink)
+    assert isinstance(sink, PostgreSQLAuditConnection)
     first, second, third = make_record(), make_record(), make_record()
     sink.commit([first])
     assert sink.is_prepared
@@ -171,8 +171,8 @@ def test_a_statement_that_is_gone_between_batches_costs_speed_and_no_record(sink
     assert not sink.is_prepared
     sink.commit([third])
     assert RequestAuditEntry.objects.filter(pk__in=[first.id, second.id, third.id]).count() == 3
-    next_one = open_sink()
-    assert isinstance(next_one, PostgreSQLSink)
+    next_one = open_audit_connection()
+    assert isinstance(next_one, PostgreSQLAuditConnection)
     assert not next_one.is_prepared, "the next connection is not tried in the same way"
     next_one.commit([make_record()])
     next_one.close()
@@ -190,8 +190,8 @@ def test_a_name_that_is_taken_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> No
         return made
 
     monkeypatch.setattr(BoundedWrapper, "get_new_connection", used_before)
-    opened = open_sink()
-    assert isinstance(opened, PostgreSQLSink)
+    opened = open_audit_connection()
+    assert isinstance(opened, PostgreSQLAuditConnection)
     assert not opened.is_prepared
     opened.commit([record := make_record()])
     opened.close()
@@ -202,8 +202,8 @@ def test_a_name_that_is_taken_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("_no_pooler_known")
 def test_where_operators_say_that_there_is_a_pooler_nothing_is_prepared() -> None:
     for has_pooler in (False, True):
-        opened = open_sink({**connection.settings_dict, HAS_POOLER: has_pooler})
-        assert isinstance(opened, PostgreSQLSink)
+        opened = open_audit_connection({**connection.settings_dict, HAS_POOLER: has_pooler})
+        assert isinstance(opened, PostgreSQLAuditConnection)
         opened.commit([make_record()])
         opened._pgconn.nonblocking = 0
         assert opened._pgconn.exec_(b"SELECT name FROM pg_prepared_statements").ntuples == (0 if has_pooler else 1)
@@ -211,9 +211,9 @@ def test_where_operators_say_that_there_is_a_pooler_nothing_is_prepared() -> Non
     assert RequestAuditEntry.objects.count() == 2
 
 
-def forget_statements(lane: CommitLane) -> None:
+def forget_statements(lane: LoopCommitter) -> None:
     """The connection leads to a session of the server in which nothing is prepared."""
-    pgconn = cast(PostgreSQLSink, lane._sink)._pgconn
+    pgconn = cast(PostgreSQLAuditConnection, lane._sink)._pgconn
     pgconn.nonblocking = 0
     pgconn.exec_(b"DEALLOCATE ALL")
     pgconn.nonblocking = 1
@@ -245,7 +245,7 @@ async def test_a_writer_behind_a_pooler_keeps_its_connection_after_the_first_sur
 def test_a_read_only_database_fails_the_probe_already() -> None:
     read_only = copy.deepcopy(connection.settings_dict)
     read_only[GIVEN_OPTIONS] = "-c default_transaction_read_only=on"
-    opened = open_sink(read_only)
+    opened = open_audit_connection(read_only)
     for work in (opened.probe, lambda: opened.commit([make_record()])):
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             work()
@@ -257,7 +257,7 @@ def test_a_server_that_falls_silent_fails_the_batch_in_seconds(monkeypatch: pyte
     monkeypatch.setattr(postgresql_connection, "COMMIT_TIMEOUT_S", 0.3)
     server = connection.settings_dict
     with relay_to(server["HOST"], int(server["PORT"] or 5432)) as relay:
-        opened = open_sink({**server, "HOST": "127.0.0.1", "PORT": relay.port})
+        opened = open_audit_connection({**server, "HOST": "127.0.0.1", "PORT": relay.port})
         opened.commit([make_record()])
         with relay.silent(), pytest.raises(TimeoutError):
             opened.commit([make_record()])

@@ -69,7 +69,7 @@ def test_every_route_without_a_number_of_its_own_shares_one_window() -> None:
 def test_the_organization_asks_so_often_whoever_asks(
     api: Api, setting: Setting, live_vendor: FakeVendor, ask: Ask
 ) -> None:
-    rule = configured.VENDOR_QUESTIONS
+    rule = configured.VENDOR_REQUESTS
     for _ in range(rule.limit):
         assert backend.current().hit(rule, f"org:{api.cast.org.id}").allowed
     live_vendor.seen.clear()

@@ -23,7 +23,7 @@ from orgs.models import KnownTool, Membership, Team, TeamMembership, ToolAllowli
 from orgs.services.tool_access import set_allowlist
 from proxy import tool_review
 from proxy.health.states import HealthStatus
-from proxy.tool_review import ToolList
+from proxy.tool_review import ToolReview
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
 from tests.factories.health import put_health
@@ -363,7 +363,7 @@ def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, ve
     vendor.tools = [*vendor.tools, {"name": "fake_huge", "description": "x" * 40_000}]
     page = discover(site)
     assert "The definition is too large to be shown here." in text(page)
-    assert [tool.name for tool in ToolList(site.cast.org, page.context["vendor"]).tools()][1] == "fake_huge"
+    assert [tool.name for tool in ToolReview(site.cast.org, page.context["vendor"]).tools()][1] == "fake_huge"
 
 
 def test_of_very_many_changes_the_first_are_compared(
@@ -401,7 +401,7 @@ def test_comparing_has_so_much_time_for_a_page(
 ) -> None:
     monkeypatch.setattr(tool_review, "COMPARING_S", 0.25)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
-    tools = ToolList(site.cast.org, discover(site).context["vendor"])
+    tools = ToolReview(site.cast.org, discover(site).context["vendor"])
     ticks = itertools.count()
     found = tools.changes(lambda: next(ticks) * tick_s)
     assert [each.is_listed_only for each in found] == [False] * compared + [True] * (3 - compared)

@@ -126,7 +126,7 @@ async def test_noting_the_last_use_holds_no_call_up(
 async def test_a_database_that_does_not_answer_is_given_up(
     agent: Agent, tenant: Tenant, held: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caller_cache, "ISLAND_DEADLINE_S", 0.2)
+    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 0.2)
     held.append(Held(bearers.load_identity))
     monkeypatch.setattr(bearers, "load_identity", held[0])
     started = time.monotonic()

@@ -29,7 +29,7 @@ DEFAULTS = {
     "VENDOR_REPLY_BYTES": 10 * MIB,
     "VENDOR_SESSION_IDLE_S": 300.0,
     "VENDOR_CALLS_PER_ORGANIZATION": 30,
-    "VENDOR_CALLS_WAITING": 1_000,
+    "VENDOR_CALLS_QUEUED": 1_000,
     "VENDOR_CALLS_WAIT_S": 5.0,
     "TOOL_LIST_TTL_S": 300.0,
     "TOOL_LIST_DEADLINE_S": 8.0,
@@ -58,7 +58,7 @@ def held(live: runtime.Runtime) -> dict[str, Any]:
         "VENDOR_REPLY_BYTES": limits.body_bytes,
         "VENDOR_SESSION_IDLE_S": live.pool._idle_s,
         "VENDOR_CALLS_PER_ORGANIZATION": bulkhead.calls,
-        "VENDOR_CALLS_WAITING": bulkhead.waiting,
+        "VENDOR_CALLS_QUEUED": bulkhead.waiting,
         "VENDOR_CALLS_WAIT_S": bulkhead.wait_s,
         "TOOL_LIST_TTL_S": directory._ttl_s,
         "TOOL_LIST_MAX_PAGES": directory._max_pages,
@@ -102,13 +102,13 @@ async def test_a_call_has_the_seconds_of_its_vendor(
     """The deadline with which it is sent: what is left of it has been used up since it was set."""
     await in_thread(lambda: load_vendor(vendor.url, timeout_s=timeout_s))
     left_s: list[float] = []
-    original = call_tool.request_once_more
+    original = call_tool.send_request
 
     async def noting(*args: Any, **options: Any) -> Any:
         left_s.append(options["deadline"] - asyncio.get_running_loop().time())
         return await original(*args, **options)
 
-    monkeypatch.setattr(call_tool, "request_once_more", noting)
+    monkeypatch.setattr(call_tool, "send_request", noting)
     assert "result" in (await agent.call(tenant.agent_key, "fake_write")).json()
     (left,) = left_s
     assert timeout_s - 15 < left <= timeout_s

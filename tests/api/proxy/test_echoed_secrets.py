@@ -70,7 +70,7 @@ async def echoes(tenant: Tenant) -> list[tuple[str, str, Any]]:
 
 
 async def settled() -> None:
-    watch = runtime.current().secret_watch
+    watch = runtime.current().secret_echo_detector
     while watch._tasks:
         await asyncio.wait(set(watch._tasks))
 
@@ -158,7 +158,7 @@ async def test_one_row_for_each_tool_and_hour_over_all_processes(
     for _ in range(3):
         await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 1
-    watch = runtime.current().secret_watch
+    watch = runtime.current().secret_echo_detector
     watch._noted.clear()  # as another process
     await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 1

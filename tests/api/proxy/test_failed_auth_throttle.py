@@ -31,7 +31,7 @@ LIMIT = 4
 def few(settings: Any, request: pytest.FixtureRequest) -> None:
     """A window that no other test has counted in."""
     name = f"refused {request.node.name} {clock.now().timestamp()}"
-    settings.REFUSED_BEARERS = Rule(name, limit=LIMIT, window_s=60)
+    settings.FAILED_AUTHS = Rule(name, limit=LIMIT, window_s=60)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def test_a_revoked_token_is_looked_up_once(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, queries: Counter[str], settings: Any
 ) -> None:
     """In the hour in which it would be valid: whoever has one cannot ask for a read of the database with each."""
-    settings.REFUSED_BEARERS = Rule(f"many {clock.now().timestamp()}", limit=1_000, window_s=60)
+    settings.FAILED_AUTHS = Rule(f"many {clock.now().timestamp()}", limit=1_000, window_s=60)
     revoked, valid, foreign = await in_thread(
         lambda: (access_token(tenant), access_token(tenant), access_token(other_tenant))
     )
@@ -218,7 +218,7 @@ async def test_what_a_client_writes_is_no_address(agent: Agent, tenant: Tenant, 
 async def test_the_memory_of_addresses_is_bounded(
     agent: Agent, tenant: Tenant, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.REFUSED_BEARERS = Rule(settings.REFUSED_BEARERS.name, limit=1, window_s=60)
+    settings.FAILED_AUTHS = Rule(settings.FAILED_AUTHS.name, limit=1, window_s=60)
     monkeypatch.setattr(failed_auth_throttle, "MAX_ADDRESSES", 2)
     for number in range(3):
         for _ in range(2):

@@ -20,7 +20,7 @@ async def test_each_organization_has_turns_of_its_own(
     vendor.reply = "sse"
     for each in (tenant, other_tenant):
         await agent.rpc(each.agent_key, "tools/list")
-    await runtime.current().tool_watch.settled()  # it compares lists in turns as well
+    await runtime.current().tool_change_detector.settled()  # it compares lists in turns as well
     owners = turns_taken(monkeypatch)
     for each in (tenant, other_tenant):
         assert "result" in (await agent.call(each.agent_key, "fake_list")).json()

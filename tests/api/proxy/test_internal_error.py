@@ -26,7 +26,7 @@ PLACES = [
     pytest.param(call_tool, "admit", "", id="admission"),
     pytest.param(find_tool, "may_use_vendor", "", id="decision"),
     pytest.param(caching, "scope_of", "fake_list", id="cache"),
-    pytest.param(call_tool, "request_once_more", "fake_list", id="vendor"),
+    pytest.param(call_tool, "send_request", "fake_list", id="vendor"),
 ]
 
 
@@ -60,7 +60,7 @@ async def test_both_routes_answer_and_leave_a_row(
 async def test_a_writing_call_ends_its_intent(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_tool, "request_once_more", broken)
+    monkeypatch.setattr(call_tool, "send_request", broken)
     assert (await agent.call(tenant.agent_key, "fake_write")).json()["error"]["data"] == {"reason": "internal_error"}
     (row,) = await rows()
     assert (row.status, row.error_code, row.tool) == ("error", "internal_error", "fake_write")
@@ -69,7 +69,7 @@ async def test_a_writing_call_ends_its_intent(
 async def test_one_of_a_batch_does_not_take_the_others_along(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_tool, "request_once_more", broken)
+    monkeypatch.setattr(call_tool, "send_request", broken)
     batch = [
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fake_list"}},
         {"jsonrpc": "2.0", "id": 2, "method": "ping"},

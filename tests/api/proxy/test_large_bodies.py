@@ -56,7 +56,7 @@ async def test_organizations_take_turns(
 
 
 async def test_a_turn_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(route, "BODY_TURN_WAIT_S", 0.01)
+    monkeypatch.setattr(route, "BODY_SLOT_WAIT_S", 0.01)
     async with fair_scheduler._of_loop(fair_scheduler._beside_it).turn("another organization"):
         answer = await send(agent, tenant.agent_key)
     assert (answer.status_code, answer.json()["error"]) == (503, "overloaded")

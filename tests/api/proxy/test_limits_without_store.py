@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from httpx import Response
 
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
@@ -88,7 +88,7 @@ class Process:
         self.agent, self.clock = agent, Clock()
         current = runtime.current()
         self.late = LateStore(current.store)
-        self.store = current.store = DegradingStore(self.late, processes=PROCESSES, monotonic=self.clock)
+        self.store = current.store = FallbackStore(self.late, processes=PROCESSES, monotonic=self.clock)
 
     async def calls(self, tenant: Tenant, count: int) -> list[int]:
         """How each call was answered."""

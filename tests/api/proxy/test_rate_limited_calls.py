@@ -16,7 +16,7 @@ from audit.call_record import CallRecord
 from audit.models import RequestAuditEntry
 from gateway.coordination.rules import Rule
 from proxy import runtime
-from proxy.caller_cache import Snapshots, SnapshotUnavailable
+from proxy.caller_cache import CallerCache, DatabaseUnavailable
 from proxy.rate_limited_calls import RateLimitedCalls
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 from tests.api.proxy.conftest import Agent
@@ -44,7 +44,7 @@ def clock() -> Clock:
 @pytest.fixture
 async def new_counter(transactional_db: None, clock: Clock) -> AsyncIterator[Callable[[], RateLimitedCalls]]:
     """Each counter is what one process has."""
-    snapshots = Snapshots(runtime.registry.current())
+    snapshots = CallerCache(runtime.registry.current())
     made: list[RateLimitedCalls] = []
 
     def new() -> RateLimitedCalls:
@@ -142,7 +142,7 @@ async def test_a_minute_is_marked_when_its_row_is_durable(
     with monkeypatch.context() as patch:
         patch.setattr(rows, "keep_part", away)
         refused = await asyncio.gather(note(counter), note(counter), return_exceptions=True)
-    assert [type(each) for each in refused] == [SnapshotUnavailable] * 2
+    assert [type(each) for each in refused] == [DatabaseUnavailable] * 2
     assert await counts() == {}
     await note(counter)
     await note(counter)
@@ -162,7 +162,7 @@ async def test_a_count_that_could_not_be_kept_is_kept_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(rows, "keep_part", away)
-        with pytest.raises(SnapshotUnavailable):
+        with pytest.raises(DatabaseUnavailable):
             await counter.flush()
     await counter.flush()
     assert await counts() == {(ORG, "user-1", NOON): 2}

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from gateway.hot_path_request import LeanRequest
+from gateway.hot_path_request import HotPathRequest
 from proxy import runtime
 from proxy.request_context import Exchange
 from proxy.vendors import resumption
-from proxy.vendors.response import VendorAnswer
+from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import Awaited
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import streaming
@@ -171,7 +171,7 @@ async def test_no_call_waits_for_garbage_collection(
     agent: Agent, tenant: Tenant, jwt: str, cutting: FakeVendor, call: Call
 ) -> None:
     await call(agent, tenant, jwt)
-    with freed_without_collection(LeanRequest, Exchange, VendorAnswer, Awaited):
+    with freed_without_collection(HotPathRequest, Exchange, VendorResponse, Awaited):
         for _ in range(3):
             assert (await call(agent, tenant, jwt)).status_code == 200
         await until(lambda: busy_connections() == 0)

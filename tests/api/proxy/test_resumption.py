@@ -21,9 +21,9 @@ from proxy.protocol.sse import SSEParser
 from proxy.vendors import handshake, resumption
 from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
-from proxy.vendors.response import VendorAnswer
+from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import Awaited
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import turns_taken
@@ -69,7 +69,7 @@ class Caller:
         """The answer."""
         deadline = asyncio.get_running_loop().time() + within_s
         params = {"name": "a", "arguments": {}}
-        return await request_once_more(self.pool, self._where, "tools/call", params, deadline=deadline, relay=relay)
+        return await send_request(self.pool, self._where, "tools/call", params, deadline=deadline, relay=relay)
 
     async def is_answered(self) -> bool:
         """Whether a call is answered with its result."""
@@ -360,7 +360,7 @@ async def test_a_handshake_is_not_resumed() -> None:
 )
 async def test_nothing_waits_for_garbage_collection(streams: tuple[Exchange, ...]) -> None:
     async with caller(*streams) as one:
-        with freed_without_collection(VendorAnswer, SSEParser, Awaited, VendorProblem):
+        with freed_without_collection(VendorResponse, SSEParser, Awaited, VendorProblem):
             with contextlib.suppress(VendorProblem):
                 await one.call()
             for _ in range(5):  # what is left of a stream's generator is closed in a task of its own

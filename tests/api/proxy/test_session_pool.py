@@ -19,7 +19,7 @@ from proxy import runtime
 from proxy.protocol import replies
 from proxy.vendors import pool as pools
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import until
@@ -66,7 +66,7 @@ class Caller:
         where = Destination(key, lambda: (self.vendor.url, {"X-Api-Key": "right-key"}))
         deadline = asyncio.get_running_loop().time() + 20.0
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
-        found = await request_once_more(self.pool, where, "tools/call", params, deadline=deadline)
+        found = await send_request(self.pool, where, "tools/call", params, deadline=deadline)
         assert isinstance(found, replies.VendorResult)
 
     async def slow_call(self, credential: int = 1) -> asyncio.Future[None]:

@@ -26,7 +26,7 @@ from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.connections import Connections
 from proxy.vendors.errors import Sign, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import only
@@ -77,7 +77,7 @@ class Callers:
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
         deadline = asyncio.get_running_loop().time() + within_s
         where = self.where(organization)
-        return await request_once_more(self.pool, where, "tools/call", params, deadline=deadline, timing=timing)
+        return await send_request(self.pool, where, "tools/call", params, deadline=deadline, timing=timing)
 
     def begin(self, organization: int, count: int) -> list[asyncio.Future[Any]]:
         return [asyncio.ensure_future(self.call(organization, slow=True)) for _ in range(count)]
@@ -178,7 +178,7 @@ async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
 
     monkeypatch.setattr(pools.VendorSession, "request", noting)
     params = {"name": "fake_list", "arguments": {}}
-    second = asyncio.ensure_future(request_once_more(pool, callers.where(1), "tools/call", params, deadline=deadline))
+    second = asyncio.ensure_future(send_request(pool, callers.where(1), "tools/call", params, deadline=deadline))
     await until(lambda: any(each._waiting for each in pool.bulkhead._compartments.values()))
     ahead_s = 40.0
     slow_vendor.go_on.set()

@@ -36,7 +36,7 @@ def _fetch_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 async def look(agent: Agent, key: str) -> None:
     """The vendor's list is fetched again, and compared."""
     await agent.call(key, "fake_nothing")
-    await runtime.current().tool_watch.settled()
+    await runtime.current().tool_change_detector.settled()
 
 
 async def changes(organization: Organization) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ async def test_processes_that_see_the_same_change_write_one_row(
     await look(agent, tenant.agent_key)
     vendor.tools = [poisoned(), *TOOLS[1:]]
     await look(agent, tenant.agent_key)
-    runtime.current().tool_watch._remembered.clear()  # as in a process that has just started
+    runtime.current().tool_change_detector._remembered.clear()  # as in a process that has just started
     await look(agent, tenant.agent_key)
     assert len(await changes(tenant.organization)) == 1
 
@@ -168,7 +168,7 @@ async def test_calls_do_not_wait_for_the_comparison_and_it_is_made_up_for(
     with monkeypatch.context() as patch:
         patch.setattr(tool_change_detector, "note_list", away)
         assert "isError" not in (await agent.call(tenant.agent_key, "fake_list")).json()["result"]
-        await runtime.current().tool_watch.settled()
+        await runtime.current().tool_change_detector.settled()
     assert await in_thread(KnownTool.objects.count) == 0
     await look(agent, tenant.agent_key)
     assert await in_thread(KnownTool.objects.count) == 3
@@ -264,7 +264,7 @@ class Blocked:
             return compare(**asked)
 
         monkeypatch.setattr(tool_change_detector, "note_list", note_list)
-        monkeypatch.setattr(caller_cache, "ISLAND_DEADLINE_S", 0.05)
+        monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 0.05)
 
 
 async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
@@ -273,10 +273,10 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
     for each in (tenant, other_tenant):  # their bearers and tool lists are known when the database gets slow
         await agent.call(each.agent_key, "fake_list")
-    await runtime.current().tool_watch.settled()
+    await runtime.current().tool_change_detector.settled()
     blocked = Blocked(tenant.organization, monkeypatch)
     vendor.tools = [poisoned(), *TOOLS[1:]]
-    watch, directory = runtime.current().tool_watch, runtime.current().directory
+    watch, directory = runtime.current().tool_change_detector, runtime.current().directory
     try:
         keys = {key.org_id: key for key in directory._indexes}
         changed = {tool["name"]: tool for tool in vendor.tools}
@@ -284,7 +284,7 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
             watch.note(keys[tenant.organization.id], changed)
             await watch.settled()
         assert blocked.begun == [tenant.organization.name], "no second thread for it"
-        monkeypatch.setattr(caller_cache, "ISLAND_DEADLINE_S", 30.0)
+        monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 30.0)
         watch.note(keys[other_tenant.organization.id], changed)
         await watch.settled()
         assert [row["metadata"]["changed"] for row in await changes(other_tenant.organization)] == [["fake_list"]]
@@ -301,7 +301,7 @@ async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
     for each in (tenant, other_tenant):
         await look(agent, each.agent_key)
     blocked = Blocked(tenant.organization, monkeypatch)
-    watch = runtime.current().tool_watch
+    watch = runtime.current().tool_change_detector
     keys = {key.org_id: key for key in runtime.current().directory._indexes}
     changed = {tool["name"]: tool for tool in [poisoned(), *TOOLS[1:]]}
     loop = asyncio.get_running_loop()
@@ -313,7 +313,7 @@ async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
     await compare(tenant)
     blocked.release.set()
     await until(lambda: not watch._running)
-    monkeypatch.setattr(caller_cache, "ISLAND_DEADLINE_S", 30.0)
+    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 30.0)
     await compare(tenant)
     await compare(other_tenant)
     assert blocked.begun == [tenant.organization.name, other_tenant.organization.name], "its own pause, nobody else's"
@@ -336,7 +336,7 @@ async def test_organizations_are_compared_in_turn(
         return b""
 
     monkeypatch.setattr(tool_change_detector, "_compare", compare)
-    watch = runtime.current().tool_watch
+    watch = runtime.current().tool_change_detector
     own = PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {})
     for number in range(300):
         watch.note(replace(own, digest=number.to_bytes(4, "big")), {})
@@ -359,7 +359,7 @@ async def test_lists_that_wait_are_bounded_in_bytes(
 
     monkeypatch.setattr(tool_change_detector, "_compare", compare)
     monkeypatch.setattr(tool_change_detector, "MAX_WAITING_BYTES", 9 * 1024 * 1024)
-    watch = runtime.current().tool_watch
+    watch = runtime.current().tool_change_detector
     own = PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {})
     keys = [replace(own, digest=number.to_bytes(4, "big")) for number in range(9)]
     for number, key in enumerate(keys):

@@ -21,7 +21,7 @@ from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import revoke_agent_key
 from proxy import caller_cache, outbox_relay, runtime, shared_rows
 from proxy.caller import Caller
-from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, Snapshots, SnapshotUnavailable
+from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, CallerCache, DatabaseUnavailable
 from proxy.outbox_relay import relay_if_leader
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.tenant import Tenant, make_tenant
@@ -52,7 +52,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.fixture
-async def away(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> Snapshots:
+async def away(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> CallerCache:
     """The snapshots of a process whose store is away."""
 
     async def unknown(names: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[object]]:
 
 
 async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
-    away: Snapshots, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
+    away: CallerCache, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
 ) -> None:
     more = [await in_thread(lambda: access_token(tenant)) for _ in range(6)]
     bearers = [tenant.agent_key, jwt, *more]
@@ -101,7 +101,7 @@ async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
 
 
 async def test_a_known_caller_is_loaded_with_two_statements(
-    away: Snapshots, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    away: CallerCache, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await away.caller(tenant.agent_key, ADDRESS)
     await away.noted()
@@ -120,7 +120,7 @@ async def test_a_known_caller_is_loaded_with_two_statements(
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part(
-    away: Snapshots, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
+    away: CallerCache, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(away, "_spread", lambda: spread)
     await away.caller(tenant.agent_key, ADDRESS)
@@ -137,7 +137,7 @@ async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part
 
 
 async def test_a_revocation_is_in_force_by_age(
-    agent: Agent, away: Snapshots, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, away: CallerCache, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def local(*args: Any) -> Any:
         return replace(await admit(*args), epochs=None)
@@ -171,14 +171,14 @@ async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
     time.now_s += 1
     with monkeypatch.context() as patch:
         patch.setattr(snapshots, "reload", joined_too_early)
-        with pytest.raises(SnapshotUnavailable, match="older than an epoch"):
+        with pytest.raises(DatabaseUnavailable, match="older than an epoch"):
             await snapshots.confirmed(tenant.agent_key, old, seen)
     new = await snapshots.confirmed(tenant.agent_key, old, seen)
     assert new.loaded_at_s > old.loaded_at_s
 
 
 async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
-    away: Snapshots, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
+    away: CallerCache, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
 ) -> None:
     """The store said that something changed, and went away before the rows were read."""
     old = await away.caller(tenant.agent_key, ADDRESS)
@@ -205,7 +205,7 @@ async def test_who_was_used_longest_ago_is_forgotten_first(
 
 
 async def test_the_organization_used_longest_ago_is_forgotten_first(
-    away: Snapshots, tenant: Tenant, other_tenant: Tenant, loads: Counter[object], monkeypatch: pytest.MonkeyPatch
+    away: CallerCache, tenant: Tenant, other_tenant: Tenant, loads: Counter[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_rows, "MAX_ORGANIZATIONS", 2)
     third = await in_thread(lambda: make_tenant(other_tenant.organization, other_tenant.owner, name="third bot"))

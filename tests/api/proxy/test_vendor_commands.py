@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.doctor import PROBLEMS_SHOWN
 from proxy.health import state_cache as states
-from proxy.health.leader import is_our_turn
+from proxy.health.leader import claim_round
 from proxy.management.commands import probe_vendors
 from tests.factories.cast import Cast
 from tests.factories.health import connected_vendor
@@ -224,7 +224,7 @@ def probe(*arguments: str) -> str:
 
 
 def test_one_round_at_once_whoever_leads(connected: Cast, vendor: FakeVendor, shared: SQLiteStore) -> None:
-    assert is_our_turn(shared)
+    assert claim_round(shared)
     assert probe("--once").startswith("fake: Responding, ")
     assert states.read(shared, ["fake"])["fake"].status == "reachable"
     assert vendor.seen == {"initialize": 1}

@@ -17,7 +17,7 @@ from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
-from proxy.vendors.send import request_once_more
+from proxy.vendors.send import send_request
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
 from tests.unit.proxy.protocol.schemas import JSON
@@ -119,7 +119,7 @@ def test_any_answer_ends_the_call_in_a_documented_way(garbage: bytes, cuts: list
             params: dict[str, Any] = {"name": "a", "arguments": {}}
             ended: object
             try:
-                ended = await request_once_more(pool, where, "tools/call", params, deadline=deadline)
+                ended = await send_request(pool, where, "tools/call", params, deadline=deadline)
             except VendorProblem as problem:
                 ended = problem
             assert isinstance(ended, replies.VendorResult | replies.VendorError | VendorProblem)
@@ -130,7 +130,7 @@ def test_any_answer_ends_the_call_in_a_documented_way(garbage: bytes, cuts: list
             await asyncio.sleep(0.01)  # for the end of the connection to be on its way
             behaviour.behaves = True
             params = {"name": "b", "arguments": {"nonce": 7}}
-            answer = await request_once_more(pool, where, "tools/call", params, deadline=deadline)
+            answer = await send_request(pool, where, "tools/call", params, deadline=deadline)
             assert isinstance(answer, replies.VendorResult)
             assert json.loads(answer.raw_result)["structuredContent"] == params
 

@@ -13,7 +13,7 @@ from proxy.outcomes import VendorFault
 from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Connection
-from proxy.vendors.transport import Limits, VendorAnswer, VendorTransport
+from proxy.vendors.transport import Limits, VendorResponse, VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import turns_taken
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
@@ -294,7 +294,7 @@ async def test_a_redirect_is_an_answer_and_a_cookie_is_forgotten(transport: Vend
         assert b"ookie" not in b"".join(vendor.requests)
 
 
-async def first_message(transport: VendorTransport, vendor: RawVendor) -> VendorAnswer:
+async def first_message(transport: VendorTransport, vendor: RawVendor) -> VendorResponse:
     deadline = asyncio.get_running_loop().time() + 2
     async with transport.request("POST", vendor.url, {}, b"{}", deadline=deadline) as answer:
         async for _ in answer.chunks():
@@ -384,7 +384,7 @@ async def test_what_holds_a_credential_does_not_show_it(transport: VendorTranspo
 )
 async def test_a_closed_connection_is_freed(said: bytes, fault: VendorFault | None) -> None:
     ended: list[object] = []
-    with freed_without_collection(Connection, VendorAnswer):
+    with freed_without_collection(Connection, VendorResponse):
         transport = VendorTransport(allow_private=True, limits=LIMITS)
         async with raw_vendor(says(said, then_close=True)) as vendor:
             try:

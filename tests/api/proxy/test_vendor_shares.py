@@ -39,7 +39,7 @@ CROWDED = "Too many calls of the organization are under way at the vendor."
 async def _no_circuit_is_left(settings: LazySettings) -> AsyncIterator[None]:
     """What one test finds out about its vendor is not true of the next one's."""
     settings.VENDOR_CALLS_PER_ORGANIZATION = 2
-    settings.VENDOR_CALLS_WAITING = 2
+    settings.VENDOR_CALLS_QUEUED = 2
     settings.VENDOR_CALLS_WAIT_S = 60.0
     yield
     for vendor in ("fake", "globex"):
@@ -121,7 +121,7 @@ async def test_waiting_ends_in_time(agent: Agent, tenant: Tenant, settings: Lazy
 async def test_who_waits_is_served_and_nobody_is_lost(
     agent: Agent, tenant: Tenant, settings: LazySettings, vendor: FakeVendor
 ) -> None:
-    settings.VENDOR_CALLS_WAITING = 100
+    settings.VENDOR_CALLS_QUEUED = 100
     await warm(agent, vendor, tenant)
     vendor.delay_s = 0.01
     answers = await asyncio.gather(*begin(agent, tenant.agent_key, 40))

@@ -19,10 +19,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from gateway.coordination import epochs
-from gateway.hot_path_request import LeanRequest
+from gateway.hot_path_request import HotPathRequest
 from proxy import runtime
 from proxy.request_context import Exchange
-from proxy.vendors.response import VendorAnswer
+from proxy.vendors.response import VendorResponse
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.tenant import Tenant
 from tests.fakes.vendor import FakeVendor
@@ -45,7 +45,7 @@ async def warmed(cold_call: Awaitable[httpx.Response]) -> None:
     """The call has worked, and what it left to be done behind its back is done."""
     assert (await cold_call).status_code == 200
     await runtime.current().snapshots.noted()
-    await runtime.current().tool_watch.settled()
+    await runtime.current().tool_change_detector.settled()
 
 
 @contextlib.contextmanager
@@ -154,7 +154,7 @@ async def test_no_call_waits_for_garbage_collection(
     agent: Agent, tenant: Tenant, jwt: str, call: Call, status: int
 ) -> None:
     assert (await call(agent, tenant, jwt)).status_code == status
-    with freed_without_collection(LeanRequest, Exchange, VendorAnswer):
+    with freed_without_collection(HotPathRequest, Exchange, VendorResponse):
         for _ in range(3):
             assert (await call(agent, tenant, jwt)).status_code == status
         await asyncio.sleep(0)

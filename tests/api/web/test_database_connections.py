@@ -20,7 +20,7 @@ from gateway.lib.reserved_connections import close_reserved_connections, reserve
 from gateway.lib.session_timeouts import SessionTimeouts
 from gateway.management.commands.migrate import without_statement_timeout
 from orgs.models import Organization
-from proxy.caller_cache import Snapshots
+from proxy.caller_cache import CallerCache
 from tests.fakes.silent_relay import Relay, relay_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,7 +146,7 @@ def test_pages_that_take_every_connection_leave_the_hot_path_its_own() -> None:
 
 
 async def test_callers_are_loaded_on_the_reserved_connections() -> None:
-    snapshots = Snapshots(cast(CoordinationStore, None))
+    snapshots = CallerCache(cast(CoordinationStore, None))
     try:
         assert await snapshots.run(lambda: type(connections["default"]).__name__) == "ReservedWrapper"
         assert await snapshots.run(lambda: ask(connections["default"], "SHOW statement_timeout")) == "4s"

@@ -22,7 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 import gateway
 from gateway import asgi, draining, readiness
 from gateway.coordination import backend
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.session_timeouts import GIVEN_OPTIONS
@@ -197,7 +197,7 @@ async def test_a_redis_that_admits_nothing_is_degraded_and_the_process_ready(
 ) -> None:
     with replica() as url:
         inner = RedisStore(url, lambda: "epoch", "gateway-test:")
-        store = DegradingStore(inner, processes=1)
+        store = FallbackStore(inner, processes=1)
         monkeypatch.setattr(backend, "current", lambda: store)
         answer = await http.get("/ready")
         await store.aclose()

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from audit.call_record import UNKNOWN, CallRecord
-from audit.loop_committer import CommitLane, LaneStats
+from audit.loop_committer import CommitterStats, LoopCommitter
 from audit.outage import Outage
 from audit.pending_record import AuditUnavailable, Waiting
 from audit.statement import RecordRefused
@@ -69,10 +69,10 @@ class Stage:
         self.sink = FakeSink()
         self.loop = asyncio.get_running_loop()
         self.given_back: list[tuple[list[Waiting], Exception]] = []
-        self.stats = LaneStats()
+        self.stats = CommitterStats()
         self.outage = Outage()
         self.deadline_s = deadline_s
-        self.lane = CommitLane(
+        self.lane = LoopCommitter(
             *(self.sink, self.loop),
             give_back=lambda batch, fault: self.given_back.append((list(batch), fault)),
             stats=self.stats,

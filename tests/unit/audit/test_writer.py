@@ -64,7 +64,7 @@ def sink() -> FakeSink:
 
 async def held_writer(sink: FakeSink, **options: float) -> tuple[AuditWriter, asyncio.Task[None]]:
     """A writer whose thread hangs in the commit of one first record."""
-    writer = AuditWriter(open_sink=sink.open, **options)  # type: ignore[arg-type]
+    writer = AuditWriter(open_audit_connection=sink.open, **options)  # type: ignore[arg-type]
     sink.gate.clear()
     first = asyncio.ensure_future(writer.write(make_record()))
     await wait_for(sink.entered.is_set)
@@ -88,7 +88,7 @@ async def test_write_returns_after_the_commit_and_not_before(sink: FakeSink) -> 
 
 
 async def test_a_lone_record_is_committed_at_once(sink: FakeSink) -> None:
-    writer = AuditWriter(open_sink=sink.open)
+    writer = AuditWriter(open_audit_connection=sink.open)
     writer.start()
     await writer.write(make_record())
     assert [len(batch) for batch in sink.batches] == [1]
@@ -178,7 +178,7 @@ async def test_a_hanging_commit_is_not_waited_for_beyond_the_deadline(sink: Fake
 
 async def test_a_broken_connection_is_replaced_and_the_batch_repeated(sink: FakeSink) -> None:
     sink.faults = [ConnectionError("gone"), OSError("still gone")]
-    writer = AuditWriter(open_sink=sink.open)
+    writer = AuditWriter(open_audit_connection=sink.open)
     await writer.write(record := make_record())
     assert sink.kept == [record]
     assert (sink.opened, sink.closed, writer.stats().faults) == (3, 2, 2)
@@ -188,12 +188,12 @@ async def test_a_broken_connection_is_replaced_and_the_batch_repeated(sink: Fake
 async def test_a_database_that_stays_away_refuses_and_then_recovers(sink: FakeSink) -> None:
     away = True
 
-    def open_sink() -> FakeSink:
+    def open_audit_connection() -> FakeSink:
         if away:
             raise ConnectionError("refused")
         return sink.open()
 
-    writer = AuditWriter(open_sink=open_sink, deadline_s=0.2)
+    writer = AuditWriter(open_audit_connection=open_audit_connection, deadline_s=0.2)
     with pytest.raises(AuditUnavailable):
         await writer.write(make_record())
     away = False
@@ -206,13 +206,13 @@ async def test_a_database_that_stays_away_refuses_and_then_recovers(sink: FakeSi
 async def test_a_database_that_stays_away_is_probed_until_it_is_back(sink: FakeSink) -> None:
     sink.faults = [ConnectionError("gone")] * 1_000
     sink.probe_faults = ConnectionError("still gone")
-    writer = AuditWriter(open_sink=sink.open, deadline_s=1.2)
+    writer = AuditWriter(open_audit_connection=sink.open, deadline_s=1.2)
     lost = asyncio.ensure_future(writer.write(make_record()))
-    writer.refuse_while_away()  # the first second is bridged
+    writer.refuse_during_outage()  # the first second is bridged
     await wait_for(lambda: writer.outage.is_away)
     assert not lost.done(), "its record is still tried"
     with pytest.raises(AuditUnavailable):
-        writer.refuse_while_away()
+        writer.refuse_during_outage()
     with pytest.raises(AuditUnavailable):
         await lost
     await wait_for(lambda: sink.probed >= 2)
@@ -220,7 +220,7 @@ async def test_a_database_that_stays_away_is_probed_until_it_is_back(sink: FakeS
     sink.probe_faults = None
     sink.faults = []
     await wait_for(lambda: not writer.outage.is_away)
-    writer.refuse_while_away()
+    writer.refuse_during_outage()
     probes = sink.probed
     await writer.write(make_record())
     assert len(sink.kept) == 1
@@ -230,7 +230,7 @@ async def test_a_database_that_stays_away_is_probed_until_it_is_back(sink: FakeS
 
 async def test_closing_during_an_outage_ends_the_probes(sink: FakeSink) -> None:
     sink.faults, sink.probe_faults = [ConnectionError("gone")] * 1_000, ConnectionError("gone")
-    writer = AuditWriter(open_sink=sink.open, deadline_s=1.2)
+    writer = AuditWriter(open_audit_connection=sink.open, deadline_s=1.2)
     with pytest.raises(AuditUnavailable):
         await writer.write(make_record())
     assert writer.outage.is_away
@@ -278,7 +278,7 @@ async def test_a_cancelled_caller_does_not_withdraw_its_record(sink: FakeSink) -
 
 
 async def test_several_loops_in_several_threads_share_one_writer(sink: FakeSink) -> None:
-    writer = AuditWriter(open_sink=sink.open)
+    writer = AuditWriter(open_audit_connection=sink.open)
 
     async def write_some() -> None:
         await asyncio.gather(*[writer.write(make_record()) for _ in range(50)])
@@ -319,7 +319,7 @@ async def test_closing_commits_what_waits_and_refuses_what_comes(sink: FakeSink)
 
 
 async def test_closing_a_writer_that_never_wrote_opens_nothing(sink: FakeSink) -> None:
-    idle, started = AuditWriter(open_sink=sink.open), AuditWriter(open_sink=sink.open)
+    idle, started = AuditWriter(open_audit_connection=sink.open), AuditWriter(open_audit_connection=sink.open)
     started.start()
     await idle.aclose()
     await started.aclose()
@@ -330,7 +330,7 @@ async def test_closing_a_writer_that_never_wrote_opens_nothing(sink: FakeSink) -
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 async def test_a_forked_child_writes_through_a_connection_of_its_own(sink: FakeSink) -> None:
-    writer = AuditWriter(open_sink=sink.open)
+    writer = AuditWriter(open_audit_connection=sink.open)
     await writer.write(make_record())
     reading, writing = os.pipe()
     child = os.fork()

@@ -9,7 +9,7 @@ from typing import Any
 from bench.passthrough import PassThrough
 
 
-class VendorAnswer:
+class VendorResponse:
     """What the fake client answers."""
 
     status = 404
@@ -26,9 +26,9 @@ class FakeClient:
         self.posted: tuple[str, bytes, Mapping[str, str]] | None = None
 
     @asynccontextmanager
-    async def post(self, url: str, *, data: bytes, headers: Mapping[str, str]) -> AsyncIterator[VendorAnswer]:
+    async def post(self, url: str, *, data: bytes, headers: Mapping[str, str]) -> AsyncIterator[VendorResponse]:
         self.posted = (url, data, headers)
-        yield VendorAnswer()
+        yield VendorResponse()
 
 
 async def test_body_and_needed_headers_go_to_the_vendor_and_its_answer_comes_back() -> None:

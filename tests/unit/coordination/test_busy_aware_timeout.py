@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gateway.coordination.busy_aware_timeout import LATE_LOOKS, Attention
+from gateway.coordination.busy_aware_timeout import LATE_LOOKS, BusyAwareTimeout
 
 PATIENCE_S = 0.05
 
@@ -26,26 +26,26 @@ async def answer_after(delay_s: float) -> str:
 
 
 async def test_an_answer_in_time() -> None:
-    async with Attention(PATIENCE_S):
+    async with BusyAwareTimeout(PATIENCE_S):
         assert await answer_after(0.001) == "here"
 
 
 async def test_a_store_that_does_not_answer() -> None:
     started = time.monotonic()
     with pytest.raises(TimeoutError):
-        async with Attention(PATIENCE_S):
+        async with BusyAwareTimeout(PATIENCE_S):
             await answer_after(60)
     assert time.monotonic() - started >= PATIENCE_S
 
 
 async def test_an_answer_that_a_busy_loop_sees_late() -> None:
-    async with Attention(PATIENCE_S):
+    async with BusyAwareTimeout(PATIENCE_S):
         asyncio.get_running_loop().call_soon(time.sleep, 4 * PATIENCE_S)
         assert await answer_after(PATIENCE_S / 2) == "here"
 
 
 async def test_an_answer_that_takes_several_late_rounds() -> None:
-    async with Attention(PATIENCE_S):
+    async with BusyAwareTimeout(PATIENCE_S):
         for _ in range(3):
             asyncio.get_running_loop().call_soon(time.sleep, 2 * PATIENCE_S)
             assert await answer_after(PATIENCE_S / 2) == "here"
@@ -62,7 +62,7 @@ async def test_a_loop_that_is_always_late_does_not_wait_forever() -> None:
 
     be_late()
     with pytest.raises(TimeoutError):
-        async with Attention(PATIENCE_S):
+        async with BusyAwareTimeout(PATIENCE_S):
             await answer_after(60)
     ended.set()
     assert LATE_LOOKS <= len(passes) <= 4 + 3 * LATE_LOOKS
@@ -70,11 +70,11 @@ async def test_a_loop_that_is_always_late_does_not_wait_forever() -> None:
 
 async def test_other_errors_and_cancellation_pass_through() -> None:
     with pytest.raises(ConnectionError):
-        async with Attention(PATIENCE_S):
+        async with BusyAwareTimeout(PATIENCE_S):
             raise ConnectionError
 
     async def waits() -> None:
-        async with Attention(60):
+        async with BusyAwareTimeout(60):
             await answer_after(60)
 
     task = asyncio.ensure_future(waits())
@@ -85,7 +85,7 @@ async def test_other_errors_and_cancellation_pass_through() -> None:
 
 
 async def test_nothing_is_left_behind() -> None:
-    async with Attention(0.001):
+    async with BusyAwareTimeout(0.001):
         pass
     await asyncio.sleep(0.01)
     task = asyncio.current_task()

@@ -52,7 +52,7 @@ def with_redis(store: Store, settings: LazySettings) -> Store:
 @pytest.fixture
 def on_one_host(store: Store, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Store:
     settings.REDIS_URL = ""
-    monkeypatch.setattr(epochs, "late_bumps", epochs.LateBumps(backend.current))
+    monkeypatch.setattr(epochs, "retried_bumps", epochs.RetriedBumps(backend.current))
     return store
 
 
@@ -139,11 +139,11 @@ def test_a_locked_file_makes_no_change_fail_and_skips_no_hook(on_one_host: Store
     change(ANNA, then=lambda: done.append("later hook"))
     change(BO)
     assert (on_one_host.bumped, pending(), done) == ([], [], ["later hook"])
-    assert not epochs.late_bumps.send()
+    assert not epochs.retried_bumps.send()
     on_one_host.up = True
-    assert epochs.late_bumps.send()
+    assert epochs.retried_bumps.send()
     assert on_one_host.bumped == [ANNA, BO]
-    assert epochs.late_bumps.send()
+    assert epochs.retried_bumps.send()
     assert on_one_host.bumped == [ANNA, BO], "once"
 
 
@@ -165,7 +165,7 @@ async def test_a_file_that_another_process_holds_takes_the_bump_afterwards(
     monkeypatch.setattr(sqlite_store, "_LOCK_TIMEOUT_S", 0.05)
     store = sqlite_store.SQLiteStore(tmp_path / "coordination.sqlite3", backend.new_value)
     monkeypatch.setattr(backend, "current", lambda: store)
-    monkeypatch.setattr(epochs, "late_bumps", epochs.LateBumps(lambda: store))
+    monkeypatch.setattr(epochs, "retried_bumps", epochs.RetriedBumps(lambda: store))
     before = await store.begin_epochs([ANNA, BO])
     assert before is not None
     with closing(sqlite3.connect(tmp_path / "coordination.sqlite3", isolation_level=None)) as holder:

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 
 from gateway.coordination import fallback_store, last_known_quota, retry_thread
-from gateway.coordination.fallback_store import LOG_EVERY_S, DegradingStore
+from gateway.coordination.fallback_store import LOG_EVERY_S, FallbackStore
 from gateway.coordination.retry_thread import Recovery
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
@@ -119,9 +119,9 @@ def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Recovery, "begin", lambda self: None)
 
 
-def made(processes: int = 2, box: Box | None = None) -> tuple[DegradingStore, FlakyStore, Clock]:
+def made(processes: int = 2, box: Box | None = None) -> tuple[FallbackStore, FlakyStore, Clock]:
     inner, clock = FlakyStore(), Clock()
-    return DegradingStore(inner, processes=processes, outbox=box, monotonic=clock), inner, clock
+    return FallbackStore(inner, processes=processes, outbox=box, monotonic=clock), inner, clock
 
 
 async def test_passes_through_while_the_store_answers() -> None:
@@ -233,8 +233,8 @@ async def test_missed_renewals_go_to_the_outbox_and_are_sent_before_epochs_are_b
 
 
 async def missing_one(
-    during_recovery: Callable[[DegradingStore, FlakyStore], None],
-) -> tuple[DegradingStore, FlakyStore]:
+    during_recovery: Callable[[FallbackStore, FlakyStore], None],
+) -> tuple[FallbackStore, FlakyStore]:
     """A store that is back. `during_recovery` runs, in a thread, when the renewal that it missed was just sent."""
     store, inner, _ = made(box=Box())
     inner.up = False
@@ -253,7 +253,7 @@ async def missing_one(
 
 
 async def test_a_renewal_missed_while_the_others_are_sent_is_not_forgotten() -> None:
-    def another_write_ends(store: DegradingStore, inner: FlakyStore) -> None:
+    def another_write_ends(store: FallbackStore, inner: FlakyStore) -> None:
         inner.up = False
         asyncio.run_coroutine_threadsafe(store.renew_epoch("cache:a"), loop).result()
         inner.up = True
@@ -269,7 +269,7 @@ async def test_a_renewal_missed_while_the_others_are_sent_is_not_forgotten() -> 
 async def test_writes_that_never_cease_keep_no_store_from_being_believed() -> None:
     """Each recovery meets a call's renewal and a page's bump: both go to the store, which answers again."""
 
-    def writes_end(store: DegradingStore, inner: FlakyStore) -> None:
+    def writes_end(store: FallbackStore, inner: FlakyStore) -> None:
         asyncio.run_coroutine_threadsafe(store.renew_epoch("cache:b"), loop).result()
         store.bump_epochs(["subject:c"])
         assert store._is_away, "it is not believed yet"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.coordination import resp
-from gateway.coordination.pipelined_redis import RedisLine, _Wire
+from gateway.coordination.pipelined_redis import PipelinedRedis, _Wire
 from gateway.coordination.resp import ErrorReply
 
 PATIENT_S = 20.0
@@ -66,8 +66,8 @@ async def server() -> AsyncIterator[Server]:
     listening.close()
 
 
-def line_to(server: Server, *, patience_s: float = PATIENT_S, address: str = "redis://127.0.0.1:{}") -> RedisLine:
-    return RedisLine(address.format(server.port), patience_s=patience_s)
+def line_to(server: Server, *, patience_s: float = PATIENT_S, address: str = "redis://127.0.0.1:{}") -> PipelinedRedis:
+    return PipelinedRedis(address.format(server.port), patience_s=patience_s)
 
 
 async def test_many_commands_share_one_connection_and_get_their_own_answers(server: Server) -> None:
@@ -195,7 +195,7 @@ async def test_nobody_there_is_an_error_at_once() -> None:
     closed.close()
     await closed.wait_closed()
     with pytest.raises(ConnectionError):
-        await RedisLine(f"redis://127.0.0.1:{port}", patience_s=PATIENT_S).ask(PING)
+        await PipelinedRedis(f"redis://127.0.0.1:{port}", patience_s=PATIENT_S).ask(PING)
 
 
 async def test_it_says_who_it_is_and_picks_its_database(server: Server) -> None:

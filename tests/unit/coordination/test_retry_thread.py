@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from gateway.coordination.retried_bumps import LateBumps
+from gateway.coordination.retried_bumps import RetriedBumps
 from gateway.coordination.retry_thread import Recovery
 
 
@@ -63,7 +63,7 @@ class _Store:
 
 def test_a_late_bump_that_comes_when_the_others_have_just_been_sent_is_sent() -> None:
     store = _Store()
-    late = LateBumps(lambda: store)  # type: ignore[arg-type,return-value]
+    late = RetriedBumps(lambda: store)  # type: ignore[arg-type,return-value]
     send = late._recovery._attempt
 
     def attempt() -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.hot_path_app import LeanHandler
-from gateway.hot_path_request import LeanRequest, _known_key
+from gateway.hot_path_app import HotPathApp
+from gateway.hot_path_request import HotPathRequest, _known_key
 from gateway.incoming_body import BodyRefused
 from gateway.lib import client_address
 from proxy.views.route import cors_headers
@@ -20,8 +20,8 @@ KEPT_BYTES = 2_000_000  # of 120 MB that were sent
 
 
 @pytest.fixture
-def handler() -> LeanHandler:
-    return LeanHandler("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
+def handler() -> HotPathApp:
+    return HotPathApp("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
 
 
 def kept_after(send: Callable[[int], object], times: int) -> int:
@@ -36,7 +36,7 @@ def kept_after(send: Callable[[int], object], times: int) -> int:
         tracemalloc.stop()
 
 
-def test_paths(handler: LeanHandler) -> None:
+def test_paths(handler: HotPathApp) -> None:
     def send(number: int) -> None:
         with pytest.raises(BodyRefused):
             handler._match(f"/v1/{LONG}{number}/mcp")
@@ -47,20 +47,20 @@ def test_paths(handler: LeanHandler) -> None:
 
 def test_header_names() -> None:
     def send(number: int) -> None:
-        LeanRequest(make_scope(headers=[(f"{LONG}{number}".encode(), b"")]))
+        HotPathRequest(make_scope(headers=[(f"{LONG}{number}".encode(), b"")]))
 
     assert kept_after(send, 512) < KEPT_BYTES
     known = _known_key.cache_info().currsize
-    assert "HTTP_A_B" in LeanRequest(make_scope(headers=[(b"a-b", b"")])).META
+    assert "HTTP_A_B" in HotPathRequest(make_scope(headers=[(b"a-b", b"")])).META
     assert _known_key.cache_info().currsize == known + 1
 
 
-def test_hosts(handler: LeanHandler, settings: Any) -> None:
+def test_hosts(handler: HotPathApp, settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["testserver"]
 
     def send(number: int) -> None:
         host = f"testserver:{number:060000}".encode()
-        handler._check_host(LeanRequest(make_scope(headers=[(b"host", host)])))
+        handler._check_host(HotPathRequest(make_scope(headers=[(b"host", host)])))
 
     assert kept_after(send, 256) < KEPT_BYTES
 

@@ -13,7 +13,7 @@ from gateway.lib import body_budgets
 from gateway.lib.byte_budget import STEP_BYTES
 from gateway.middleware import concurrency_limit
 from gateway.middleware.body_limit import BodyLimit
-from gateway.middleware.concurrency_limit import PageRoom
+from gateway.middleware.concurrency_limit import ConcurrencyLimit
 from gateway.middleware.refusal import Message, Receive, Refusal, Send
 from oauth_ext.features import ENDPOINTS_ON
 
@@ -77,7 +77,7 @@ async def settle() -> None:
 
 async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
     pages = Pages()
-    room = PageRoom(pages, size=3, wait_s=60)
+    room = ConcurrencyLimit(pages, size=3, wait_s=60)
     visits = [visit(room, body(b"a%d" % number, more=True), body(b"b")) for number in range(20)]
     await settle()
     assert pages.inside == 3
@@ -90,7 +90,7 @@ async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
 
 async def test_without_room_in_time_the_answer_says_when_to_come_back() -> None:
     pages = Pages()
-    application = BodyLimit(PageRoom(pages, size=1, wait_s=0), max_bytes=100)
+    application = BodyLimit(ConcurrencyLimit(pages, size=1, wait_s=0), max_bytes=100)
     _, first = visit(application, body(b""))
     await settle()
     late, second = visit(application, body(b""))
@@ -108,7 +108,7 @@ async def test_without_room_in_time_the_answer_says_when_to_come_back() -> None:
 async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency_limit, "MOST_WAITING", 2)
     pages = Pages()
-    application = BodyLimit(PageRoom(pages, size=1, wait_s=60), max_bytes=100)
+    application = BodyLimit(ConcurrencyLimit(pages, size=1, wait_s=60), max_bytes=100)
     visits = [visit(application, body(b"")) for _ in range(4)]
     await settle()
     assert [visitor.status for visitor, task in visits if task.done()] == [503]
@@ -120,7 +120,7 @@ async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_who_dawdles_or_leaves_or_breaks_holds_no_room() -> None:
     pages = Pages()
     pages.go_on.set()
-    room = PageRoom(pages, size=1, wait_s=60)
+    room = ConcurrencyLimit(pages, size=1, wait_s=60)
     _, slow = visit(room, body(b"half", more=True))
     _, gone = visit(room, body(b"half", more=True), {"type": "http.disconnect"})
     _, broken = visit(room, body(b"fail"))
@@ -175,7 +175,7 @@ def small_budget(settings: Any) -> None:
 async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
     """Taken before the place: who waits for one keeps no more than its address may."""
     pages = Pages()
-    room = PageRoom(pages, size=4, wait_s=5.0)
+    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     first, second, other, small = Visitor(LARGE), Visitor(LARGE), Visitor(LARGE), Visitor({"type": "http.request"})
     budget = body_budgets.pages()
 
@@ -201,7 +201,7 @@ async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
 
 async def test_a_sender_that_dawdles_holds_what_it_has_sent() -> None:
     pages = Pages()
-    room = PageRoom(pages, size=4, wait_s=5.0)
+    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     dawdling, other = Visitor({**LARGE, "more_body": True}), Visitor(LARGE)
     slow = asyncio.ensure_future(room(from_address("203.0.113.9"), dawdling.receive, dawdling.send))
     budget = body_budgets.pages()
@@ -217,7 +217,7 @@ async def test_a_sender_that_dawdles_holds_what_it_has_sent() -> None:
 @pytest.mark.usefixtures("small_budget")
 async def test_large_bodies_of_strangers_leave_calls_their_room() -> None:
     pages = Pages()
-    room = PageRoom(pages, size=4, wait_s=5.0)
+    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     visitors = [Visitor(LARGE) for _ in range(3)]
     tasks = [
         asyncio.ensure_future(room(from_address(f"203.0.113.{number}"), visitor.receive, visitor.send))

@@ -9,8 +9,8 @@ import pytest
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 
-from gateway.hot_path_app import LeanHandler
-from gateway.hot_path_request import LeanRequest
+from gateway.hot_path_app import HotPathApp
+from gateway.hot_path_request import HotPathRequest
 
 HEADERS = [
     (b"host", b"testserver"),
@@ -45,7 +45,7 @@ def make_scope(**changes: Any) -> dict[str, Any]:
 )
 def test_it_equals_djangos_own(changes: dict[str, Any]) -> None:
     scope = make_scope(**changes)
-    lean, own = LeanRequest(scope), ASGIRequest(scope, BytesIO(b"{}"))
+    lean, own = HotPathRequest(scope), ASGIRequest(scope, BytesIO(b"{}"))
     lean.put_body(b"{}")
     own_meta = {name: value for name, value in own.META.items() if not name.startswith("wsgi.")}
     assert own_meta == lean.META
@@ -58,35 +58,35 @@ def test_it_equals_djangos_own(changes: dict[str, Any]) -> None:
 
 
 def test_the_id_of_a_request() -> None:
-    sent = LeanRequest(make_scope(headers=[(b"x-request-id", b"r-1")]))
+    sent = HotPathRequest(make_scope(headers=[(b"x-request-id", b"r-1")]))
     assert sent.request_id == "r-1"
     doubtful = [(b"x-request-id", b"r-1"), (b"x-request-id", b"r-2")]
-    made = {LeanRequest(make_scope(headers=headers)).request_id for headers in ([], doubtful)}
+    made = {HotPathRequest(make_scope(headers=headers)).request_id for headers in ([], doubtful)}
     assert {len(each) for each in made} == {32}
     assert len(made) == 2
 
 
 def test_a_header_with_an_underscore_names_nothing() -> None:
-    assert LeanRequest(make_scope()).META["HTTP_X_FORWARDED_FOR"] == "10.0.0.1"
+    assert HotPathRequest(make_scope()).META["HTTP_X_FORWARDED_FOR"] == "10.0.0.1"
 
 
 @pytest.mark.parametrize(
     ("sent", "read"), [(b"application/json", "application/json"), (b"", ""), (b"Text/Plain;x=y", "text/plain")]
 )
 def test_the_media_type(sent: bytes, read: str) -> None:
-    assert LeanRequest(make_scope(headers=[(b"content-type", sent)])).content_type == read
+    assert HotPathRequest(make_scope(headers=[(b"content-type", sent)])).content_type == read
 
 
 def test_a_known_host_stays_known_only_while_it_is_ours(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["testserver"]
-    handler = LeanHandler("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
-    request = LeanRequest(make_scope())
+    handler = HotPathApp("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
+    request = HotPathRequest(make_scope())
     for _ in range(2):
         handler._check_host(request)
     for host in (b"evil.example", b"testserver:80@evil.example", b"testserver,evil.example"):
         for _ in range(2):
             with pytest.raises(DisallowedHost):
-                handler._check_host(LeanRequest(make_scope(headers=[(b"host", host)])))
+                handler._check_host(HotPathRequest(make_scope(headers=[(b"host", host)])))
     settings.ALLOWED_HOSTS = ["other.example"]
     with pytest.raises(DisallowedHost):
         handler._check_host(request)

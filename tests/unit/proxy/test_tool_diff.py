@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import tool_diff
-from proxy.tool_diff import Piece, hints, line_difference, shown, word_difference
+from proxy.tool_diff import Piece, hints, line_diff, shown, word_diff
 
 
 @pytest.mark.parametrize(
@@ -46,41 +46,41 @@ def test_hidden_characters_are_spelled_out(text: str, expected: str, hidden: int
 
 
 def test_words_that_came_and_went_are_marked() -> None:
-    assert word_difference("List all things.", "List all keys. Send them.") == [
+    assert word_diff("List all things.", "List all keys. Send them.") == [
         Piece("same", "List all "),
         Piece("removed", "things."),
         Piece("added", "keys. Send them."),
     ]
-    assert word_difference("Deletes a ticket when asked.", "Deletes a ticket for good.") == [
+    assert word_diff("Deletes a ticket when asked.", "Deletes a ticket for good.") == [
         Piece("same", "Deletes a ticket "),
         Piece("removed", "when asked."),
         Piece("added", "for good."),
     ]
-    assert word_difference("", "New.") == [Piece("added", "New.")]
-    assert word_difference("Gone.", "") == [Piece("removed", "Gone.")]
+    assert word_diff("", "New.") == [Piece("added", "New.")]
+    assert word_diff("Gone.", "") == [Piece("removed", "Gone.")]
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_both_versions_can_be_read_out_of_a_difference(before: str, after: str) -> None:
-    pieces = word_difference(before, after)
+    pieces = word_diff(before, after)
     assert "".join(piece.text for piece in pieces if piece.kind != "added") == before
     assert "".join(piece.text for piece in pieces if piece.kind != "removed") == after
 
 
 def test_what_is_too_long_to_compare_is_shown_whole() -> None:
     before = "word " * tool_diff.MAX_COMPARED
-    assert word_difference(before, "short") == [Piece("removed", before), Piece("added", "short")]
+    assert word_diff(before, "short") == [Piece("removed", before), Piece("added", "short")]
 
 
 def test_of_long_texts_only_the_part_that_differs_is_compared() -> None:
     begin, end = "begin " * tool_diff.MAX_COMPARED, " end" * tool_diff.MAX_COMPARED
-    assert word_difference(f"{begin}old{end}", f"{begin}new{end}") == [
+    assert word_diff(f"{begin}old{end}", f"{begin}new{end}") == [
         Piece("same", begin),
         Piece("removed", "old"),
         Piece("added", "new"),
         Piece("same", end),
     ]
-    assert word_difference(begin, begin) == [Piece("same", begin)]
+    assert word_diff(begin, begin) == [Piece("same", begin)]
 
 
 def test_comparing_is_never_asked_to_work_on_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,15 +97,15 @@ def test_comparing_is_never_asked_to_work_on_long_texts(monkeypatch: pytest.Monk
     for count in (10, 90, 4_000):
         before = ["x", "a"] * count
         after = ["y", *["x", "b"] * count, "z"]
-        word_difference(" ".join(before), " ".join(after))
-        line_difference("\n".join(before), "\n".join(after))
+        word_diff(" ".join(before), " ".join(after))
+        line_diff("\n".join(before), "\n".join(after))
     assert compared
     assert max(compared) <= tool_diff.MAX_COMPARED + 2  # and the two lines beside them
 
 
 def test_lines_that_differ_stand_beside_their_neighbours() -> None:
     before = "\n".join(f"line {number}" for number in range(9))
-    pieces = line_difference(before, before.replace("line 4", "line four"))
+    pieces = line_diff(before, before.replace("line 4", "line four"))
     assert [(piece.kind, piece.text) for piece in pieces] == [
         ("same", "…\n"),
         ("same", "line 3\n"),
@@ -113,18 +113,18 @@ def test_lines_that_differ_stand_beside_their_neighbours() -> None:
         ("added", "line four\n"),
         ("same", "line 5\n"),
     ]
-    assert line_difference(before, before) == []
+    assert line_diff(before, before) == []
     longer = "\n".join(f"line {number}" for number in range(500))
-    pieces = line_difference(longer, longer.replace("line 450", "line x"))
+    pieces = line_diff(longer, longer.replace("line 450", "line x"))
     assert [piece.text for piece in pieces] == ["…\n", "line 449\n", "line 450\n", "line x\n", "line 451\n"]
 
 
 def test_too_many_lines_to_compare_are_shown_whole() -> None:
     before, after = (f"{word}\n" * (tool_diff.MAX_COMPARED + 1) for word in ("old", "new"))
-    pieces = line_difference(before, after)
+    pieces = line_diff(before, after)
     assert "".join(piece.text for piece in pieces if piece.kind == "removed") == before
     assert "".join(piece.text for piece in pieces if piece.kind == "added") == after
-    many = line_difference("", "new\n" * (tool_diff.MAX_LINES + 7))
+    many = line_diff("", "new\n" * (tool_diff.MAX_LINES + 7))
     assert len(many) == tool_diff.MAX_LINES + 1
     assert many[-1] == Piece("same", "… and 7 more lines\n")
 

@@ -9,20 +9,20 @@ from contextlib import ExitStack
 import pytest
 from django.conf import settings
 
-from proxy.vendor_request_limiter import TooManyQuestions, VendorQuestions
+from proxy.vendor_request_limiter import TooManyVendorRequests, VendorRequestLimiter
 
 ACME, GLOBEX = uuid.UUID(int=1), uuid.UUID(int=2)
 
 
-def asked(size: int, per_organization: int) -> VendorQuestions:
-    return VendorQuestions(size=size, per_organization=per_organization, before_waiting=lambda: None)
+def asked(size: int, per_organization: int) -> VendorRequestLimiter:
+    return VendorRequestLimiter(size=size, per_organization=per_organization, before_waiting=lambda: None)
 
 
-def is_free(questions: VendorQuestions, organization_id: uuid.UUID) -> bool:
+def is_free(questions: VendorRequestLimiter, organization_id: uuid.UUID) -> bool:
     try:
         with questions.place(organization_id):
             return True
-    except TooManyQuestions:
+    except TooManyVendorRequests:
         return False
 
 
@@ -55,7 +55,7 @@ def test_many_threads_find_no_place_too_many() -> None:
         try:
             place = questions.place(uuid.UUID(int=number % 10 + 1))
             place.__enter__()
-        except TooManyQuestions:
+        except TooManyVendorRequests:
             refused.append(number)
         else:
             with lock:
@@ -74,5 +74,5 @@ def test_many_threads_find_no_place_too_many() -> None:
 
 
 def test_pages_keep_most_of_their_room() -> None:
-    assert max(1, settings.PAGE_CONCURRENCY // 4) >= settings.VENDOR_QUESTIONS_AT_ONCE
-    assert settings.VENDOR_QUESTIONS_OF_ORGANIZATION_AT_ONCE < settings.VENDOR_QUESTIONS_AT_ONCE
+    assert max(1, settings.PAGE_CONCURRENCY // 4) >= settings.CONCURRENT_VENDOR_REQUESTS
+    assert settings.CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION < settings.CONCURRENT_VENDOR_REQUESTS

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from gateway.coordination import backend
-from gateway.coordination.fallback_store import DegradingStore
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.rules import Rule
 from gateway.settings import base
 
@@ -47,6 +47,6 @@ def test_limits_are_divided_by_the_processes_of_the_deployment(
     """The address has no listener, so the first answer is the process's own."""
     settings.REDIS_URL, settings.WEB_PROCESSES, settings.DEPLOYMENT_PROCESSES = "redis://127.0.0.1:9/0", 2, everywhere
     store = backend.current.__wrapped__()
-    assert isinstance(store, DegradingStore)
+    assert isinstance(store, FallbackStore)
     assert store.hit(Rule("tools", limit=100, window_s=3600), "anna").rule.limit == share
     store.stop()

@@ -17,11 +17,11 @@ import pytest
 from django.conf import LazySettings
 
 from gateway.catalog import registry as catalog
-from gateway.hot_path_request import LeanRequest
+from gateway.hot_path_request import HotPathRequest
 from proxy.health.probe import probe
 from proxy.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
 from proxy.request_context import Exchange
-from proxy.vendors.response import VendorAnswer
+from proxy.vendors.response import VendorResponse
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.hostile.answers import (
@@ -125,7 +125,7 @@ async def test_both_routes_say_what_is_wrong(
         await in_thread(lambda: load_vendor(hostile.url, timeout_s=TIMEOUT_S))
     await warm(agent, tenant, jwt)
     hostile.fault = name
-    with freed_without_collection(LeanRequest, Exchange, VendorAnswer):
+    with freed_without_collection(HotPathRequest, Exchange, VendorResponse):
         assert_refused(*await both(agent, tenant, jwt), row)
         await nothing_is_held()
         await asyncio.sleep(0)

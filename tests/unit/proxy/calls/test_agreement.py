@@ -120,7 +120,7 @@ class Store:
         return Admission(rule, True, 1, 0, None)
 
 
-class Snapshots:
+class CallerCache:
     """The caller is who it was."""
 
     async def confirmed(self, bearer: str, caller: Caller, current: object) -> Caller:
@@ -152,8 +152,8 @@ def exchange_of(case: SimpleNamespace) -> Exchange:
     )
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
     caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, 0.0, 0.0, (), None)
-    runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), snapshots=Snapshots())
-    client = SimpleNamespace(client_left=False)
+    runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), snapshots=CallerCache())
+    client = SimpleNamespace(client_disconnected=False)
     return Exchange(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from proxy.protocol.lost_sessions import SessionWord, session_word
+from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.replies import refusal
 
 DEEP = 100_000
-UNKNOWN, DOUBTFUL, KNOWN = SessionWord.UNKNOWN, SessionWord.DOUBTFUL, SessionWord.KNOWN
+UNKNOWN, DOUBTFUL, KNOWN = SessionState.UNKNOWN, SessionState.DOUBTFUL, SessionState.KNOWN
 OURS = 7
 
 
@@ -59,8 +59,8 @@ def error(code: int, message: str, message_id: object = None) -> bytes:
         (500, b"Session not found", KNOWN),
     ],
 )
-def test_what_a_refusal_says_of_the_session(status: int, body: bytes, word: SessionWord) -> None:
-    assert session_word(status, body, refusal(body, OURS)) is word
+def test_what_a_refusal_says_of_the_session(status: int, body: bytes, word: SessionState) -> None:
+    assert session_state(status, body, refusal(body, OURS)) is word
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, LineTooLong
+from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, QueueFull
 
 
 def taken(places: FairSemaphore, owner: object, wanted: int) -> int:
@@ -77,7 +77,7 @@ async def test_a_line_has_an_end_and_a_deadline() -> None:
         await places.wait("globex", asyncio.get_running_loop().time() - 1)
     left = asyncio.ensure_future(places.wait("globex"))
     await until(places, 1)
-    with pytest.raises(LineTooLong):
+    with pytest.raises(QueueFull):
         await places.wait("zeta")
     left.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.vendors.retry_after import seconds_asked
+from proxy.vendors.retry_after import parse_retry_after
 
 NOW = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 
@@ -32,12 +32,12 @@ NOW = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
     ],
 )
 def test_what_is_understood(written: str, seconds: int) -> None:
-    assert seconds_asked(written, now=NOW) == seconds
+    assert parse_retry_after(written, now=NOW) == seconds
 
 
 def test_a_part_of_a_second_is_waited_for() -> None:
     now = NOW.replace(microsecond=1)
-    assert seconds_asked("Sun, 06 Nov 1994 08:49:39 GMT", now=now) == 2
+    assert parse_retry_after("Sun, 06 Nov 1994 08:49:39 GMT", now=now) == 2
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_part_of_a_second_is_waited_for() -> None:
     ],
 )
 def test_what_is_not(written: str | None) -> None:
-    assert seconds_asked(written, now=NOW) is None
+    assert parse_retry_after(written, now=NOW) is None
 
 
 @given(st.text(max_size=45) | st.text("SunJa6 0:9,-+1GMT", max_size=40))
 def test_whatever_comes_does_no_harm(written: str) -> None:
-    found = seconds_asked(written, now=NOW)
+    found = parse_retry_after(written, now=NOW)
     assert found is None or 0 <= found <= 86_400
