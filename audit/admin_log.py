@@ -40,26 +40,26 @@ def record_admin(
     return record_admin_rows([AdminEvent(event_type, target, metadata)], org_id=org_id, actor=actor)[0]
 
 
-def record_admin_rows(happened: Sequence[AdminEvent], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
+def record_admin_rows(events: Sequence[AdminEvent], *, org_id: uuid.UUID, actor: Actor) -> list[AdminAuditEntry]:
     """Writes all rows in one statement. Raises: RuntimeError outside a transaction."""
     if not transaction.get_connection().in_atomic_block:
         # Otherwise a row without its change, or the reverse, would be possible.
         raise RuntimeError("an admin audit row belongs in the transaction that makes the change")
-    return AdminAuditEntry.objects.bulk_create(_row(each, org_id, actor) for each in happened)
+    return AdminAuditEntry.objects.bulk_create(_row(each, org_id, actor) for each in events)
 
 
-def _row(happened: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
+def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     # Address and request id come from the log context.
     context = structlog.contextvars.get_contextvars()
-    target = happened.target
+    target = event.target
     return AdminAuditEntry(
         org_id=org_id,
-        event_type=EventType(happened.event_type).value,
+        event_type=EventType(event.event_type).value,
         actor_id=plain_text(actor.id, max_characters=120),
         actor_label=plain_text(actor.label, max_characters=200),
         target_id=plain_text(target.id, max_characters=120) if target else "",
         target_label=plain_text(target.label, max_characters=200) if target else "",
-        metadata=_plain(happened.metadata or {}, METADATA_DEPTH),
+        metadata=_plain(event.metadata or {}, METADATA_DEPTH),
         ip_address=plain_text(str(context.get("ip_address", "")), max_characters=45),
         request_id=plain_text(str(context.get("request_id", "")), max_characters=64),
     )

@@ -14,7 +14,7 @@ from audit.call_record import CallRecord
 from gateway.lib.session_timeouts import with_timeouts
 
 
-class Sink(Protocol):
+class AuditConnection(Protocol):
     """Stores records. Any exception but RecordRefused means a broken sink: close it and open another."""
 
     # Seconds that a commit may wait for more records under load; 0 where commits are cheap.
@@ -30,7 +30,7 @@ class Sink(Protocol):
         """Never raises."""
 
 
-def open_audit_connection(database: Mapping[str, Any] | None = None) -> Sink:
+def open_audit_connection(database: Mapping[str, Any] | None = None) -> AuditConnection:
     """`database` is an entry of DATABASES, by default the service's own. Raises: django.db.Error."""
     # A connection outside the pool, which would otherwise have one less for requests.
     config: dict[str, Any] = copy.deepcopy(dict(database or connections["default"].settings_dict))

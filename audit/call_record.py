@@ -76,19 +76,19 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         texts = _texts_of(self)
         if not "".join(texts).isprintable() or any(map(gt, map(len, texts), _WIDTHS_IN_ORDER)):
             for name, width in WIDTHS.items():
-                self._keep(name, plain_text(getattr(self, name), max_characters=width))
+                self._set(name, plain_text(getattr(self, name), max_characters=width))
         counts = _counts_of(self)
         if min(counts) < 0 or max(counts) > MAX_INTEGER or not all(type(count) is int for count in counts):
             for name in _COUNTS:
-                self._keep(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
+                self._set(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
         if self.status not in STATUSES or self.source not in SOURCES:
             raise ValueError("no such status or source of a call")
         if self.timestamp.tzinfo is not UTC:
             if self.timestamp.tzinfo is None:
                 raise ValueError("the time of a call needs its zone")
-            self._keep("timestamp", self.timestamp.astimezone(UTC))
+            self._set("timestamp", self.timestamp.astimezone(UTC))
 
-    def _keep(self, name: str, value: object) -> None:
+    def _set(self, name: str, value: object) -> None:
         force_setattr(self, name, value)
 
 

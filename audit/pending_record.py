@@ -16,24 +16,24 @@ class AuditUnavailable(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class PendingRecord:
     record: CallRecord
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[None]
     expires_at: float  # on the monotonic clock
 
 
-def by_id(batch: Sequence[Waiting]) -> dict[uuid.UUID, list[Waiting]]:
-    groups: dict[uuid.UUID, list[Waiting]] = {}
-    for waiting in batch:
+def group_by_id(batch: Sequence[PendingRecord]) -> dict[uuid.UUID, list[PendingRecord]]:
+    groups: dict[uuid.UUID, list[PendingRecord]] = {}
+    for pending in batch:
         # An intent and its outcome may share a batch.
-        groups.setdefault(waiting.record.id, []).append(waiting)
+        groups.setdefault(pending.record.id, []).append(pending)
     return groups
 
 
-def latest(group: Sequence[Waiting]) -> CallRecord:
+def latest(group: Sequence[PendingRecord]) -> CallRecord:
     # The outcome wins over its intent: one statement may write a row only once.
-    finished = [waiting.record for waiting in group if waiting.record.status != UNKNOWN]
+    finished = [pending.record for pending in group if pending.record.status != UNKNOWN]
     return finished[0] if finished else group[-1].record
 
 
@@ -51,11 +51,11 @@ def fail(futures: Iterable[asyncio.Future[None]], reason: str) -> None:
             future.set_exception(AuditUnavailable(reason))
 
 
-def tell(batch: Sequence[Waiting], reason: str | None) -> None:
+def notify(batch: Sequence[PendingRecord], reason: str | None) -> None:
     """Wakes every waiter, with one call into each loop; `reason` makes them fail. Runs in any thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for waiting in batch:
-        by_loop.setdefault(waiting.loop, []).append(waiting.future)
+    for pending in batch:
+        by_loop.setdefault(pending.loop, []).append(pending.future)
     for loop, futures in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed, and its waiters with it
             if reason is None:

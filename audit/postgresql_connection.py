@@ -48,11 +48,11 @@ class PostgreSQLAuditConnection:
         self._address = _address(wrapper.settings_dict)
         # Planning the statement takes the server twice as long as running it, so it is prepared. Not behind a pooler in
         # transaction mode: each statement may get another session.
-        self._is_named = not wrapper.settings_dict.get(HAS_POOLER) and self._address not in _poolers_found
+        self._uses_prepared = not wrapper.settings_dict.get(HAS_POOLER) and self._address not in _poolers_found
         self._is_under_way = False
         self._results: list[pq.abc.PGresult] = []
         try:
-            if self._is_named:
+            if self._uses_prepared:
                 self._prepare()
         except BaseException:
             self.close()
@@ -60,7 +60,7 @@ class PostgreSQLAuditConnection:
 
     @property
     def is_prepared(self) -> bool:
-        return self._is_named
+        return self._uses_prepared
 
     def commit(self, records: Sequence[CallRecord]) -> None:
         """Raises: RecordRefused; psycopg.Error; TimeoutError after COMMIT_TIMEOUT_S."""
@@ -78,14 +78,14 @@ class PostgreSQLAuditConnection:
     def fileno(self) -> int:
         return int(self._pgconn.socket)
 
-    def begin(self, records: Sequence[CallRecord]) -> bool:
+    def start_commit(self, records: Sequence[CallRecord]) -> bool:
         self._send(_document(records))
         return self.flush()
 
     def flush(self) -> bool:
         return not self._pgconn.flush()
 
-    def ended(self) -> bool:
+    def poll_commit(self) -> bool:
         from psycopg import errors
 
         self._pgconn.consume_input()
@@ -97,9 +97,9 @@ class PostgreSQLAuditConnection:
                 self._is_under_way = False
                 try:
                     for result in self._results:
-                        _judge(result)
+                        _check_result(result)
                 except errors.InvalidSqlStatementName:
-                    self._name_nothing()
+                    self._stop_preparing()
                     raise
                 return True
             self._results.append(result)
@@ -110,16 +110,16 @@ class PostgreSQLAuditConnection:
     def _prepare(self) -> None:
         from psycopg import errors
 
-        self._begin_exchange()
+        self._begin_query()
         self._pgconn.send_prepare(STATEMENT_NAME, _COMMAND)
         try:
             self._wait(PROBE_TIMEOUT_S)
         except errors.DuplicatePreparedStatement:
-            self._name_nothing()
+            self._stop_preparing()
 
-    def _name_nothing(self) -> None:
+    def _stop_preparing(self) -> None:
         # A pooler shares sessions: this process prepares nothing there any more.
-        self._is_named = False
+        self._uses_prepared = False
         if self._address not in _poolers_found:
             _poolers_found.add(self._address)
             logger.warning("audit.pooler_found", advice="set DATABASE_POOLER=transaction")
@@ -130,18 +130,18 @@ class PostgreSQLAuditConnection:
         self._send(document)
         try:
             self._wait(timeout_s)
-        except errors.InvalidSqlStatementName:  # `ended` has switched to the unnamed statement
+        except errors.InvalidSqlStatementName:  # `poll_commit` has switched to the unnamed statement
             self._send(document)
             self._wait(timeout_s)
 
     def _send(self, document: bytes) -> None:
-        self._begin_exchange()
-        if self._is_named:
+        self._begin_query()
+        if self._uses_prepared:
             self._pgconn.send_query_prepared(STATEMENT_NAME, [document])
         else:
             self._pgconn.send_query_params(_COMMAND, [document])
 
-    def _begin_exchange(self) -> None:
+    def _begin_query(self) -> None:
         self._results = []
         self._is_under_way = True
 
@@ -154,7 +154,7 @@ class PostgreSQLAuditConnection:
             poll.register(self._pgconn.socket, events)
             if not poll.poll(max(0.0, give_up_at - time.monotonic()) * 1000):
                 raise TimeoutError("the database did not answer in time")
-            if self.ended():
+            if self.poll_commit():
                 return
 
 
@@ -170,7 +170,7 @@ def _document(records: Sequence[CallRecord]) -> bytes:
         raise RecordRefused(type(fault).__name__) from fault
 
 
-def _judge(result: pq.abc.PGresult) -> None:
+def _check_result(result: pq.abc.PGresult) -> None:
     """Raises: RecordRefused, psycopg.Error."""
     from psycopg import errors, pq
 

@@ -20,17 +20,17 @@ MINUTE_S = 60
 _TABLE = RequestAuditEntry._meta.db_table
 _FIELDS = [RequestAuditEntry._meta.get_field(column) for column in COLUMNS]
 _NAMES = ", ".join(f'"{column}"' for column in (*COLUMNS, "count", "count_parts"))
-_PLACES = ", ".join(["%s"] * len(COLUMNS))
+_PLACEHOLDERS = ", ".join(["%s"] * len(COLUMNS))
 # One statement without a transaction: a process that stops in the middle holds no lock on the row.
 _STATEMENTS = {
     "postgresql": (
-        f"INSERT INTO {_TABLE} AS kept ({_NAMES}) VALUES ({_PLACES}, %s, jsonb_build_object(%s::text, %s::int))"  # noqa: S608
+        f"INSERT INTO {_TABLE} AS kept ({_NAMES}) VALUES ({_PLACEHOLDERS}, %s, jsonb_build_object(%s::text, %s::int))"  # noqa: S608
         " ON CONFLICT (id) DO UPDATE SET count_parts = kept.count_parts || EXCLUDED.count_parts,"
         " count = (SELECT SUM(value::int) FROM jsonb_each_text(kept.count_parts || EXCLUDED.count_parts))"
         " WHERE kept.org_id = EXCLUDED.org_id"
     ),
     "sqlite": (
-        f"INSERT INTO {_TABLE} AS kept ({_NAMES}) VALUES ({_PLACES}, %s, json_object(%s, %s))"  # noqa: S608
+        f"INSERT INTO {_TABLE} AS kept ({_NAMES}) VALUES ({_PLACEHOLDERS}, %s, json_object(%s, %s))"  # noqa: S608
         " ON CONFLICT (id) DO UPDATE SET count_parts = json_patch(kept.count_parts, EXCLUDED.count_parts),"
         " count = (SELECT SUM(value) FROM json_each(json_patch(kept.count_parts, EXCLUDED.count_parts)))"
         " WHERE kept.org_id = EXCLUDED.org_id"
@@ -49,7 +49,7 @@ def row_id(org_id: uuid.UUID, subject: str, minute: int) -> uuid.UUID:
     return ids.log_id_at(minute * MINUTE_S * 1000, digest[:10])
 
 
-def keep_part(record: CallRecord, part: str, calls: int) -> None:
+def upsert_part(record: CallRecord, part: str, calls: int) -> None:
     """Sets the part of one process, durable on return. Raises: django.db.Error."""
     columns = [
         field.get_db_prep_value(getattr(record, name), connection)  # type: ignore[union-attr]

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import time
 
-from audit.outage import BRIDGED_S, Outage
-from audit.pending_record import Waiting, fail
+from audit.outage import GRACE_S, Outage
+from audit.pending_record import PendingRecord, fail
 
 
-class Alarm:
-    """Reports the outage after BRIDGED_S, and fails the record's future at its deadline."""
+class RecordDeadline:
+    """Reports the outage after GRACE_S, and fails the record's future at its deadline."""
 
-    __slots__ = ("_outage", "_since_s", "_timer", "_waiting")
+    __slots__ = ("_outage", "_pending", "_since_s", "_timer")
 
-    def __init__(self, waiting: Waiting, outage: Outage, since_s: float) -> None:
+    def __init__(self, pending: PendingRecord, outage: Outage, since_s: float) -> None:
         """Runs in the record's loop; `since_s` is the monotonic time of `write`."""
-        self._waiting, self._outage, self._since_s = waiting, outage, since_s
-        self._set(time.monotonic())
-        waiting.future.add_done_callback(lambda _: self._timer.cancel())
+        self._pending, self._outage, self._since_s = pending, outage, since_s
+        self._schedule(time.monotonic())
+        pending.future.add_done_callback(lambda _: self._timer.cancel())
 
-    def _set(self, now_s: float) -> None:
+    def _schedule(self, now_s: float) -> None:
         # The timer rings at the next of these two moments.
-        bridged_until_s, expires_s = self._since_s + BRIDGED_S, self._waiting.expires_at
-        at_s = min(bridged_until_s, expires_s) if now_s < bridged_until_s else expires_s
-        self._timer = self._waiting.loop.call_later(max(0.0, at_s - now_s), self._ring)
+        grace_until_s, expires_s = self._since_s + GRACE_S, self._pending.expires_at
+        at_s = min(grace_until_s, expires_s) if now_s < grace_until_s else expires_s
+        self._timer = self._pending.loop.call_later(max(0.0, at_s - now_s), self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         now_s = time.monotonic()
-        if now_s - self._since_s >= BRIDGED_S:
+        if now_s - self._since_s >= GRACE_S:
             self._outage.unanswered(self._since_s)
-        if now_s < self._waiting.expires_at:  # a timer may fire slightly early
-            self._set(now_s)
+        if now_s < self._pending.expires_at:  # a timer may fire slightly early
+            self._schedule(now_s)
         else:
-            fail((self._waiting.future,), "the audit log did not answer in time")
+            fail((self._pending.future,), "the audit log did not answer in time")

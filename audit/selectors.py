@@ -112,14 +112,14 @@ def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
     shown = [today - timedelta(days=back) for back in reversed(range(days))]
     # Counts along the index and stops at the limit.
     few = f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND timestamp >= %s AND timestamp < %s LIMIT {MAX_CALLS_COUNTED}"  # noqa: S608
-    branches = [f"SELECT {place}, (SELECT COUNT(*) FROM ({few}) AS few)" for place in range(days)]  # noqa: S608
+    branches = [f"SELECT {position}, (SELECT COUNT(*) FROM ({few}) AS few)" for position in range(days)]  # noqa: S608
     values: list[Any] = []
     for day in shown:
         bounds = (_midnight(day), _midnight(day + timedelta(days=1)))
         values += [_db_value("org_id", org_id), *(_db_value("timestamp", moment) for moment in bounds)]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
-        return [DayCalls(shown[place], calls) for place, calls in sorted(cursor.fetchall())]
+        return [DayCalls(shown[position], calls) for position, calls in sorted(cursor.fetchall())]
 
 
 def calls_today(org_id: uuid.UUID) -> int:
@@ -197,21 +197,21 @@ def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[Crede
     if not uses:
         return set()
     branches, values = [], []
-    for place, use in enumerate(uses):
-        branches.append(f"SELECT {place} WHERE EXISTS ({_accepted(use)})")
+    for position, use in enumerate(uses):
+        branches.append(f"SELECT {position} WHERE EXISTS ({_accepted(use)})")
         values += [_db_value("org_id", org_id), use.vendor, _db_value("timestamp", use.since)]
         values += [CallStatus.SUCCESS.value, use.scope, use.name, *(use.user_ids or ())]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
-        return {uses[place] for (place,) in cursor.fetchall()}
+        return {uses[position] for (position,) in cursor.fetchall()}
 
 
 def _accepted(use: CredentialUse) -> str:
-    by_whom = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
+    caller_filter = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
     return (
         f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND vendor = %s AND timestamp > %s AND status = %s "  # noqa: S608
         # A cached result proves nothing: no vendor checked the credential.
-        f"AND credential_scope = %s AND credential_name = %s AND NOT cached{by_whom}"
+        f"AND credential_scope = %s AND credential_name = %s AND NOT cached{caller_filter}"
     )
 
 

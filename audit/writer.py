@@ -6,7 +6,7 @@
                '--deadline--> callers fail
 
 One thread owns one connection; records that arrive during a commit form the next batch. A lone record is committed at
-once. A connection that works may move to the event loop (`commit_lane`), which returns what fails there.
+once. A connection that works may move to the event loop (`loop_committer`), which returns what fails there.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from enum import Enum, auto
 
 import structlog
 
-from audit.audit_connection import Sink, open_audit_connection
+from audit.audit_connection import AuditConnection, open_audit_connection
 from audit.call_record import CallRecord
 from audit.loop_committer import CommitterStats, LoopCommitter
 from audit.outage import PROBE_PAUSE_S, Outage
-from audit.pending_record import AuditUnavailable, Waiting, by_id, latest, tell
+from audit.pending_record import AuditUnavailable, PendingRecord, group_by_id, latest, notify
 from audit.postgresql_connection import PostgreSQLAuditConnection
-from audit.record_deadline import Alarm
+from audit.record_deadline import RecordDeadline
 from audit.statement import RecordRefused
 from audit.writer_stats import WriterStats
 
@@ -38,14 +38,14 @@ __all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]
 
 DEADLINE_S = 5.0  # from `write` until the caller fails
 MAX_BATCH = 512  # records of one transaction
-MAX_WAITING = 20_000  # records; write() refuses more
+MAX_PENDING = 20_000  # records; write() refuses more
 # Between attempts of one batch; doubles up to the longest.
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 logger = structlog.get_logger(__name__)
 
 
-class _Sign(Enum):
+class _Signal(Enum):
     END = auto()
     OUTAGE = auto()  # probe the database
 
@@ -56,21 +56,21 @@ class AuditWriter:
     def __init__(
         self,
         *,
-        open_audit_connection: Callable[[], Sink] = open_audit_connection,
+        open_connection: Callable[[], AuditConnection] = open_audit_connection,
         deadline_s: float = DEADLINE_S,
         max_batch: int = MAX_BATCH,
-        max_waiting: int = MAX_WAITING,
+        max_pending: int = MAX_PENDING,
     ) -> None:
-        self._open_sink = open_audit_connection
+        self._open_connection = open_connection
         self._deadline_s = deadline_s
         self._max_batch = max_batch
-        self._max_waiting = max_waiting
-        self._sink: Sink | None = None
-        self._begin()
+        self._max_pending = max_pending
+        self._connection: AuditConnection | None = None
+        self._reset()
         _writers.add(self)
 
-    def _begin(self) -> None:
-        self._queue: queue.SimpleQueue[Waiting | _Sign] = queue.SimpleQueue()
+    def _reset(self) -> None:
+        self._queue: queue.SimpleQueue[PendingRecord | _Signal] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -79,8 +79,8 @@ class AuditWriter:
         # Tells whether calls must be refused before they are sent.
         self.outage = Outage()
         self._batch_size = 0
-        self._lane: LoopCommitter | None = None
-        self._lane_stats = CommitterStats()
+        self._committer: LoopCommitter | None = None
+        self._committer_stats = CommitterStats()
 
     def start(self) -> None:
         with self._lock:
@@ -93,77 +93,77 @@ class AuditWriter:
         """Returns once the record is durable. Raises: AuditUnavailable when it is not in time, or cannot be."""
         if self._thread is None:
             self.start()
-        if self._closed or self._waiting() >= self._max_waiting:
+        if self._closed or self._pending_count() >= self._max_pending:
             self._count_refused(1)
             raise AuditUnavailable("the audit log takes no more records now")
         loop = asyncio.get_running_loop()
-        waiting = Waiting(record, loop, loop.create_future(), time.monotonic() + self._deadline_s)
-        lane = self._lane
-        if lane is not None and lane.loop is loop:
-            lane.put(waiting)
+        pending = PendingRecord(record, loop, loop.create_future(), time.monotonic() + self._deadline_s)
+        committer = self._committer
+        if committer is not None and committer.loop is loop:
+            committer.put(pending)
         else:
-            self._put(waiting)
+            self._enqueue(pending)
         # A cancelled caller stops waiting; its record is committed all the same.
-        await waiting.future
+        await pending.future
 
     def refuse_during_outage(self) -> None:
         """Raises: AuditUnavailable while a call's record could not be committed anyway."""
-        if self.outage.is_away:
+        if self.outage.is_active:
             raise AuditUnavailable("the audit log has been away for a while")
 
     async def aclose(self) -> None:
         """Commits what the deadlines allow, then closes the connection; write() then raises."""
         with self._lock:
             self._closed = True
-            thread, lane = self._thread, self._lane
-        if lane is not None and lane.loop is asyncio.get_running_loop():
-            await lane.aclose()
-            self._lane = None
+            thread, committer = self._thread, self._committer
+        if committer is not None and committer.loop is asyncio.get_running_loop():
+            await committer.aclose()
+            self._committer = None
         if thread is not None:
-            self._queue.put(_Sign.END)
+            self._queue.put(_Signal.END)
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
     def stats(self) -> WriterStats:
-        stats = replace(self._stats, refused=self._refused, waiting=self._waiting())
-        return stats.with_lane(self._lane_stats, is_open=self._lane is not None)
+        stats = replace(self._stats, refused=self._refused, pending=self._pending_count())
+        return stats.with_committer(self._committer_stats, is_open=self._committer is not None)
 
-    def abandon(self) -> None:
+    def reset_after_fork(self) -> None:
         # In a forked child: kept alive and unused, because closing the connection would end the parent's.
-        _abandoned.extend([self._sink, self._lane])
-        self._sink = None
-        self._begin()
+        _abandoned.extend([self._connection, self._committer])
+        self._connection = None
+        self._reset()
 
-    def _waiting(self) -> int:
-        lane = self._lane
-        return self._queue.qsize() + (lane.waiting if lane is not None else 0)
+    def _pending_count(self) -> int:
+        committer = self._committer
+        return self._queue.qsize() + (committer.pending_count if committer is not None else 0)
 
-    def _put(self, waiting: Waiting) -> None:
+    def _enqueue(self, pending: PendingRecord) -> None:
         # The thread looks at deadlines only between attempts.
-        Alarm(waiting, self.outage, waiting.expires_at - self._deadline_s)
-        self._queue.put(waiting)
+        RecordDeadline(pending, self.outage, pending.expires_at - self._deadline_s)
+        self._queue.put(pending)
 
-    def _adopt(self, sink: PostgreSQLAuditConnection, loop: asyncio.AbstractEventLoop) -> None:
+    def _attach_committer(self, connection: PostgreSQLAuditConnection, loop: asyncio.AbstractEventLoop) -> None:
         """Runs in the loop: its records take the short path from now on."""
-        if self._closed or self._lane is not None:
-            sink.close()
+        if self._closed or self._committer is not None:
+            connection.close()
             return
-        self._lane = LoopCommitter(
-            *(sink, loop),
-            give_back=self._take_back,
-            stats=self._lane_stats,
+        self._committer = LoopCommitter(
+            *(connection, loop),
+            on_uncommitted=self._on_uncommitted,
+            stats=self._committer_stats,
             outage=self.outage,
             max_batch=self._max_batch,
             deadline_s=self._deadline_s,
         )
 
-    def _take_back(self, batch: Sequence[Waiting], fault: Exception) -> None:
+    def _on_uncommitted(self, batch: Sequence[PendingRecord], fault: Exception) -> None:
         """Runs in the loop: the thread commits the records that the lane could not."""
-        if self._lane is not None and not self._lane.is_open:
-            self._lane = None
+        if self._committer is not None and not self._committer.is_open:
+            self._committer = None
             logger.warning("audit.connection_lost", fault=type(fault).__name__)
-            self._queue.put(_Sign.OUTAGE)
-        for waiting in batch:
-            self._put(waiting)
+            self._queue.put(_Signal.OUTAGE)
+        for pending in batch:
+            self._enqueue(pending)
 
     # --- from here on: in the thread -------------------------------------------------------------------------------
 
@@ -176,33 +176,33 @@ class AuditWriter:
                 logger.exception("audit.batch_failed", records=len(batch))
                 self._refuse(batch, "the audit log failed")
             else:
-                self._hand_over(batch[-1].loop)
-        self._drop_sink()
+                self._offer_to_loop(batch[-1].loop)
+        self._drop_connection()
         while not self._queue.empty():
-            late = self._queue.get()
-            if isinstance(late, Waiting):
-                self._refuse([late], "the audit log is closed")
+            expired = self._queue.get()
+            if isinstance(expired, PendingRecord):
+                self._refuse([expired], "the audit log is closed")
 
-    def _next_batch(self) -> list[Waiting]:
+    def _next_batch(self) -> list[PendingRecord]:
         """Returns all waiting records up to the largest batch, and none at the end. Blocks."""
-        batch: list[Waiting] = []
+        batch: list[PendingRecord] = []
         while len(batch) < self._max_batch and not (batch and self._queue.empty()):
-            waiting = self._next()
-            if waiting is _Sign.END:
+            pending = self._next()
+            if pending is _Signal.END:
                 if batch:
-                    self._queue.put(waiting)  # this batch first
+                    self._queue.put(pending)  # this batch first
                 break
-            if not isinstance(waiting, Waiting):
+            if not isinstance(pending, PendingRecord):
                 continue
-            batch.append(waiting)
-            if len(batch) == 1 and self._batch_size > 1 and self._sink is not None:
+            batch.append(pending)
+            if len(batch) == 1 and self._batch_size > 1 and self._connection is not None:
                 # While records come several at a time, a short wait makes the batch larger. A lone one never waits.
-                time.sleep(self._sink.gather_s)
+                time.sleep(self._connection.gather_s)
         self._batch_size = len(batch)
         return batch
 
-    def _next(self) -> Waiting | _Sign:
-        while self.outage.is_away and self._lane is None:
+    def _next(self) -> PendingRecord | _Signal:
+        while self.outage.is_active and self._committer is None:
             with contextlib.suppress(queue.Empty):
                 return self._queue.get(timeout=PROBE_PAUSE_S)
             # Without records, only a probe shows that the database is back.
@@ -211,20 +211,20 @@ class AuditWriter:
 
     def _probe(self) -> None:
         try:
-            if self._sink is None:
-                self._sink = self._open_sink()
-            self._sink.probe()
+            if self._connection is None:
+                self._connection = self._open_connection()
+            self._connection.probe()
         except Exception as fault:  # any driver error
-            self._note_fault(fault)
+            self._record_fault(fault)
         else:
             self.outage.probed()
 
-    def _commit(self, batch: list[Waiting]) -> None:
+    def _commit(self, batch: list[PendingRecord]) -> None:
         pause_s = FIRST_PAUSE_S
-        while batch := self._in_time(batch):
-            groups = by_id(batch)
+        while batch := self._fail_expired(batch):
+            groups = group_by_id(batch)
             try:
-                self._keep([latest(group) for group in groups.values()])
+                self._insert([latest(group) for group in groups.values()])
             except RecordRefused as fault:
                 if len(groups) > 1:
                     for group in groups.values():
@@ -234,18 +234,18 @@ class AuditWriter:
                     self._refuse(batch, "the audit log cannot store this record")
                 return
             except Exception as fault:  # any driver error: the connection is no longer trusted
-                self._note_fault(fault)
+                self._record_fault(fault)
                 time.sleep(max(0.0, min(pause_s, batch[-1].expires_at - time.monotonic())))
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             else:
-                tell(batch, None)
+                notify(batch, None)
                 return
 
-    def _keep(self, records: Sequence[CallRecord]) -> None:
-        if self._sink is None:
-            self._sink = self._open_sink()
+    def _insert(self, records: Sequence[CallRecord]) -> None:
+        if self._connection is None:
+            self._connection = self._open_connection()
         began = time.perf_counter()
-        self._sink.commit(records)
+        self._connection.commit(records)
         stats = self._stats
         self._stats = replace(
             stats,
@@ -256,36 +256,36 @@ class AuditWriter:
         )
         self.outage.committed()
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        sink = self._sink
-        if self._lane is not None or self._closed or not isinstance(sink, PostgreSQLAuditConnection):
+    def _offer_to_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        connection = self._connection
+        if self._committer is not None or self._closed or not isinstance(connection, PostgreSQLAuditConnection):
             return
         # A connection moves only while no record waits for it.
         if self._queue.empty():
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._adopt, sink, loop)
-                self._sink = None
+                loop.call_soon_threadsafe(self._attach_committer, connection, loop)
+                self._connection = None
 
-    def _note_fault(self, fault: Exception) -> None:
-        self._drop_sink()
+    def _record_fault(self, fault: Exception) -> None:
+        self._drop_connection()
         self._stats = replace(self._stats, faults=self._stats.faults + 1)
         self.outage.failed(fault)
 
-    def _drop_sink(self) -> None:
-        sink, self._sink = self._sink, None
-        if sink is not None:
-            sink.close()
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
-    def _in_time(self, batch: list[Waiting]) -> list[Waiting]:
+    def _fail_expired(self, batch: list[PendingRecord]) -> list[PendingRecord]:
         now = time.monotonic()
-        if late := [waiting for waiting in batch if waiting.expires_at <= now]:
-            self._refuse(late, "the audit log did not answer in time")
-            return [waiting for waiting in batch if waiting.expires_at > now]
+        if expired := [pending for pending in batch if pending.expires_at <= now]:
+            self._refuse(expired, "the audit log did not answer in time")
+            return [pending for pending in batch if pending.expires_at > now]
         return batch
 
-    def _refuse(self, batch: Sequence[Waiting], reason: str) -> None:
+    def _refuse(self, batch: Sequence[PendingRecord], reason: str) -> None:
         self._count_refused(len(batch))
-        tell(batch, reason)
+        notify(batch, reason)
 
     def _count_refused(self, count: int) -> None:
         with self._lock:  # event loops and the thread both count
@@ -293,14 +293,14 @@ class AuditWriter:
 
 
 _writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()
-_abandoned: list[Sink | LoopCommitter | None] = []
+_abandoned: list[AuditConnection | LoopCommitter | None] = []
 
 
-def _begin_again_after_fork() -> None:
+def _reset_after_fork() -> None:
     # A child has none of its parent's threads.
     for writer in _writers:
-        writer.abandon()
+        writer.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_again_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

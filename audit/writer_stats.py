@@ -15,15 +15,15 @@ class WriterStats:
     last_commit_ms: float = 0.0  # the database's time
     refused: int = 0  # queue full, deadline passed, or record not storable
     faults: int = 0  # closed connections
-    waiting: int = 0
+    pending: int = 0
 
-    def with_lane(self, lane: CommitterStats, *, is_open: bool) -> WriterStats:
+    def with_committer(self, committer: CommitterStats, *, is_open: bool) -> WriterStats:
         """Adds the lane's figures; the last commit is the lane's while it `is_open`."""
         return replace(
             self,
-            batches=self.batches + lane.batches,
-            rows=self.rows + lane.rows,
-            largest_batch=max(self.largest_batch, lane.largest_batch),
-            last_commit_ms=lane.last_commit_ms if is_open and lane.batches else self.last_commit_ms,
-            faults=self.faults + lane.faults,
+            batches=self.batches + committer.batches,
+            rows=self.rows + committer.rows,
+            largest_batch=max(self.largest_batch, committer.largest_batch),
+            last_commit_ms=committer.last_commit_ms if is_open and committer.batches else self.last_commit_ms,
+            faults=self.faults + committer.faults,
         )

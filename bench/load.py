@@ -89,16 +89,16 @@ class Tally:
         self.latencies_s = array("d")
         self.sample = ""
 
-    def note(self, seconds: float, status: int, body: bytes, mark: bytes) -> None:
+    def record(self, seconds: float, status: int, body: bytes, mark: bytes) -> None:
         """One answer: counted as good only with its own mark in it."""
         self.answered += 1
         if status != 200 or mark not in body:
-            self._note_bad(f"{status} {body[:SAMPLE_BYTES]!r}")
+            self._record_bad(f"{status} {body[:SAMPLE_BYTES]!r}")
         elif self.is_measuring:
             self.good += 1
             self.latencies_s.append(seconds)
 
-    def note_waiting(self, change: int) -> None:
+    def change_waiting(self, change: int) -> None:
         """One more call is under way, or one less."""
         self.waiting += change
         if not self.waiting and not self.is_sending:
@@ -107,16 +107,16 @@ class Tally:
     async def drain(self) -> None:
         """No more is sent, and what is under way is answered, or DRAIN_TIMEOUT_S over."""
         self.is_sending = False
-        self.note_waiting(0)
+        self.change_waiting(0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_TIMEOUT_S):
                 await self.idle.wait()
 
-    def note_broken(self, reason: str) -> None:
+    def record_broken(self, reason: str) -> None:
         """A connection that ended or spoke no HTTP."""
-        self._note_bad(reason)
+        self._record_bad(reason)
 
-    def _note_bad(self, sample: str) -> None:
+    def _record_bad(self, sample: str) -> None:
         self.bad += 1
         self.sample = self.sample or sample
 
@@ -144,7 +144,7 @@ class LoadConnection(asyncio.Protocol):
         if self._transport is None:
             return
         self._is_waiting = True
-        self._tally.note_waiting(1)
+        self._tally.change_waiting(1)
         self._sent_at_s = self._clock()
         self._transport.write(self._request)
 
@@ -158,7 +158,7 @@ class LoadConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by the other side while the load runs: a fault, for keep-alive was agreed on."""
         if self._transport is not None and (self._is_waiting or self._tally.is_sending):
-            self._tally.note_broken(f"connection lost: {exc!r}")
+            self._tally.record_broken(f"connection lost: {exc!r}")
             self._end_waiting()
         self._transport = None
 
@@ -169,14 +169,14 @@ class LoadConnection(asyncio.Protocol):
             transport.close()
 
     def _break(self, reason: str) -> None:
-        self._tally.note_broken(reason)
+        self._tally.record_broken(reason)
         self._end_waiting()
         self.close()
 
     def _end_waiting(self) -> None:
         if self._is_waiting:
             self._is_waiting = False
-            self._tally.note_waiting(-1)
+            self._tally.change_waiting(-1)
 
     # --- callbacks of the parser
 
@@ -195,7 +195,7 @@ class LoadConnection(asyncio.Protocol):
             self._break("an answer that nobody asked for")
             return
         self._end_waiting()
-        self._tally.note(took_s, self._parser.get_status_code(), b"".join(self._parts), self._mark)
+        self._tally.record(took_s, self._parser.get_status_code(), b"".join(self._parts), self._mark)
         if self._tally.is_sending:
             self.send()
 

@@ -99,9 +99,9 @@ class Vendor:
 
     def set(self, query: str) -> None:
         """Change delay and form. Raises: ValueError."""
-        asked = parse_qs(query, strict_parsing=True)
-        delay_ms = int(asked.get("delay_ms", ["0"])[0])
-        form = asked.get("form", ["json"])[0]
+        options = parse_qs(query, strict_parsing=True)
+        delay_ms = int(options.get("delay_ms", ["0"])[0])
+        form = options.get("form", ["json"])[0]
         if not 0 <= delay_ms <= MAX_DELAY_MS or form not in FORMS:
             raise ValueError("no such delay or form")
         self.delay_s, self.form = delay_ms / 1000, form

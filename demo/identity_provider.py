@@ -86,10 +86,14 @@ class IdentityProvider:
         except PageError as error:
             return self._refusal(str(error))
         try:
-            asked = requests.check_authorization(fields, redirect_uri)
-            if asked.is_silent:
-                return self._answer_silently(request, asked)
-            return await self._answer_form(request, asked) if request.method == "POST" else self._show_form(asked)
+            authorization = requests.check_authorization(fields, redirect_uri)
+            if authorization.is_silent:
+                return self._answer_silently(request, authorization)
+            return (
+                await self._answer_form(request, authorization)
+                if request.method == "POST"
+                else self._show_form(authorization)
+            )
         except OAuthError as error:
             # `redirect_uri` is validated by now, so the client may get the error.
             answer = {"error": error.code, "error_description": str(error)}
@@ -103,11 +107,11 @@ class IdentityProvider:
         # Browsers apply form-action to every redirect that follows.
         return (*self.registration.redirect_origins, "https:")
 
-    def _show_form(self, asked: AuthorizationRequest) -> Response:
-        page = pages.sign_in_page(redirect_uri=asked.redirect_uri, email=asked.login_hint)
+    def _show_form(self, authorization: AuthorizationRequest) -> Response:
+        page = pages.sign_in_page(redirect_uri=authorization.redirect_uri, email=authorization.login_hint)
         return HTMLResponse(page, headers=pages.page_headers(self._form_targets))
 
-    async def _answer_form(self, request: Request, asked: AuthorizationRequest) -> Response:
+    async def _answer_form(self, request: Request, authorization: AuthorizationRequest) -> Response:
         # CSRF: only this provider's own form may submit.
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             raise PageError("The sign-in form was sent from another site.")
@@ -124,33 +128,33 @@ class IdentityProvider:
                 raise ValueError("This person was removed from the identity provider.")
         except ValueError as error:
             page = pages.sign_in_page(
-                redirect_uri=asked.redirect_uri, email=typed_email, name=typed_name, error=str(error)
+                redirect_uri=authorization.redirect_uri, email=typed_email, name=typed_name, error=str(error)
             )
             headers = pages.page_headers(self._form_targets)
             return HTMLResponse(page, status_code=400, headers=headers)
-        answer = self._code(asked, person)
+        answer = self._code(authorization, person)
         cookie = self.people.begin_sign_in(person)
         answer.set_cookie(SIGN_IN_COOKIE, cookie, httponly=True, samesite="lax")
         return answer
 
-    def _answer_silently(self, request: Request, asked: AuthorizationRequest) -> Response:
+    def _answer_silently(self, request: Request, authorization: AuthorizationRequest) -> Response:
         """prompt=none: redirect with a code for the signed-in person, without a page (OpenID Connect Core 3.1.2.1)."""
         person = self.people.signed_in(request.cookies.get(SIGN_IN_COOKIE))
         if person is None:
             raise OAuthError("login_required", "nobody is signed in here")
-        return self._code(asked, person)
+        return self._code(authorization, person)
 
-    def _code(self, asked: AuthorizationRequest, person: Person) -> Response:
+    def _code(self, authorization: AuthorizationRequest, person: Person) -> Response:
         grant = Grant(
-            client_id=asked.client_id,
-            redirect_uri=asked.redirect_uri,
-            challenge=asked.challenge,
-            nonce=asked.nonce,
-            scope=asked.scope,
+            client_id=authorization.client_id,
+            redirect_uri=authorization.redirect_uri,
+            challenge=authorization.challenge,
+            nonce=authorization.nonce,
+            scope=authorization.scope,
             person=person,
             signed_in_at=int(self.clock()),
         )
-        return self._redirect(asked.redirect_uri, asked.state, code=self.grants.issue_code(grant))
+        return self._redirect(authorization.redirect_uri, authorization.state, code=self.grants.issue_code(grant))
 
     async def token(self, request: Request) -> Response:
         """Exchange a code or refresh token for ID and access token, after client authentication."""

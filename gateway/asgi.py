@@ -23,15 +23,15 @@ from django.conf import settings  # noqa: E402
 from gateway import connection_limit, draining  # noqa: E402
 from gateway.hot_path_app import RETRY_AFTER_S, HotPathApp, Send, max_body_bytes  # noqa: E402
 from gateway.hot_path_request import HotPathRequest, Scope  # noqa: E402
-from gateway.http_protocol import PROBES, BoundedHttpProtocol  # noqa: E402
+from gateway.http_protocol import PROBE_PATHS, BoundedHttpProtocol  # noqa: E402
 from gateway.incoming_body import Receive  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.concurrency_limit import ConcurrencyLimit  # noqa: E402
-from gateway.middleware.refusal import Refusal, answer  # noqa: E402
+from gateway.middleware.refusal import Refusal, send_refusal  # noqa: E402
 from proxy import runtime  # noqa: E402
 
-_REFUSE = "proxy.views.early.early_refusal"
+_RENDER_ERROR = "proxy.views.early.early_refusal"
 
 
 class ProbeApp(HotPathApp):
@@ -41,21 +41,21 @@ class ProbeApp(HotPathApp):
         """Accept any Host: the answers do not depend on it."""
 
 
-_lean = HotPathApp("proxy.views.urls", max_body_bytes=max_body_bytes(), refuse=_REFUSE)
-_probes = ProbeApp("proxy.views.urls", max_body_bytes=1024, refuse=_REFUSE)
+_hot_path = HotPathApp("proxy.views.urls", max_body_bytes=max_body_bytes(), render_error=_RENDER_ERROR)
+_probes = ProbeApp("proxy.views.urls", max_body_bytes=1024, render_error=_RENDER_ERROR)
 
 
-def _within_room(size: int) -> BodyLimit:
-    room = ConcurrencyLimit(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
-    return BodyLimit(room, max_bytes=settings.WEB_BODY_BYTES)
+def _limit_concurrency(size: int) -> BodyLimit:
+    limit = ConcurrencyLimit(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
+    return BodyLimit(limit, max_bytes=settings.WEB_BODY_BYTES)
 
 
-async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+async def _reject(scope: Scope, receive: Receive, send: Send) -> None:
     """503 for a connection above the limit, in the shape of its route."""
     if scope["path"].startswith(HOT_PATH_PREFIXES):
-        await _lean.refuse(scope, receive, send, 503, "overloaded", _CROWDED)
+        await _hot_path.refuse(scope, receive, send, 503, "overloaded", _OVERLOADED)
     else:
-        await answer(scope, send, Refusal(503, "overloaded", _CROWDED, retry_after_s=RETRY_AFTER_S))
+        await send_refusal(scope, send, Refusal(503, "overloaded", _OVERLOADED, retry_after_s=RETRY_AFTER_S))
 
 
 def _bound_connections() -> None:
@@ -67,13 +67,13 @@ def _bound_connections() -> None:
         of_address=min(bound, settings.CONNECTIONS_PER_ADDRESS),
         is_proxy=lambda peer: is_trusted_proxy(peer, settings.TRUSTED_PROXIES),
     )
-    BoundedHttpProtocol.turn_away = staticmethod(_turn_away)
+    BoundedHttpProtocol.reject = staticmethod(_reject)
 
 
-_CROWDED = "Too many connections are open. Try again in a moment."
+_OVERLOADED = "Too many connections are open. Try again in a moment."
 _bound_connections()
-_pages = _within_room(settings.PAGE_CONCURRENCY)
-_oauth = _within_room(settings.OAUTH_CONCURRENCY)
+_pages = _limit_concurrency(settings.PAGE_CONCURRENCY)
+_oauth = _limit_concurrency(settings.OAUTH_CONCURRENCY)
 # Not /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
 OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
 HOT_PATH_PREFIXES = ("/v1/",)
@@ -83,8 +83,8 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
         path = scope["path"]
         if path.startswith(HOT_PATH_PREFIXES):
-            await _lean(scope, receive, send)
-        elif path in PROBES:
+            await _hot_path(scope, receive, send)
+        elif path in PROBE_PATHS:
             await _probes(scope, receive, send)
         elif path in OAUTH_PATHS:
             await _oauth(scope, receive, send)

@@ -14,7 +14,7 @@ RESERVE = 64
 RESERVE_OF_ADDRESS = 8
 
 
-class Place(Enum):
+class ConnectionSlot(Enum):
     """The class of a new connection."""
 
     REGULAR = 1
@@ -29,43 +29,43 @@ class ConnectionLimit:
         self._total: int | None = None
         self._of_address = 0
         self._is_proxy: Callable[[str], bool] = lambda _: False
-        self._open = {Place.REGULAR: Counter[str](), Place.RESERVED: Counter[str]()}
-        self._count = {Place.REGULAR: 0, Place.RESERVED: 0}
+        self._open = {ConnectionSlot.REGULAR: Counter[str](), ConnectionSlot.RESERVED: Counter[str]()}
+        self._count = {ConnectionSlot.REGULAR: 0, ConnectionSlot.RESERVED: 0}
 
     def configure(self, *, total: int | None, of_address: int, is_proxy: Callable[[str], bool]) -> None:
         """`total` None: no limit."""
         self._total, self._of_address, self._is_proxy = total, of_address, is_proxy
 
-    def enter(self, address: str) -> Place:
-        """Return the class of a new connection. The caller must call `leave` with it, except for NONE."""
-        place = self._free_place(address)
-        if place is not Place.NONE:
-            self._count[place] += 1
-            self._open[place][address] += 1
-        return place
+    def acquire(self, address: str) -> ConnectionSlot:
+        """Return the class of a new connection. The caller must call `release` with it, except for NONE."""
+        slot = self._free_slot(address)
+        if slot is not ConnectionSlot.NONE:
+            self._count[slot] += 1
+            self._open[slot][address] += 1
+        return slot
 
-    def leave(self, address: str, place: Place) -> None:
-        if place is Place.NONE:
+    def release(self, address: str, slot: ConnectionSlot) -> None:
+        if slot is ConnectionSlot.NONE:
             return
-        self._count[place] -= 1
-        counts = self._open[place]
+        self._count[slot] -= 1
+        counts = self._open[slot]
         counts[address] -= 1
         if not counts[address]:
             del counts[address]
 
-    def _free_place(self, address: str) -> Place:
+    def _free_slot(self, address: str) -> ConnectionSlot:
         if self._total is None:
-            return Place.REGULAR
+            return ConnectionSlot.REGULAR
         is_proxy = self._is_proxy(address)
-        if self._count[Place.REGULAR] < self._total and (
-            is_proxy or self._open[Place.REGULAR][address] < self._of_address
+        if self._count[ConnectionSlot.REGULAR] < self._total and (
+            is_proxy or self._open[ConnectionSlot.REGULAR][address] < self._of_address
         ):
-            return Place.REGULAR
-        if self._count[Place.RESERVED] < RESERVE and (
-            is_proxy or self._open[Place.RESERVED][address] < RESERVE_OF_ADDRESS
+            return ConnectionSlot.REGULAR
+        if self._count[ConnectionSlot.RESERVED] < RESERVE and (
+            is_proxy or self._open[ConnectionSlot.RESERVED][address] < RESERVE_OF_ADDRESS
         ):
-            return Place.RESERVED
-        return Place.NONE
+            return ConnectionSlot.RESERVED
+        return ConnectionSlot.NONE
 
 
 limit = ConnectionLimit()  # of the process; gateway.asgi configures it

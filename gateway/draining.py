@@ -19,7 +19,7 @@ def begin() -> None:
     _draining.set()
 
 
-def forget() -> None:
+def reset() -> None:
     """For tests: undo `begin`."""
     _draining.clear()
 

@@ -29,7 +29,7 @@ View = Callable[..., Awaitable[HttpResponseBase]]
 # Django's handler starts a thread for each request and enters it several times (middleware, signals, closing the
 # response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
 # of the middleware in the event loop.
-Refuse = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
+RenderError = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
 SEND_TIMEOUT_S = 30.0  # of one part of an event stream
 RETRY_AFTER_S = 2
 SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
@@ -39,7 +39,7 @@ MAX_PATH_CHARACTERS = 200  # no route is as long; strangers choose the keys of t
 WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer
 
 
-class _ClientWatch:
+class _DisconnectWatcher:
     """Cancels a view when its client disconnects."""
 
     __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
@@ -50,7 +50,7 @@ class _ClientWatch:
         self._watching: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
 
-    def caught(self) -> None:
+    def clear_cancellation(self) -> None:
         """The cancellation was this watch's own and ends here."""
         if self._task is not None:
             self._task.uncancel()
@@ -76,11 +76,11 @@ class _ClientWatch:
 
 
 class HotPathApp:
-    """Serves the URL patterns of one URLconf. `refuse` names a function of type Refuse."""
+    """Serves the URL patterns of one URLconf. `render_error` names a function of type Refuse."""
 
-    def __init__(self, urlconf: str, *, max_body_bytes: int, refuse: str) -> None:
+    def __init__(self, urlconf: str, *, max_body_bytes: int, render_error: str) -> None:
         self._max_body_bytes = max_body_bytes
-        self._refuse: Refuse = import_string(refuse)
+        self._render_error: RenderError = import_string(render_error)
         # Routes with their vendor slugs are few; the bound is for invented paths.
         self._resolve = lru_cache(maxsize=2048)(get_resolver(urlconf).resolve)
         self._known_hosts: set[tuple[str, ...]] = set()
@@ -94,24 +94,24 @@ class HotPathApp:
             except ClientDisconnected:
                 return
             except BodyRefused as refusal:
-                response = self._refuse(scope, refusal.status, refusal.error, refusal.description)
+                response = self._render_error(scope, refusal.status, refusal.error, refusal.description)
                 if refusal.status in (408, 413):
                     response.headers["Connection"] = "close"  # the rest of the body stays unread
             except DisallowedHost:
-                response = self._refuse(scope, 400, "invalid_request", "The Host header is not ours.")
+                response = self._render_error(scope, 400, "invalid_request", "The Host header is not ours.")
             except Exception:
                 log.exception("request failed", request_id=request.request_id, path=scope["path"])
-                response = self._refuse(scope, 500, "internal_error", "Something went wrong on our side.")
+                response = self._render_error(scope, 500, "internal_error", "Something went wrong on our side.")
             await _send_response(response, request, receive, send)
         finally:
-            if request.kept:
+            if request.reservations:
                 request.release()
 
     async def refuse(
         self, scope: Scope, receive: Receive, send: Send, status: int, error: str, description: str
     ) -> None:
         """Answer without reading the request, and close its connection."""
-        response = self._refuse(scope, status, error, description)
+        response = self._render_error(scope, status, error, description)
         response.headers["Connection"] = "close"
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         await _send_response(response, HotPathRequest(scope), receive, send)
@@ -125,31 +125,31 @@ class HotPathApp:
             raise BodyRefused.too_large(self._max_body_bytes)
         if request.META.get("HTTP_CONTENT_ENCODING"):
             raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
-        whole = _whole_exchange(request.scope)
+        fast_path = _fast_path(request.scope)
         # A body that did not come with the head is read when the view asks for it, after the caller is known.
-        body = whole.body() if whole is not None else None
+        body = fast_path.take_body() if fast_path is not None else None
         if body is None:
             request.incoming = IncomingBody(receive, declared_bytes=length, max_bytes=self._max_body_bytes)
         elif len(body) > self._max_body_bytes:
             raise BodyRefused.too_large(self._max_body_bytes)
         else:
-            request.put_body(body)
+            request.set_body(body)
         self._check_host(request)
         request.resolver_match = match
         return match
 
     async def _respond(self, request: HotPathRequest, match: ResolverMatch, receive: Receive) -> HttpResponseBase:
         view: View = match.func
-        watch = _ClientWatch(request, receive)
+        watcher = _DisconnectWatcher(request, receive)
         try:
             return await view(request, *match.args, **match.kwargs)
         except asyncio.CancelledError:
             if not request.client_disconnected:
                 raise
-            watch.caught()
+            watcher.clear_cancellation()
             raise ClientDisconnected from None
         finally:
-            watch.end()
+            watcher.end()
 
     def _check_host(self, request: HotPathRequest) -> None:
         """Raises: DisallowedHost."""
@@ -178,7 +178,7 @@ def _encoded_name(name: str) -> bytes:
 _REQUEST_ID = _encoded_name(HEADER)
 
 
-def _whole_exchange(scope: Scope) -> FastPath | None:
+def _fast_path(scope: Scope) -> FastPath | None:
     extensions = scope.get("extensions")
     found: FastPath | None = extensions.get(EXTENSION) if extensions else None
     return found
@@ -205,8 +205,8 @@ async def _send_response(response: HttpResponseBase, request: HotPathRequest, re
         await send({"type": "http.response.body", "body": b""})
         return
     if type(response) is HotPathResponse:
-        whole = _whole_exchange(request.scope)
-        if whole is not None and whole.answer(response.status_code, headers, content):
+        fast_path = _fast_path(request.scope)
+        if fast_path is not None and fast_path.send_response(response.status_code, headers, content):
             return
     await send(start)
     await send({"type": "http.response.body", "body": content})
@@ -217,7 +217,7 @@ async def _send_part(part: bytes, request: HotPathRequest, send: Send) -> None:
     if len(part) <= FREE_BYTES:
         await send({"type": "http.response.body", "body": part, "more_body": True})
         return
-    request.count_answer(len(part))
+    request.count_response_bytes(len(part))
     for begin in range(0, len(part), SLICE_BYTES):
         await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
 
@@ -225,17 +225,17 @@ async def _send_part(part: bytes, request: HotPathRequest, send: Send) -> None:
 async def _stream(response: EventStream, request: HotPathRequest, receive: Receive, send: Send) -> None:
     """Send parts until the last one, a disconnect, or a send that takes longer than SEND_TIMEOUT_S."""
 
-    async def pump() -> None:
+    async def send_parts() -> None:
         async for part in response:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await _send_part(part, request, send)
         await send({"type": "http.response.body", "body": b""})
 
-    async def watch() -> None:
+    async def wait_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(watch())]
+    tasks = [asyncio.ensure_future(send_parts()), asyncio.ensure_future(wait_disconnect())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

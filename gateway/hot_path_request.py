@@ -17,7 +17,7 @@ from django.utils.http import parse_header_parameters
 
 from gateway.incoming_body import IncomingBody
 from gateway.lib import body_budgets
-from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Hold
+from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Reservation
 from gateway.middleware.request_id import request_id_of
 
 Scope = MutableMapping[str, Any]
@@ -28,14 +28,14 @@ class HotPathRequest(HttpRequest):
     """One request. `META` is what ASGIRequest makes of the headers.
 
     The body is there at once if it came with the head; otherwise `incoming` reads it, and `load_body` puts it in place.
-    `kept` are the request's bytes of the budgets for large bodies, until its answer has been taken.
+    `reservations` are the request's bytes of the budgets for large bodies, until its answer has been taken.
     """
 
     request_id: str
     scope: Scope
     client_disconnected = False  # set while the view runs: the connection is closed, and nobody is answered
     incoming: IncomingBody | None = None
-    _answer: Hold | None = None
+    _response_reservation: Reservation | None = None
     owner: Hashable = None  # whose share of the budgets for large bodies it uses: the caller's organization
 
     def __init__(self, scope: Scope) -> None:
@@ -46,39 +46,39 @@ class HotPathRequest(HttpRequest):
         self.method = scope["method"].upper()
         self.path = self.path_info = scope["path"]
         self.resolver_match: ResolverMatch | None = None
-        self.kept: list[Hold] = []
+        self.reservations: list[Reservation] = []
         self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
 
     async def load_body(self) -> bytes:
         """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientDisconnected."""
         if self.incoming is not None:
-            body = await self.incoming.read(self._hold_of_body)
+            body = await self.incoming.read(self._body_reservation)
             self.incoming = None
-            self.put_body(body)
+            self.set_body(body)
         elif len(self._body) > FREE_BYTES:
-            self._hold_of_body().settle(len(self._body))
+            self._body_reservation().settle(len(self._body))
         return self._body
 
-    def count_answer(self, size_bytes: int) -> None:
+    def count_response_bytes(self, size_bytes: int) -> None:
         """So much of a large answer is in memory, at most, until the client has taken it."""
-        if self._answer is None:
-            self._answer = self._keep(body_budgets.vendors())
-        self._answer.settle(size_bytes)
+        if self._response_reservation is None:
+            self._response_reservation = self._reserve(body_budgets.vendors())
+        self._response_reservation.settle(size_bytes)
 
     def release(self) -> None:
         """The request is over: give its bytes back to the budgets."""
-        while self.kept:
-            self.kept.pop().release()
+        while self.reservations:
+            self.reservations.pop().release()
 
-    def _hold_of_body(self) -> Hold:
-        return self._keep(body_budgets.inbound())
+    def _body_reservation(self) -> Reservation:
+        return self._reserve(body_budgets.inbound())
 
-    def _keep(self, budget: ByteBudget) -> Hold:
-        hold = budget.hold(self.owner)
-        self.kept.append(hold)
-        return hold
+    def _reserve(self, budget: ByteBudget) -> Reservation:
+        reservation = budget.new_reservation(self.owner)
+        self.reservations.append(reservation)
+        return reservation
 
-    def put_body(self, body: bytes) -> None:
+    def set_body(self, body: bytes) -> None:
         """The whole body has come."""
         self._body = body
         self._stream = BytesIO(body)
@@ -114,7 +114,7 @@ def _meta(scope: Scope) -> dict[str, Any]:
         meta["REMOTE_PORT"] = peer[1]
     for name, value in scope["headers"]:
         # No function of ours around the lookup: it would cost as much again, for each header of each request.
-        key = _known_key(name) if len(name) <= MAX_KNOWN_NAME_BYTES else _new_key(name)
+        key = _cached_meta_key(name) if len(name) <= MAX_KNOWN_NAME_BYTES else _meta_key(name)
         if key is None:
             continue
         text = value.decode("latin-1")
@@ -122,7 +122,7 @@ def _meta(scope: Scope) -> dict[str, Any]:
     return meta
 
 
-def _new_key(name: bytes) -> str | None:
+def _meta_key(name: bytes) -> str | None:
     """The header's key in META. None for one with an underscore, which could pass for another one with a hyphen."""
     text = name.decode("latin-1")
     if "_" in text:
@@ -131,4 +131,4 @@ def _new_key(name: bytes) -> str | None:
     return key if key in ("CONTENT_LENGTH", "CONTENT_TYPE") else f"HTTP_{key}"
 
 
-_known_key = lru_cache(maxsize=512)(_new_key)
+_cached_meta_key = lru_cache(maxsize=512)(_meta_key)

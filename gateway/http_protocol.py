@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from gateway.connection_limit import ConnectionLimit, Place, limit
+from gateway.connection_limit import ConnectionLimit, ConnectionSlot, limit
 from gateway.uvicorn_fast_path import EXTENSION, FastPath
 
 # A reverse proxy would set such limits, but is not required.
@@ -22,18 +22,21 @@ FRAMING_BYTES = 64 * 1024  # in a row without a byte of a body: endless trailers
 DROPPED_BYTES = 5 * 1024 * 1024
 # Of bodies that no view has asked for yet, over all connections. uvicorn takes up to 64 KiB of each, and the rest of
 # the same read.
-HELD_BYTES = 48 * 1024 * 1024
-HELD_FREE_BYTES = 64 * 1024
-PROBES = frozenset({"/health", "/ready"})
+BUFFERED_BYTES = 48 * 1024 * 1024
+BUFFERED_FREE_BYTES = 64 * 1024
+PROBE_PATHS = frozenset({"/health", "/ready"})
 OVERLOADED = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-_NONE, _RESERVED = Place.NONE, Place.RESERVED  # compared with every packet: saves the lookup in the enum
+_NONE, _RESERVED = (
+    ConnectionSlot.NONE,
+    ConnectionSlot.RESERVED,
+)  # compared with every packet: saves the lookup in the enum
 
 
 # Not an attribute of the protocol's class: a write to it would invalidate the interpreter's caches for the class.
-class _Held:
-    """Bytes of bodies in this process that no view has asked for, or a little more: see _check_held."""
+class _BufferedBytes:
+    """Bytes of bodies in this process that no view has asked for, or a little more: see _check_buffered."""
 
     __slots__ = ("bytes",)
 
@@ -41,7 +44,7 @@ class _Held:
         self.bytes = 0
 
 
-held = _Held()
+buffered = _BufferedBytes()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -53,24 +56,24 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _framing_bytes = 0
     _dropped_bytes = 0
     _limit: ConnectionLimit
-    _place = Place.NONE
-    turn_away: ClassVar[Any] = None  # answers 503 above the limit of connections
+    _slot = ConnectionSlot.NONE
+    reject: ClassVar[Any] = None  # answers 503 above the limit of connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._limit = limit
-        self._place = limit.enter(self._peer())
-        if self._place is _NONE:
+        self._slot = limit.acquire(self._peer())
+        if self._slot is _NONE:
             transport.write(OVERLOADED)
             transport.close()
             return
         # A client that connects and sends nothing times out as well.
-        patience_s = HEAD_TIMEOUT_S if self._place is Place.REGULAR else RESERVED_HEAD_TIMEOUT_S
-        self._timer = self.loop.call_later(patience_s, self._too_late)
+        timeout_s = HEAD_TIMEOUT_S if self._slot is ConnectionSlot.REGULAR else RESERVED_HEAD_TIMEOUT_S
+        self._timer = self.loop.call_later(timeout_s, self._on_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._limit.leave(self._peer(), self._place)
-        self._place = Place.NONE
+        self._limit.release(self._peer(), self._slot)
+        self._slot = ConnectionSlot.NONE
         self._stop_timer()
         self.resume_writing()
         # uvicorn itself tells only the request that came last.
@@ -95,22 +98,22 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Counts bytes of incomplete heads, and bytes that bring no body."""
-        if self._place is _NONE:
+        if self._slot is _NONE:
             return
         self._framing_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
         if not self._in_head:
-            self._between_heads()
+            self._check_framing()
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES:
             self._refuse(b"431 Request Header Fields Too Large")
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._on_timeout)
 
-    def _between_heads(self) -> None:
+    def _check_framing(self) -> None:
         if self._framing_bytes > FRAMING_BYTES:
             if self.cycle is not None and not self.cycle.response_started:
                 self._refuse(b"431 Request Header Fields Too Large")
@@ -118,7 +121,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.close()
         elif self.timeout_keep_alive_task is None and self._timer is None and self._is_idle():
             # The rest of an unread body, or an empty line, has ended uvicorn's keep-alive timeout: start another.
-            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._on_timeout)
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -136,16 +139,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._dropped_bytes > DROPPED_BYTES:
                 self.transport.close()
         super().on_body(body)
-        held.bytes += len(body)
-        if held.bytes > HELD_BYTES and len(self.cycle.body) > HELD_FREE_BYTES:
-            self._check_held()
+        buffered.bytes += len(body)
+        if buffered.bytes > BUFFERED_BYTES and len(self.cycle.body) > BUFFERED_FREE_BYTES:
+            self._check_buffered()
 
-    def _check_held(self) -> None:
-        """Close this connection if HELD_BYTES is exceeded after a new count."""
-        # `held.bytes` only grows: the sum leaves out bodies that were read meanwhile.
+    def _check_buffered(self) -> None:
+        """Close this connection if BUFFERED_BYTES is exceeded after a new count."""
+        # `buffered.bytes` only grows: the sum leaves out bodies that were read meanwhile.
         cycles = (each.cycle for each in self.connections if isinstance(each, BoundedHttpProtocol))
-        held.bytes = sum(len(cycle.body) for cycle in cycles if cycle is not None)
-        if held.bytes <= HELD_BYTES:
+        buffered.bytes = sum(len(cycle.body) for cycle in cycles if cycle is not None)
+        if buffered.bytes <= BUFFERED_BYTES:
             return
         self.cycle.body = bytearray()
         if self.cycle.response_started:
@@ -165,10 +168,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        if self._place is _RESERVED:
+        if self._slot is _RESERVED:
             cycle.keep_alive = False
-            if cycle.scope["path"] not in PROBES and self.turn_away is not None:
-                app = self.turn_away
+            if cycle.scope["path"] not in PROBE_PATHS and self.reject is not None:
+                app = self.reject
         cycle.scope["extensions"] = {EXTENSION: FastPath(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
 
@@ -178,10 +181,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
-    def _too_late(self) -> None:
+    def _on_timeout(self) -> None:
         self._timer = None
         if not self._is_idle():
-            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)  # an answer is under way
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._on_timeout)  # an answer is under way
         elif self._in_head:
             self._refuse(b"408 Request Timeout")
         else:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Hold
+from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Reservation
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 BODY_TIMEOUT_S = 30.0
@@ -36,20 +36,20 @@ class IncomingBody:
         self.declared_bytes = declared_bytes
         self._max_bytes = max_bytes
 
-    async def read(self, new_hold: Callable[[], Hold]) -> bytes:
-        """The whole body; one of more than FREE_BYTES counts in a `new_hold`. Raises: BodyRefused;
+    async def read(self, new_reservation: Callable[[], Reservation]) -> bytes:
+        """The whole body; one of more than FREE_BYTES counts in a `new_reservation`. Raises: BodyRefused;
         ClientDisconnected."""
         try:
             # Includes the first part, because a client may send its headers and nothing else.
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await self._join_parts(new_hold)
+                return await self._join_parts(new_reservation)
         except TimeoutError:
             raise BodyRefused(408, "request_timeout", "The body did not arrive in time.") from None
 
-    async def _join_parts(self, new_hold: Callable[[], Hold]) -> bytes:
+    async def _join_parts(self, new_reservation: Callable[[], Reservation]) -> bytes:
         chunks: list[bytes] = []
         size = 0
-        hold: Hold | None = None
+        reservation: Reservation | None = None
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -61,14 +61,14 @@ class IncomingBody:
             chunks.append(chunk)
             is_whole = not message.get("more_body")
             if size > FREE_BYTES:
-                hold = hold or new_hold()
-                await self._make_room(hold, size, is_whole=is_whole)
+                reservation = reservation or new_reservation()
+                await self._reserve(reservation, size, is_whole=is_whole)
             if is_whole:
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    async def _make_room(self, hold: Hold, size: int, *, is_whole: bool) -> None:
+    async def _reserve(self, reservation: Reservation, size: int, *, is_whole: bool) -> None:
         try:
-            await hold.keep_up(size, self.declared_bytes or self._max_bytes, is_whole=is_whole)
+            await reservation.keep_up(size, self.declared_bytes or self._max_bytes, is_whole=is_whole)
         except BudgetExhausted:
             text = "Too many large requests are under way. Try again."
             raise BodyRefused(503, "overloaded", text, retry_after_s=2) from None

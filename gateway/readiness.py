@@ -21,10 +21,10 @@ from gateway.lib.reserved_connections import use_reserved_connections
 from proxy import runtime
 
 State = Literal["ok", "degraded", "failed"]
-KEPT_S = 2.0  # load balancers ask often, and strangers may
+CACHE_S = 2.0  # load balancers ask often, and strangers may
 DEADLINE_S = 3.0  # of the database's answer
 # An admission like a call's: a store that answers but takes no writes (a replica, no memory) counts as degraded.
-PROBES = Rule("readiness", limit=1_000_000, window_s=60)
+PROBE_RULE = Rule("readiness", limit=1_000_000, window_s=60)
 
 
 class Readiness:
@@ -32,23 +32,23 @@ class Readiness:
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._kept: dict[str, State] | None = None
-        self._kept_until_s = 0.0
-        self._asking: asyncio.Task[dict[str, State]] | None = None
+        self._cached: dict[str, State] | None = None
+        self._cached_until_s = 0.0
+        self._running: asyncio.Task[dict[str, State]] | None = None
 
     async def checks(self) -> dict[str, State]:
-        """The states of `database`, `migrations` and `coordination`, at most KEPT_S old. Callers share one check."""
-        if self._kept is not None and self._monotonic() < self._kept_until_s:
-            return self._kept
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._look())
-        return await asyncio.shield(self._asking)
+        """The states of `database`, `migrations` and `coordination`, at most CACHE_S old. Callers share one check."""
+        if self._cached is not None and self._monotonic() < self._cached_until_s:
+            return self._cached
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._check())
+        return await asyncio.shield(self._running)
 
-    async def _look(self) -> dict[str, State]:
+    async def _check(self) -> dict[str, State]:
         (database, migrations), coordination = await asyncio.gather(_database_states(), coordination_state())
-        self._kept = {"database": database, "migrations": migrations, "coordination": coordination}
-        self._kept_until_s = self._monotonic() + KEPT_S
-        return self._kept
+        self._cached = {"database": database, "migrations": migrations, "coordination": coordination}
+        self._cached_until_s = self._monotonic() + CACHE_S
+        return self._cached
 
 
 _of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Readiness] = weakref.WeakKeyDictionary()
@@ -65,7 +65,7 @@ def current() -> Readiness:
     return _of_loops.setdefault(asyncio.get_running_loop(), Readiness())
 
 
-def forget() -> None:
+def reset() -> None:
     """For tests: the state of a new process."""
     global _is_migrated
     _is_migrated = False
@@ -75,7 +75,7 @@ def forget() -> None:
 async def _database_states() -> tuple[State, State]:
     """The states of the database and of its migrations, within DEADLINE_S."""
     serving = runtime.existing()
-    if serving is not None and serving.audit.outage.is_away:
+    if serving is not None and serving.audit.outage.is_active:
         return "failed", "ok" if _is_migrated else "failed"
     try:
         async with asyncio.timeout(DEADLINE_S):
@@ -87,7 +87,7 @@ async def _database_states() -> tuple[State, State]:
 def database_states() -> tuple[State, State]:
     global _is_migrated
     try:
-        database: State = "ok" if _takes_rows() else "failed"
+        database: State = "ok" if _is_writable() else "failed"
         if not _is_migrated:
             executor = MigrationExecutor(connection)
             _is_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -96,7 +96,7 @@ def database_states() -> tuple[State, State]:
         return "failed", "ok" if _is_migrated else "failed"
 
 
-def _takes_rows() -> bool:
+def _is_writable() -> bool:
     # A standby, or a server made read-only, answers and can serve no call.
     with connection.cursor() as cursor:
         if connection.vendor != "postgresql":
@@ -109,7 +109,7 @@ def _takes_rows() -> bool:
 async def coordination_state() -> State:
     """`degraded` while each process counts limits by itself, which does not stop it from serving. Spec: D156"""
     try:
-        admission = await backend.current().admit(PROBES, "ready", (epochs.CATALOG,))
+        admission = await backend.current().admit(PROBE_RULE, "ready", (epochs.CATALOG,))
     except CoordinationUnavailable:
         return "degraded"
     return "ok" if admission.epochs is not None else "degraded"

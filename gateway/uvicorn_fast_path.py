@@ -21,7 +21,7 @@ class FastPath:
         # with its bearer, in memory until a garbage collection, which stops all calls.   docs/decisions/0011
         self._cycle = weakref.ref(cycle)
 
-    def body(self) -> bytes | None:
+    def take_body(self) -> bytes | None:
         """The body if it is complete, else None; `receive` then waits for the disconnect."""
         cycle = self._cycle()
         if cycle is None or cycle.more_body or cycle.disconnected or cycle.response_complete:
@@ -30,7 +30,7 @@ class FastPath:
         body, cycle.body = cycle.body, bytearray()
         return bytes(body)
 
-    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+    def send_response(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send a complete answer, or return False. The headers include the length and no Connection."""
         cycle = self._cycle()
         if cycle is None or cycle.response_started or cycle.disconnected or cycle.flow.write_paused:

@@ -27,13 +27,13 @@ def bearer_of(authorization: str | None) -> str:
 
 
 async def authenticate(
-    snapshots: CallerCache, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
+    caller_cache: CallerCache, token: str, *, address: str, audiences: frozenset[str], agent_keys: bool
 ) -> Caller:
     """Raises: InvalidBearer; AuthThrottled; DatabaseUnavailable; CoordinationUnavailable. Spec: §5 (2)"""
     # Agent keys open the unified endpoint only.
     if not agent_keys and looks_like_agent_key(token):
         raise InvalidBearer("An agent key opens the unified MCP endpoint only.")
-    caller = await snapshots.caller(token, address)
+    caller = await caller_cache.get(token, address)
     # The audience of an access token must name this resource (RFC 8707). Agent keys are checked above.
     if not caller.is_agent_key and not caller.audiences & audiences:
         raise InvalidBearer("The token is meant for another resource.")

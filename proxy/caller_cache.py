@@ -66,41 +66,41 @@ class CallerCache:
         store: CoordinationStore,
         *,
         spread: Callable[[], float] = random.random,
-        is_away: Callable[[], bool] = lambda: False,
+        is_database_down: Callable[[], bool] = lambda: False,
     ) -> None:
         """`spread`: 0 to 1, how much earlier a caller reloads while epochs cannot be read."""
         self._store = store
         self._spread = spread
         # Whether the database is known to be unavailable; then no caller waits for it.
-        self._is_away = is_away
+        self._is_database_down = is_database_down
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
         self._shared = SharedRows()
-        self._refused = FailedAuthThrottle(store)
+        self._failed_auth = FailedAuthThrottle(store)
         self._revoked = RevokedTokens()
         self._loading: SingleFlight[bytes, Caller] = SingleFlight()
-        self._island = ThreadPoolExecutor(
+        self._db_threads = ThreadPoolExecutor(
             DB_THREADS,
-            thread_name_prefix="snapshot",
+            thread_name_prefix="caller-cache",
             initializer=use_reserved_connections,
             initargs=(settings.HOT_PATH_CONNECTIONS, settings.HOT_PATH_TIMEOUTS),
         )
-        self._notes = ThreadPoolExecutor(1, thread_name_prefix="snapshot-notes")
-        self._noted_at_s: OrderedDict[tuple[uuid.UUID, bool], float] = OrderedDict()
-        self._unnoted: set[tuple[uuid.UUID, bool]] = set()
-        self._noting: asyncio.Task[None] | None = None
+        self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="caller-cache-writes")
+        self._last_used_recorded_s: OrderedDict[tuple[uuid.UUID, bool], float] = OrderedDict()
+        self._last_used_pending: set[tuple[uuid.UUID, bool]] = set()
+        self._last_used_task: asyncio.Task[None] | None = None
 
-    async def caller(self, bearer: str, address: str) -> Caller:
+    async def get(self, bearer: str, address: str) -> Caller:
         """Raises: InvalidBearer; AuthThrottled; DatabaseUnavailable; CoordinationUnavailable."""
         digest = secrets.sha256(bearer)
         known = self._callers.get(digest)
         if known is None:
-            return await self._first_sight(digest, bearer, address)
-        if _is_young(known) and time.time() < known.expires_at_s:
+            return await self._load_unknown(digest, bearer, address)
+        if _is_fresh(known) and time.time() < known.expires_at_s:
             self._callers.move_to_end(digest)
             return known
         return await self.reload(bearer)
 
-    async def confirmed(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
+    async def revalidated(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
         """`caller` if `current` epochs equal its own, otherwise the reloaded caller.
 
         Raises: InvalidBearer; DatabaseUnavailable, also rather than use rights older than an observed epoch.
@@ -129,39 +129,40 @@ class CallerCache:
             self._callers.pop(digest, None)
             raise
 
-    async def run(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
+    async def run_in_db_thread(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
         """Run database work in the snapshot's threads, or in `threads`. Raises: DatabaseUnavailable."""
-        if threads is None and self._is_away():
+        if threads is None and self._is_database_down():
             raise DatabaseUnavailable("the database is away")
         loop = asyncio.get_running_loop()
         try:
             # The thread goes on after the timeout; only the wait ends.
             async with asyncio.timeout(DB_DEADLINE_S):
-                return await loop.run_in_executor(threads or self._island, with_own_connection, work)
+                return await loop.run_in_executor(threads or self._db_threads, with_own_connection, work)
         except (DatabaseError, InterfaceError, SigningKeysUnavailable, TimeoutError) as fault:
             raise DatabaseUnavailable(type(fault).__name__) from fault
 
-    async def run_behind(self, work: Callable[[], T]) -> T:
-        """`run` in a separate thread, so that blocked writes never delay loading. Raises: DatabaseUnavailable."""
-        return await self.run(work, self._notes)
+    async def run_in_write_thread(self, work: Callable[[], T]) -> T:
+        """`run_in_db_thread` in a separate thread, so that blocked writes never delay loading. Raises:
+        DatabaseUnavailable."""
+        return await self.run_in_db_thread(work, self._write_thread)
 
-    async def noted(self) -> None:
+    async def flush_last_used(self) -> None:
         """Wait until all uses so far are written, at most DB_DEADLINE_S."""
-        if self._noting is not None:
-            await asyncio.wait({self._noting}, timeout=DB_DEADLINE_S)
+        if self._last_used_task is not None:
+            await asyncio.wait({self._last_used_task}, timeout=DB_DEADLINE_S)
 
     async def aclose(self) -> None:
         """Write the remaining uses and shut the threads down."""
-        await self.noted()
-        for threads in (self._island, self._notes):
+        await self.flush_last_used()
+        for threads in (self._db_threads, self._write_thread):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _first_sight(self, digest: bytes, bearer: str, address: str) -> Caller:
+    async def _load_unknown(self, digest: bytes, bearer: str, address: str) -> Caller:
         # A bearer that this process does not know: a refusal counts against its address.
         def checked() -> BearerIdentity:
             try:
                 # Again in the thread: many requests may have queued before the first refusal.
-                self._refused.check(address)
+                self._failed_auth.check(address)
             except AuthThrottled:
                 # A token with the gateway's signature is no guess, so its sender passes from a throttled address.
                 if not bearers.is_signed_by_us(bearer):
@@ -169,7 +170,7 @@ class CallerCache:
             return bearers.load_identity(bearer)
 
         if not bearers.may_be_access_token(bearer):
-            self._refused.check(address)
+            self._failed_auth.check(address)
         try:
             self._revoked.check(digest)
             return await self._loading.run(digest, lambda: self._load(digest, bearer, checked))
@@ -177,30 +178,30 @@ class CallerCache:
             raise
         except InvalidBearer as fault:
             if isinstance(fault, RevokedBearer):
-                self._revoked.remember(digest, fault)
-            await self._refused.count(address)
+                self._revoked.add(digest, fault)
+            await self._failed_auth.count(address)
             raise
 
     async def _load(
         self,
         digest: bytes,
         bearer: str,
-        first_look: Callable[[], BearerIdentity] | None = None,
+        load_identity: Callable[[], BearerIdentity] | None = None,
         seen_at_s: float = -math.inf,
     ) -> Caller:
         loaded_at_s = time.monotonic()
         # Epochs must be read before the rows they guard. A cached caller names them; otherwise a first look-up does.
         known = self._callers.get(digest)
         if known is None:
-            names = _names_of(await self.run(first_look or partial(bearers.load_identity, bearer)))
+            names = _names_of(await self.run_in_db_thread(load_identity or partial(bearers.load_identity, bearer)))
         else:
             names = known.epoch_names
         current = await self._current_epochs(names)
-        caller = await self.run(lambda: self._assemble(bearer, names, current, loaded_at_s, seen_at_s))
+        caller = await self.run_in_db_thread(lambda: self._assemble(bearer, names, current, loaded_at_s, seen_at_s))
         if caller.epoch_names != names:  # the bearer belongs to another subject now
             self._callers.pop(digest, None)
             return await self._load(digest, bearer, None, seen_at_s)
-        self._note_use_later(caller)
+        self._record_use_later(caller)
         self._callers[digest] = caller
         self._callers.move_to_end(digest)
         if len(self._callers) > MAX_CALLERS:
@@ -215,24 +216,24 @@ class CallerCache:
             return current
         return await self._store.begin_epochs(names)
 
-    def _note_use_later(self, caller: Caller) -> None:
+    def _record_use_later(self, caller: Caller) -> None:
         """Update "last used" in the background, so that a row lock never delays a call."""
         used, now_s = (caller.principal.client_pk, caller.is_agent_key), time.monotonic()
-        if now_s - self._noted_at_s.get(used, -math.inf) < LAST_USED_EVERY_S:
+        if now_s - self._last_used_recorded_s.get(used, -math.inf) < LAST_USED_EVERY_S:
             return
-        self._noted_at_s[used] = now_s
-        self._noted_at_s.move_to_end(used)
-        if len(self._noted_at_s) > MAX_CALLERS:
-            self._noted_at_s.popitem(last=False)
-        self._unnoted.add(used)
-        if self._noting is None or self._noting.done():
-            self._noting = asyncio.ensure_future(self._note_uses())
+        self._last_used_recorded_s[used] = now_s
+        self._last_used_recorded_s.move_to_end(used)
+        if len(self._last_used_recorded_s) > MAX_CALLERS:
+            self._last_used_recorded_s.popitem(last=False)
+        self._last_used_pending.add(used)
+        if self._last_used_task is None or self._last_used_task.done():
+            self._last_used_task = asyncio.ensure_future(self._write_uses())
 
-    async def _note_uses(self) -> None:
-        while self._unnoted:
-            client_pk, is_agent_key = self._unnoted.pop()
+    async def _write_uses(self) -> None:
+        while self._last_used_pending:
+            client_pk, is_agent_key = self._last_used_pending.pop()
             try:
-                await self.run_behind(partial(bearers.note_use, client_pk, is_agent_key, clock.now()))
+                await self.run_in_write_thread(partial(bearers.note_use, client_pk, is_agent_key, clock.now()))
             except DatabaseUnavailable as fault:
                 log.warning("last use not noted", fault=str(fault))
 
@@ -273,7 +274,7 @@ def _names_of(identity: BearerIdentity) -> tuple[str, ...]:
     return epochs.subject(identity.subject), epochs.organization(identity.org_id), epochs.CATALOG
 
 
-def _is_young(caller: Caller) -> bool:
+def _is_fresh(caller: Caller) -> bool:
     """Whether admission may confirm it, or need not yet."""
     now_s = time.monotonic()
     if caller.epochs is None:

@@ -14,7 +14,7 @@ from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from orgs.models import Organization, Team, User
-from proxy.vendor_request_limiter import questions
+from proxy.vendor_request_limiter import vendor_requests
 from proxy.vendors import credential_probe
 
 
@@ -41,8 +41,8 @@ def connect_vendor(
     """
     values = check_fields(vendor, fields)
     # No transaction is open during the vendor's answer.
-    with questions.place(organization.id):
-        result = async_to_sync(check)(vendor, values, ask=credential_probe.ask)
+    with vendor_requests.slot(organization.id):
+        result = async_to_sync(check)(vendor, values, ask=credential_probe.probe_credentials)
     result.raise_if_refused()
     stored = store_credential(
         actor=actor,

@@ -16,7 +16,7 @@ class CredentialDeleted(Exception):
     """The credential was deleted while its list was fetched."""
 
 
-def note_list(
+def record_list(
     *,
     organization: Organization,
     vendor: str,

@@ -17,11 +17,11 @@ from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
-from proxy.calls.destination import opened
-from proxy.credential_lists import CredentialDeleted, note_list
+from proxy.calls.destination import open_destination
+from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.outcomes import VendorFault
-from proxy.protocol.tool_definitions import agreed_json
-from proxy.vendor_request_limiter import questions
+from proxy.protocol.tool_definitions import approvable_json
+from proxy.vendor_request_limiter import vendor_requests
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, SessionPool
 from proxy.vendors.tool_index import ToolDirectory
@@ -70,15 +70,15 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
     if credential is None:
         raise NotConnected
-    where = opened(credential, vendor, wrapped_keys(organization.id), organization.id)
-    with questions.place(organization.id):
+    where = open_destination(credential, vendor, wrapped_keys(organization.id), organization.id)
+    with vendor_requests.slot(organization.id):
         definitions = async_to_sync(discover)(vendor, where)
     try:
-        changed = note_list(
+        changed = record_list(
             organization=organization,
             vendor=vendor.slug,
             credential_id=credential.id,
-            definitions={name: agreed_json(each) for name, each in definitions.items()},
+            definitions={name: approvable_json(each) for name, each in definitions.items()},
             actor=DISCOVERY,
         )
     except CredentialDeleted as gone:

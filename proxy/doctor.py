@@ -17,7 +17,8 @@ from proxy.protocol import jsonrpc, replies, sse, tool_definitions, versions
 from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers
+from proxy.vendors.message_reader import read_stream
 from proxy.vendors.transport import Limits, VendorResponse, VendorTransport
 
 # Problems of each kind that are listed; the rest is counted.
@@ -37,7 +38,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedCredential:
     """The vendor's address for one organization, and headers with its credential. Never printed."""
 
     url: str
@@ -53,12 +54,12 @@ class _Reply:
     challenge: str = ""
     session_id: str = ""
     latency_ms: int = 0
-    message: replies.VendorResult | replies.VendorError | None = None
+    message: replies.VendorResult | replies.RpcError | None = None
     fault: str = ""
 
     @property
-    def in_words(self) -> str:
-        if isinstance(self.message, replies.VendorError):
+    def summary(self) -> str:
+        if isinstance(self.message, replies.RpcError):
             return f"refused with error {self.message.code}: {self.message.message}"
         return self.fault or f"HTTP {self.status}"
 
@@ -70,7 +71,7 @@ class _Conversation:
     headers: dict[str, str]
     deadline_s: float
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> _Reply:
+    async def request(self, method: str, params: Mapping[str, Any]) -> _Reply:
         reply, started = _Reply(), time.perf_counter()
         deadline = asyncio.get_running_loop().time() + self.deadline_s
         body = jsonrpc.request(1, method, params)
@@ -81,7 +82,7 @@ class _Conversation:
                 reply.challenge = answer.header("WWW-Authenticate") or ""
                 reply.session_id = answer.header("Mcp-Session-Id") or ""
                 if answer.status == 200:
-                    reply.message = await _first_answer(answer)
+                    reply.message = await _first_response(answer)
                     if reply.message is None:
                         reply.fault = "ended without an answer"
         except VendorProblem as problem:
@@ -91,7 +92,7 @@ class _Conversation:
         reply.latency_ms = round((time.perf_counter() - started) * 1000)
         return reply
 
-    async def tell(self, verb: str, body: bytes | None) -> str:
+    async def notify(self, verb: str, body: bytes | None) -> str:
         """Send a notification or DELETE; returns the status in words."""
         deadline = asyncio.get_running_loop().time() + self.deadline_s
         try:
@@ -101,15 +102,15 @@ class _Conversation:
             return problem.detail
 
 
-async def _first_answer(answer: VendorResponse) -> replies.VendorResult | replies.VendorError | None:
-    async with aclosing(messages(answer)) as found:
+async def _first_response(answer: VendorResponse) -> replies.VendorResult | replies.RpcError | None:
+    async with aclosing(read_stream(answer)) as found:
         async for message in found:
-            if isinstance(message, replies.VendorResult | replies.VendorError):
+            if isinstance(message, replies.VendorResult | replies.RpcError):
                 return message
     return None
 
 
-async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
+async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
     """Findings in the order of the checks. Without `opened` only the checks without credentials run."""
     limits = Limits(
         connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
@@ -121,46 +122,46 @@ async def examine(vendor: Vendor, opened: Opened | None) -> list[Finding]:
         allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits, own_url=settings.BASE_URL
     )
     try:
-        return [_plain(finding) for finding in await _examine(transport, vendor, opened)]
+        return [_plain(finding) for finding in await _diagnose(transport, vendor, opened)]
     finally:
         await transport.aclose()
 
 
-async def _examine(transport: VendorTransport, vendor: Vendor, opened: Opened | None) -> list[Finding]:
+async def _diagnose(transport: VendorTransport, vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
     findings: list[Finding] = []
     if vendor.customer_supplied_url:
         findings.append(Finding("without credentials", "not tried: the address is the customer's"))
         needs_none = False
     else:
         bare = _Conversation(transport, vendor.url, base_headers(), vendor.timeout_seconds)
-        reply = await bare.ask("initialize", INITIALIZE_PARAMS)
+        reply = await bare.request("initialize", INITIALIZE_PARAMS)
         needs_none = isinstance(reply.message, replies.VendorResult)
         findings.append(_without_credentials(reply))
         if reply.session_id:
             bare.headers["Mcp-Session-Id"] = reply.session_id
-            await bare.tell("DELETE", None)
+            await bare.notify("DELETE", None)
     if opened is None and needs_none:
-        opened = Opened(vendor.url, {})
+        opened = OpenedCredential(vendor.url, {})
     if opened is None:
         return [*findings, Finding("with credentials", "not tried: name an organization with --org")]
     headers = {**base_headers(), **opened.headers}
-    talk = _Conversation(transport, opened.url, headers, vendor.timeout_seconds)
-    return [*findings, *await _with_credentials(talk, vendor)]
+    conversation = _Conversation(transport, opened.url, headers, vendor.timeout_seconds)
+    return [*findings, *await _with_credentials(conversation, vendor)]
 
 
 def _without_credentials(reply: _Reply) -> Finding:
     if isinstance(reply.message, replies.VendorResult):
         return Finding("without credentials", f"HTTP 200, {reply.latency_ms} ms: it talks to anybody")
-    shape = f"HTTP {reply.status}" if reply.status else reply.in_words
+    shape = f"HTTP {reply.status}" if reply.status else reply.summary
     if reply.status == 401:
         shape += f", WWW-Authenticate: {reply.challenge}" if reply.challenge else ", no WWW-Authenticate"
     return Finding("without credentials", f"{shape}, {reply.latency_ms} ms", not 200 <= reply.status < 500)
 
 
-async def _with_credentials(talk: _Conversation, vendor: Vendor) -> list[Finding]:
-    reply = await talk.ask("initialize", INITIALIZE_PARAMS)
+async def _with_credentials(conversation: _Conversation, vendor: Vendor) -> list[Finding]:
+    reply = await conversation.request("initialize", INITIALIZE_PARAMS)
     if not isinstance(reply.message, replies.VendorResult):
-        return [Finding("initialize", f"{reply.in_words}, {reply.latency_ms} ms", True)]
+        return [Finding("initialize", f"{reply.summary}, {reply.latency_ms} ms", True)]
     raw = reply.message.raw_result
     version = replies.protocol_version(raw)
     findings = [
@@ -171,27 +172,27 @@ async def _with_credentials(talk: _Conversation, vendor: Vendor) -> list[Finding
         Finding("session id", "yes, it keeps state" if reply.session_id else "no, it is stateless"),
     ]
     if version in versions.NEWEST_FIRST and version is not None:
-        talk.headers["MCP-Protocol-Version"] = version
+        conversation.headers["MCP-Protocol-Version"] = version
     if reply.session_id:
-        talk.headers["Mcp-Session-Id"] = reply.session_id
-    initialized = await talk.tell("POST", jsonrpc.notification("notifications/initialized"))
+        conversation.headers["Mcp-Session-Id"] = reply.session_id
+    initialized = await conversation.notify("POST", jsonrpc.notification("notifications/initialized"))
     findings.append(Finding("initialized", initialized, initialized not in {"HTTP 200", "HTTP 202", "HTTP 204"}))
-    findings += await _tools(talk, vendor)
+    findings += await _tools(conversation, vendor)
     if reply.session_id:
-        findings.append(Finding("end of session", await talk.tell("DELETE", None)))
+        findings.append(Finding("end of session", await conversation.notify("DELETE", None)))
     return findings
 
 
-async def _tools(talk: _Conversation, vendor: Vendor) -> list[Finding]:
+async def _tools(conversation: _Conversation, vendor: Vendor) -> list[Finding]:
     listed: list[object] = []
     cursor: str | None = None
     kinds: list[str] = []
     spent_ms = 0
     for _ in range(settings.TOOL_LIST_MAX_PAGES):
-        reply = await talk.ask("tools/list", {} if cursor is None else {"cursor": cursor})
+        reply = await conversation.request("tools/list", {} if cursor is None else {"cursor": cursor})
         spent_ms += reply.latency_ms
         if not isinstance(reply.message, replies.VendorResult):
-            return [Finding("tools/list", f"page {len(kinds) + 1}: {reply.in_words}", True)]
+            return [Finding("tools/list", f"page {len(kinds) + 1}: {reply.summary}", True)]
         kinds.append(reply.kind)
         try:
             page = replies.tools_page(reply.message.raw_result)
@@ -228,11 +229,11 @@ def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
         *_some("tool name", renamed, is_trouble=False),
         *_some("definition", accepted.problems, is_trouble=True),
         *_some("reference", _remote_references(accepted.definitions), is_trouble=True),
-        *_some("mended", [text for each in accepted.definitions if (text := _mended(each))], is_trouble=False),
+        *_some("mended", [text for each in accepted.definitions if (text := _repairs(each))], is_trouble=False),
     ]
 
 
-def _mended(definition: Mapping[str, Any]) -> str:
+def _repairs(definition: Mapping[str, Any]) -> str:
     text, schema = definition.get("description"), definition.get("inputSchema")
     found = [] if isinstance(text, str) and text.strip() else ["no description"]
     if not isinstance(schema, dict):

@@ -58,12 +58,12 @@ class Explanation:
 
 
 def explain_access(
-    subject: str, tool: str, *, org_id: uuid.UUID | None = None, tells_count: bool = True
+    subject: str, tool: str, *, org_id: uuid.UUID | None = None, shows_count: bool = True
 ) -> Explanation:
     """All steps for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (its name in tools/list).
 
     `org_id`: only subjects of this organization exist; without it a person's first organization counts.
-    `tells_count` False hides the number of calls.   Spec: §5 · D33, D67, D77
+    `shows_count` False hides the number of calls.   Spec: §5 · D33, D67, D77
     """
     try:
         identity = _identity(subject, org_id)
@@ -75,8 +75,8 @@ def explain_access(
         )
         remedy = "An admin of the organization can invite the person or create the service account."
         return Explanation((Step("token", False, detail, remedy),))
-    known = Step("token", True, _who(principal, organization))
-    quota = _quota(principal, tells_count=tells_count or principal.user_id is None)
+    known = Step("token", True, _describe_caller(principal, organization))
+    quota = _quota(principal, shows_count=shows_count or principal.user_id is None)
     vendor = registry.load().owner_of(tool)
     if vendor is None:
         remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
@@ -98,7 +98,7 @@ def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendo
     yield _vendor_state(vendor, credential)
 
 
-def _who(principal: Principal, organization: OrganizationAccess) -> str:
+def _describe_caller(principal: Principal, organization: OrganizationAccess) -> str:
     kind = "a service account" if principal.user_id is None else principal.role.value
     return f"{principal.label} is {kind} of {organization.name}. A token for mcp:all or mcp:<vendor> is assumed."
 
@@ -153,11 +153,11 @@ def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: V
     return Step("allowlist", False, detail, f"An owner of {organization.name} can add it, or clear the list.")
 
 
-def _quota(principal: Principal, *, tells_count: bool) -> Step:
+def _quota(principal: Principal, *, shows_count: bool) -> Step:
     """Peeks at the window of all organizations' calls without counting."""
     rule = settings.TOOL_CALLS
     window = coordination.current().peek(rule, principal.subject)
-    if not tells_count:
+    if not shows_count:
         # Calls of all organizations count together: an admin of one must not learn about calls in another.
         known = "another call is possible" if window.allowed else "they are used up"
         remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."

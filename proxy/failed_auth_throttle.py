@@ -35,11 +35,11 @@ class FailedAuthThrottle:
     def __init__(self, store: CoordinationStore, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
-        self._until_s: OrderedDict[str, float] = OrderedDict()
+        self._blocked_until_s: OrderedDict[str, float] = OrderedDict()
 
     def check(self, address: str) -> None:
         """Raises: AuthThrottled while unknown bearers of this address are refused. No I/O."""
-        left_s = self._until_s.get(address_key(address), 0.0) - self._monotonic()
+        left_s = self._blocked_until_s.get(address_key(address), 0.0) - self._monotonic()
         if left_s > 0:
             raise AuthThrottled(Admission(settings.FAILED_AUTHS, False, 0, -int(-left_s // 1), None))
 
@@ -49,10 +49,10 @@ class FailedAuthThrottle:
         admission = await self._store.admit(settings.FAILED_AUTHS, key, ())
         if admission.allowed:
             return
-        self._until_s[key] = self._monotonic() + admission.retry_after_s
-        self._until_s.move_to_end(key)
-        if len(self._until_s) > MAX_ADDRESSES:
-            self._until_s.popitem(last=False)
+        self._blocked_until_s[key] = self._monotonic() + admission.retry_after_s
+        self._blocked_until_s.move_to_end(key)
+        if len(self._blocked_until_s) > MAX_ADDRESSES:
+            self._blocked_until_s.popitem(last=False)
         raise AuthThrottled(admission)
 
 
@@ -72,7 +72,7 @@ class RevokedTokens:
             raise RevokedBearer(expires_at)
         del self._expires_at[digest]  # expired: the look-up reports it so
 
-    def remember(self, digest: bytes, found: RevokedBearer) -> None:
+    def add(self, digest: bytes, found: RevokedBearer) -> None:
         self._expires_at[digest] = found.expires_at
         if len(self._expires_at) > MAX_REVOKED:
             self._expires_at.popitem(last=False)

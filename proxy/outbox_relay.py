@@ -15,22 +15,22 @@ EVERY_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-async def keep_relaying(store: CoordinationStore, snapshots: CallerCache) -> None:
+async def keep_relaying(store: CoordinationStore, caller_cache: CallerCache) -> None:
     while True:
         try:
-            await relay_if_leader(store, snapshots)
+            await relay_if_leader(store, caller_cache)
         except Exception:  # retried at the next round; a dead task would leave revocations to other processes
             log.exception("outbox not relayed")
         await asyncio.sleep(EVERY_S)
 
 
-async def relay_if_leader(store: CoordinationStore, snapshots: CallerCache) -> int:
+async def relay_if_leader(store: CoordinationStore, caller_cache: CallerCache) -> int:
     """The number of bumps sent; 0 if another process leads or the store is unavailable."""
     try:
         leads = await store.admit(outbox.LEADER, "leader", ())
         if not leads.allowed or leads.epochs is None:
             return 0
-        return await snapshots.run_behind(partial(outbox.relay, store))
+        return await caller_cache.run_in_write_thread(partial(outbox.relay, store))
     # A process that finds the store again relays first.
     except (CoordinationUnavailable, DatabaseUnavailable) as fault:
         log.warning("outbox not relayed", fault=str(fault))

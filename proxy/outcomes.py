@@ -98,11 +98,11 @@ class RateLimited:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InternalError:
     """An internal error ended the call; the log holds it under the request id."""
 
 
-Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | Broken
+Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | InternalError
 
 
 @dataclass(frozen=True, slots=True)

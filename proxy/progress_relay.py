@@ -9,7 +9,7 @@ from proxy.protocol import progress
 from proxy.protocol.progress import ProgressToken
 from proxy.protocol.replies import VendorNotification
 
-MOST_WAITING = 16  # notifications of at most 64 KiB each
+MAX_PENDING = 16  # notifications of at most 64 KiB each
 
 
 class ProgressRelay:
@@ -17,9 +17,9 @@ class ProgressRelay:
 
     def __init__(self, token: ProgressToken) -> None:
         self._token = token
-        self._waiting: deque[bytes] = deque()
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
+        self._pending: deque[bytes] = deque()
+        self._has_changed = asyncio.Event()
+        self._has_space = asyncio.Event()
         self._is_closed = False
 
     @property
@@ -28,8 +28,8 @@ class ProgressRelay:
         return self._is_closed
 
     @property
-    def has_waiting(self) -> bool:
-        return bool(self._waiting)
+    def has_pending(self) -> bool:
+        return bool(self._pending)
 
     async def put(self, notification: VendorNotification, sent: ProgressToken, *, deadline: float) -> None:
         """Queue progress about the token `sent`, and log messages. Raises: TimeoutError at `deadline` (loop time)."""
@@ -37,36 +37,36 @@ class ProgressRelay:
         if message is None:
             return
         # A full queue blocks until the caller reads.
-        if len(self._waiting) >= MOST_WAITING and not self._is_closed:
-            self._room.clear()
+        if len(self._pending) >= MAX_PENDING and not self._is_closed:
+            self._has_space.clear()
             async with asyncio.timeout_at(deadline):
-                await self._room.wait()
+                await self._has_space.wait()
         if not self._is_closed:
-            self._waiting.append(message)
-            self._news.set()
+            self._pending.append(message)
+            self._has_changed.set()
 
-    def take(self) -> bytes | None:
+    def pop(self) -> bytes | None:
         # The oldest notification first.
-        message = self._waiting.popleft() if self._waiting else None
-        self._room.set()
+        message = self._pending.popleft() if self._pending else None
+        self._has_space.set()
         return message
 
-    async def changed(self, within_s: float | None = None) -> bool:
-        """True once a notification is queued or `wake` was called; False after `within_s`."""
+    async def wait_changed(self, timeout_s: float | None = None) -> bool:
+        """True once a notification is queued or `notify` was called; False after `timeout_s`."""
         try:
-            async with asyncio.timeout(within_s):
-                await self._news.wait()
+            async with asyncio.timeout(timeout_s):
+                await self._has_changed.wait()
         except TimeoutError:
             return False
-        self._news.clear()
+        self._has_changed.clear()
         return True
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Wake the consumer: the call is over."""
-        self._news.set()
+        self._has_changed.set()
 
     def close(self) -> None:
         """The client disconnected: drop the queue and never block the vendor again."""
         self._is_closed = True
-        self._waiting.clear()
-        self._room.set()
+        self._pending.clear()
+        self._has_space.set()

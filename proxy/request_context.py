@@ -20,7 +20,7 @@ class Client(Protocol):
 
 
 @dataclass(slots=True)
-class Exchange:
+class RequestContext:
     """One request, its caller and its measurements."""
 
     runtime: Runtime
@@ -45,4 +45,4 @@ class Exchange:
         return self.client.client_disconnected
 
     def __repr__(self) -> str:
-        return f"Exchange({self.request_id!r})"  # the bearer stays out of tracebacks
+        return f"RequestContext({self.request_id!r})"  # the bearer stays out of tracebacks

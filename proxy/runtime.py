@@ -40,7 +40,7 @@ class Runtime:
     """Created by `current()`, closed with its loop."""
 
     store: CoordinationStore
-    snapshots: CallerCache
+    caller_cache: CallerCache
     transport: VendorTransport
     pool: SessionPool
     directory: ToolDirectory
@@ -69,7 +69,7 @@ class Runtime:
         await self.tool_change_detector.aclose()
         await self.secret_echo_detector.aclose()
         await self.store.aclose()
-        await self.snapshots.aclose()
+        await self.caller_cache.aclose()
 
 
 _runtimes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = weakref.WeakKeyDictionary()
@@ -94,7 +94,7 @@ async def start() -> None:
     """Prepare what the first call would wait for, and exclude all loaded objects from garbage collection."""
     found = current()
     if backend.uses_outbox():
-        found.relay = asyncio.ensure_future(keep_relaying(found.store, found.snapshots))
+        found.relay = asyncio.ensure_future(keep_relaying(found.store, found.caller_cache))
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -121,29 +121,29 @@ def _build() -> Runtime:
     )
     bulkhead = Bulkhead(
         calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
-        waiting=settings.VENDOR_CALLS_QUEUED,
+        max_queued=settings.VENDOR_CALLS_QUEUED,
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
     circuits = Circuits(store, trial_s=limits.connect_s)
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
     audit = AuditWriter()
     audit.start()
-    snapshots = CallerCache(store, is_away=lambda: audit.outage.is_away)
-    tool_change_detector = ToolChangeDetector(snapshots)
-    secret_echo_detector = SecretEchoDetector(snapshots)
-    pool.on_secret_echoed = secret_echo_detector.note
+    caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)
+    tool_change_detector = ToolChangeDetector(caller_cache)
+    secret_echo_detector = SecretEchoDetector(caller_cache)
+    pool.on_secret_echoed = secret_echo_detector.record
     directory = ToolDirectory(
         pool,
         settings.VENDOR_TOOL_CONFIG,
         ttl_s=settings.TOOL_LIST_TTL_S,
         max_pages=settings.TOOL_LIST_MAX_PAGES,
-        on_fetched=tool_change_detector.note,
+        on_fetched=tool_change_detector.submit,
     )
-    rate_limited = RateLimitedCalls(snapshots)
+    rate_limited = RateLimitedCalls(caller_cache)
     return Runtime(
         *(
             store,
-            snapshots,
+            caller_cache,
             transport,
             pool,
             directory,

@@ -19,30 +19,30 @@ log = structlog.get_logger(__name__)
 ACTOR = system("secret watch")
 WINDOW_S = 3600.0  # at most one audit row per tool in this time
 # Tools in memory; the oldest is dropped first.
-MAX_REMEMBERED = 5_000
+MAX_RECORDED = 5_000
 
 
 class SecretEchoDetector:
-    """One event loop. `note` returns at once and writes in the background."""
+    """One event loop. `record` returns at once and writes in the background."""
 
-    def __init__(self, snapshots: CallerCache, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._snapshots = snapshots
+    def __init__(self, caller_cache: CallerCache, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._caller_cache = caller_cache
         self._monotonic = monotonic
         self._tasks: set[asyncio.Task[None]] = set()
-        self._noted: OrderedDict[tuple[PoolKey, str], float] = OrderedDict()
+        self._recorded_at_s: OrderedDict[tuple[PoolKey, str], float] = OrderedDict()
 
-    def note(self, key: PoolKey, tool: str) -> None:
+    def record(self, key: PoolKey, tool: str) -> None:
         """Record that this tool echoed a stored value; `tool` is the vendor's own name."""
         now_s = self._monotonic()
-        noted_s = self._noted.get((key, tool))
-        if noted_s is not None and now_s - noted_s < WINDOW_S:
+        recorded_at_s = self._recorded_at_s.get((key, tool))
+        if recorded_at_s is not None and now_s - recorded_at_s < WINDOW_S:
             return
-        self._noted[key, tool] = now_s
-        self._noted.move_to_end((key, tool))
-        if len(self._noted) > MAX_REMEMBERED:
-            self._noted.popitem(last=False)
+        self._recorded_at_s[key, tool] = now_s
+        self._recorded_at_s.move_to_end((key, tool))
+        if len(self._recorded_at_s) > MAX_RECORDED:
+            self._recorded_at_s.popitem(last=False)
         log.warning("stored credential masked in an answer", vendor=key.vendor, org_id=str(key.org_id), tool=tool)
-        task = asyncio.ensure_future(self._record(key, tool))
+        task = asyncio.ensure_future(self._write_row(key, tool))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -51,10 +51,10 @@ class SecretEchoDetector:
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
-    async def _record(self, key: PoolKey, tool: str) -> None:
+    async def _write_row(self, key: PoolKey, tool: str) -> None:
         work = partial(record_echo, org_id=key.org_id, vendor=key.vendor, tool=tool, actor=ACTOR)
         try:
-            await self._snapshots.run_behind(work)
+            await self._caller_cache.run_in_write_thread(work)
         except DatabaseUnavailable as fault:
-            self._noted.pop((key, tool), None)  # the next echo tries again
+            self._recorded_at_s.pop((key, tool), None)  # the next echo tries again
             log.warning("masked credential not recorded", vendor=key.vendor, fault=str(fault))

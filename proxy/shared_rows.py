@@ -36,7 +36,7 @@ class Shared(Generic[T]):
     # Bounds the entry's age, in case a bump was lost.
     loaded_at_s: float
 
-    def holds(self, epoch: str | None, not_before_s: float) -> bool:
+    def is_valid(self, epoch: str | None, not_before_s: float) -> bool:
         """Whether it is valid under `epoch`; while that is None, whether it was loaded at `not_before_s` or later."""
         if epoch is None:
             return self.loaded_at_s >= not_before_s
@@ -58,7 +58,7 @@ class SharedRows:
         """Raises: InvalidBearer when the organization is deleted; django.db.Error."""
         with self._loading[hash(org_id) % _LOCKS]:
             known = self._organizations.get(org_id)
-            if known is None or not known.holds(epoch, not_before_s):
+            if known is None or not known.is_valid(epoch, not_before_s):
                 known = _load(lambda: organization_access(org_id), epoch, known)
             with self._sharing:
                 self._organizations[org_id] = known
@@ -70,7 +70,7 @@ class SharedRows:
     def catalog(self, epoch: str | None, not_before_s: float) -> Shared[Catalog]:
         """Raises: django.db.Error."""
         with self._loading_catalog:
-            if self._catalog is None or not self._catalog.holds(epoch, not_before_s):
+            if self._catalog is None or not self._catalog.is_valid(epoch, not_before_s):
                 self._catalog = _load(catalog_registry.load, epoch, self._catalog)
             return self._catalog
 

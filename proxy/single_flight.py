@@ -20,42 +20,42 @@ class SingleFlight(Generic[K, V]):
     def __init__(self, *, outlives_callers: bool = True) -> None:
         self._outlives_callers = outlives_callers
         self._running: dict[K, asyncio.Task[V]] = {}
-        self._waiting: dict[asyncio.Task[V], int] = {}
+        self._waiters: dict[asyncio.Task[V], int] = {}
 
     async def run(self, key: K, attempt: Callable[[], Awaitable[V]]) -> V:
         """The result of the running attempt for `key`, or of a new one."""
         task = self._running.get(key)
         if task is None or task.done():  # its done callback has not run yet, and its result predates this call
-            task = asyncio.ensure_future(_awaited(attempt))
+            task = asyncio.ensure_future(_await_attempt(attempt))
             self._running[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
+            task.add_done_callback(lambda done: self._on_done(key, done))
         if not self._outlives_callers:
-            self._waiting[task] = self._waiting.get(task, 0) + 1
+            self._waiters[task] = self._waiters.get(task, 0) + 1
         try:
             return await asyncio.shield(task)
         finally:
             if not self._outlives_callers:
-                self._left(key, task)
+                self._on_caller_left(key, task)
             del task  # breaks the reference cycle of frame and exception, which only garbage collection would free
 
-    def _left(self, key: K, task: asyncio.Task[V]) -> None:
-        self._waiting[task] -= 1
-        if self._waiting[task]:
+    def _on_caller_left(self, key: K, task: asyncio.Task[V]) -> None:
+        self._waiters[task] -= 1
+        if self._waiters[task]:
             return
-        del self._waiting[task]
+        del self._waiters[task]
         if not task.done():
-            self._forget(key, task)  # before cancelling, so that a new caller starts a new attempt
+            self._remove(key, task)  # before cancelling, so that a new caller starts a new attempt
             task.cancel()
 
-    def _landed(self, key: K, task: asyncio.Task[V]) -> None:
-        self._forget(key, task)
+    def _on_done(self, key: K, task: asyncio.Task[V]) -> None:
+        self._remove(key, task)
         if not task.cancelled():
             task.exception()  # retrieved, even if every caller has left
 
-    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
+    def _remove(self, key: K, task: asyncio.Task[V]) -> None:
         if self._running.get(key) is task:
             del self._running[key]
 
 
-async def _awaited(attempt: Callable[[], Awaitable[V]]) -> V:
+async def _await_attempt(attempt: Callable[[], Awaitable[V]]) -> V:
     return await attempt()

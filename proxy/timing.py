@@ -39,9 +39,9 @@ class Timing:
         self._started = perf_counter()
         self.auth, self.session, self.vendor = Phase(), Phase(), Phase()
 
-    def line(self) -> _Line:
+    def queue_wait(self) -> _QueueWait:
         """`with line():` inside `vendor` moves the block's time to `session`. Spec: D144"""
-        return _Line(self)
+        return _QueueWait(self)
 
     def add(self, part: Timing) -> None:
         """Add the phases of a part with its own timing, such as one call of a batch."""
@@ -61,7 +61,7 @@ class Timing:
         return self.headers_so_far() + vendor_and_total
 
 
-class _Line:
+class _QueueWait:
     """A wait for a free connection or slot inside the vendor phase."""
 
     __slots__ = ("_entered", "_timing")

@@ -18,19 +18,19 @@ from audit.actor import system
 from gateway.lib.errors import NotFound
 from orgs import selectors
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
-from proxy.credential_lists import CredentialDeleted, note_list
-from proxy.protocol.tool_definitions import Definition, agreed_json
-from proxy.vendors.fair_scheduler import Turns
+from proxy.credential_lists import CredentialDeleted, record_list
+from proxy.protocol.tool_definitions import Definition, approvable_json
+from proxy.vendors.fair_scheduler import FairScheduler
 from proxy.vendors.pool import PoolKey
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")
 # Fingerprints of compared lists; the oldest is dropped first.
-MAX_REMEMBERED = 5_000
-MAX_WAITING_PER_ORGANIZATION = 200  # lists, each kept until it is compared
+MAX_FINGERPRINTS = 5_000
+MAX_QUEUED_PER_ORGANIZATION = 200  # lists, each kept until it is compared
 # Bytes of those lists on the wire; parsed, they take several times that. One list per organization may always wait.
-MAX_WAITING_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
-MAX_WAITING_BYTES = 32 * 1024 * 1024
+MAX_QUEUED_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
+MAX_QUEUED_BYTES = 32 * 1024 * 1024
 # One comparison at a time. The other threads allow further ones while a timed-out comparison still runs.
 THREADS = 4
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # per vendor and organization, after a comparison that timed out
@@ -41,46 +41,46 @@ MAX_PAUSED = 5_000
 # Each new list is compared with the last known one, in separate threads behind the call that fetched it. An allowlist
 # is never extended: a new tool stays uncallable until a person allows it.
 class ToolChangeDetector:
-    """One event loop. `note` returns at once."""
+    """One event loop. `submit` returns at once."""
 
-    def __init__(self, snapshots: CallerCache) -> None:
-        self._snapshots = snapshots
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-watch")
+    def __init__(self, caller_cache: CallerCache) -> None:
+        self._caller_cache = caller_cache
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-changes")
         # Organizations take turns, so that one cannot delay the comparisons of others.
-        self._turns = Turns()
-        self._waiting: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
+        self._scheduler = FairScheduler()
+        self._queued: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
         self._bytes_of: Counter[UUID] = Counter()
-        self._waiting_of: Counter[UUID] = Counter()
+        self._queued_of: Counter[UUID] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._remembered: OrderedDict[PoolKey, bytes] = OrderedDict()
+        self._fingerprints: OrderedDict[PoolKey, bytes] = OrderedDict()
         self._pauses = _Pauses()
         self._running: set[UUID] = set()  # organizations with a thread at work
 
-    def note(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
+    def submit(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
         """Queue a fetched list for comparison; it replaces a queued older one. `size_bytes`: size on the wire."""
-        if key in self._waiting:
-            self._bytes_of[key.org_id] += size_bytes - self._waiting[key][1]
-            self._waiting[key] = definitions, size_bytes
+        if key in self._queued:
+            self._bytes_of[key.org_id] += size_bytes - self._queued[key][1]
+            self._queued[key] = definitions, size_bytes
             return
         if self._is_full(key.org_id, size_bytes):
             log.warning("tool list not compared", vendor=key.vendor, fault="too many lists wait")
             return
-        self._waiting[key] = definitions, size_bytes
-        self._waiting_of[key.org_id] += 1
+        self._queued[key] = definitions, size_bytes
+        self._queued_of[key.org_id] += 1
         self._bytes_of[key.org_id] += size_bytes
-        task = asyncio.ensure_future(self._in_turn(key))
+        task = asyncio.ensure_future(self._compare_in_turn(key))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
-        if not self._waiting_of[org_id]:
+        if not self._queued_of[org_id]:
             return False
         # One waiting list is always allowed.
         own = self._bytes_of[org_id] + size_bytes
         return (
-            self._waiting_of[org_id] >= MAX_WAITING_PER_ORGANIZATION
-            or own > MAX_WAITING_BYTES_PER_ORGANIZATION
-            or self._bytes_of.total() + size_bytes > MAX_WAITING_BYTES
+            self._queued_of[org_id] >= MAX_QUEUED_PER_ORGANIZATION
+            or own > MAX_QUEUED_BYTES_PER_ORGANIZATION
+            or self._bytes_of.total() + size_bytes > MAX_QUEUED_BYTES
         )
 
     async def settled(self) -> None:
@@ -92,31 +92,33 @@ class ToolChangeDetector:
         await self.settled()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_turn(self, key: PoolKey) -> None:
-        async with self._turns.turn(key.org_id):
-            definitions, size_bytes = self._waiting.pop(key)
-            self._waiting_of[key.org_id] -= 1
+    async def _compare_in_turn(self, key: PoolKey) -> None:
+        async with self._scheduler.slot(key.org_id):
+            definitions, size_bytes = self._queued.pop(key)
+            self._queued_of[key.org_id] -= 1
             self._bytes_of[key.org_id] -= size_bytes
-            if not self._waiting_of[key.org_id]:
-                del self._waiting_of[key.org_id], self._bytes_of[key.org_id]
+            if not self._queued_of[key.org_id]:
+                del self._queued_of[key.org_id], self._bytes_of[key.org_id]
             now_s = asyncio.get_running_loop().time()
             if key.org_id not in self._running and self._pauses.is_over(key, now_s):
                 await self._compare(key, definitions)  # otherwise at its next fetch
 
     async def _compare(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
         """The deadline starts here, not when the list was queued."""
-        work = partial(_compare, key, definitions, self._remembered.get(key, b""))
+        work = partial(_compare, key, definitions, self._fingerprints.get(key, b""))
         try:
-            self._remembered[key] = await self._snapshots.run(partial(self._run, key.org_id, work), self._threads)
+            self._fingerprints[key] = await self._caller_cache.run_in_db_thread(
+                partial(self._run, key.org_id, work), self._threads
+            )
         except DatabaseUnavailable as fault:
             log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
             if isinstance(fault.__cause__, TimeoutError):
                 self._pauses.begin(key, asyncio.get_running_loop().time())
             return
         self._pauses.end(key)
-        self._remembered.move_to_end(key)
-        if len(self._remembered) > MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+        self._fingerprints.move_to_end(key)
+        if len(self._fingerprints) > MAX_FINGERPRINTS:
+            self._fingerprints.popitem(last=False)
 
     def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
         """In a thread, which continues after the deadline: the organization gets no second one meanwhile."""
@@ -149,18 +151,18 @@ class _Pauses:
         self._known.pop((key.org_id, key.vendor), None)
 
 
-def _compare(key: PoolKey, definitions: Mapping[str, Definition], remembered: bytes) -> bytes:
-    """Record changes unless the list equals the `remembered` one; returns its fingerprint."""
-    agreed = {name: agreed_json(definition) for name, definition in definitions.items()}
-    fingerprint = hashlib.sha256(b"".join(agreed[name] for name in sorted(agreed))).digest()
-    organization = None if fingerprint == remembered else selectors.organization(key.org_id)
+def _compare(key: PoolKey, definitions: Mapping[str, Definition], known_fingerprint: bytes) -> bytes:
+    """Record changes unless the list equals the `known_fingerprint` one; returns its fingerprint."""
+    approvable = {name: approvable_json(definition) for name, definition in definitions.items()}
+    fingerprint = hashlib.sha256(b"".join(approvable[name] for name in sorted(approvable))).digest()
+    organization = None if fingerprint == known_fingerprint else selectors.organization(key.org_id)
     if organization is not None:
         try:
-            note_list(
+            record_list(
                 organization=organization,
                 vendor=key.vendor,
                 credential_id=key.credential_id,
-                definitions=agreed,
+                definitions=approvable,
                 actor=ACTOR,
             )
         except (CredentialDeleted, NotFound):

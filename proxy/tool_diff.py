@@ -17,29 +17,29 @@ _words = re.compile(r"\s+|[^\s]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DiffPiece:
     # "same" is in both versions.
     kind: Kind
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleText:
     """A text with its invisible characters spelled out, and their number."""
 
     text: str
     hidden: int
 
 
-def shown(text: str) -> Shown:
+def visible(text: str) -> VisibleText:
     """`text` with invisible and reordering characters as `[U+200B]`."""
-    return Shown(*replace_hidden(text, lambda character: f"[U+{ord(character):04X}]"))
+    return VisibleText(*replace_hidden(text, lambda character: f"[U+{ord(character):04X}]"))
 
 
-def word_diff(before: str, after: str) -> list[Piece]:
+def word_diff(before: str, after: str) -> list[DiffPiece]:
     """Word-by-word difference; both texts whole when more than MAX_COMPARED words differ."""
     old, new = _words.findall(before), _words.findall(after)
-    head, tail = _same_ends(old, new)
+    head, tail = _common_ends(old, new)
     kept = old[len(old) - tail :]
     first, old, new = old[:head], old[head : len(old) - tail], new[head : len(new) - tail]
     if max(len(old), len(new)) > MAX_COMPARED:
@@ -56,12 +56,12 @@ def word_diff(before: str, after: str) -> list[Piece]:
     return _pieces([*found, ("removed", out), ("added", put), ("same", "".join(kept))])
 
 
-def line_diff(before: str, after: str) -> list[Piece]:
+def line_diff(before: str, after: str) -> list[DiffPiece]:
     """Differing lines with one line of context; empty for equal texts."""
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return []
-    head, tail = _same_ends(old, new)
+    head, tail = _common_ends(old, new)
     # One text is empty or too many lines differ: all lines of both, up to MAX_LINES each.
     if not (old and new) or max(len(old), len(new)) - head - tail > MAX_COMPARED:
         return _pieces([*_all_lines("removed", old), *_all_lines("added", new)])
@@ -88,7 +88,7 @@ def hints(annotations: object) -> list[str]:
     return []
 
 
-def _same_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def _common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """(length of the common prefix, length of the common suffix of the rest)."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
@@ -103,5 +103,5 @@ def _all_lines(kind: Kind, lines: Sequence[str]) -> list[tuple[Kind, str]]:
     return found
 
 
-def _pieces(found: Sequence[tuple[Kind, str]]) -> list[Piece]:
-    return [Piece(kind, text) for kind, text in found if text]
+def _pieces(found: Sequence[tuple[Kind, str]]) -> list[DiffPiece]:
+    return [DiffPiece(kind, text) for kind, text in found if text]

@@ -17,14 +17,14 @@ from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
 from orgs.roles import Role
 from proxy.protocol.tool_definitions import description_of, title_of
-from proxy.tool_diff import Piece, Shown, hints, line_diff, shown, word_diff
+from proxy.tool_diff import DiffPiece, VisibleText, hints, line_diff, visible, word_diff
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138
-COMPARED_AT_ONCE = 10  # enough to review at once; the rest follows after their approval
-NAMED_AT_ONCE = 100  # changes listed by name
+MAX_COMPARED = 10  # enough to review at once; the rest follows after their approval
+MAX_NAMED = 100  # changes listed by name
 TOOLS_ON_A_PAGE = 250
-COMPARING_S = 0.25  # CPU time per page, because the vendor's text decides how long a comparison takes
+COMPARE_TIME_S = 0.25  # CPU time per page, because the vendor's text decides how long a comparison takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ListedTool:
 
     name: str
     title: str
-    description: Shown
+    description: VisibleText
     hints: list[str]
     # "new", "changed" or "gone".
     state: str
@@ -49,13 +49,13 @@ class ChangedTool:
     # Owner of the credential that shows it, in words; "" for the general list.
     owner: str
     state: str
-    description: list[Piece]
-    schema: list[Piece]
+    description: list[DiffPiece]
+    schema: list[DiffPiece]
     # Invisible characters in description and schema.
     hidden: int
     # False where a definition is too large to be stored.
     is_comparable: bool
-    # Past COMPARED_AT_ONCE or COMPARING_S, only the name is listed.
+    # Past MAX_COMPARED or COMPARE_TIME_S, only the name is listed.
     is_listed_only: bool = False
 
 
@@ -63,7 +63,7 @@ class ChangedTool:
 class Preview:
     """tools/list for a role: exposed names with encoded definitions, and an estimated number of tokens."""
 
-    tools: list[tuple[str, Shown]]
+    tools: list[tuple[str, VisibleText]]
     tokens: int
 
     @property
@@ -103,14 +103,14 @@ class ToolReview:
         return sum(not row.is_approved for row in self.rows)
 
     def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
-        """Up to NAMED_AT_ONCE changes since the approval."""
-        waiting = [row for row in self.rows if not row.is_approved][:NAMED_AT_ONCE]
-        texts = selectors.tool_texts(waiting[:COMPARED_AT_ONCE])
+        """Up to MAX_NAMED changes since the approval."""
+        waiting = [row for row in self.rows if not row.is_approved][:MAX_NAMED]
+        texts = selectors.tool_texts(waiting[:MAX_COMPARED])
         # CPU seconds of this thread, so that a busy machine compares as many tools.
-        ends_at = clock() + COMPARING_S
+        stop_at = clock() + COMPARE_TIME_S
         found: list[ChangedTool] = []
         for row in waiting:
-            is_compared = row.pk in texts and clock() < ends_at
+            is_compared = row.pk in texts and clock() < stop_at
             owner = self._owner(row)
             found.append(_change(row, owner, *texts[row.pk]) if is_compared else _listed(row, owner))
         return found
@@ -128,7 +128,7 @@ class ToolReview:
         ]
         encoded = [(name, index.encoded[name].decode()) for name in sorted(allowed)]
         tokens = sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN
-        return Preview([(name, shown(text)) for name, text in encoded], tokens)
+        return Preview([(name, visible(text)) for name, text in encoded], tokens)
 
     @cached_property
     def _definitions(self) -> dict[str, dict[str, Any]]:
@@ -143,8 +143,8 @@ class ToolReview:
         definition = self._definitions[row.tool]
         return ListedTool(
             name=row.tool,
-            title=shown(title_of(definition) or "").text,
-            description=shown(description_of(definition)),
+            title=visible(title_of(definition) or "").text,
+            description=visible(description_of(definition)),
             hints=hints(definition.get("annotations")),
             state="" if row.is_approved else _state(row),
         )
@@ -153,18 +153,18 @@ class ToolReview:
 def _change(row: KnownTool, owner: str, seen: str, approved: str) -> ChangedTool:
     before, after = _definition(row.tool, approved), _definition(row.tool, seen)
     state = _state(row)
-    is_kept = bool(seen or state == "gone") and bool(approved or state == "new")
-    texts = [shown(_text(each)) for each in (before, after)]
+    is_stored = bool(seen or state == "gone") and bool(approved or state == "new")
+    texts = [visible(_text(each)) for each in (before, after)]
     rests = [_rest(each) for each in (before, after)]
     return ChangedTool(
         row=row.pk,
         name=row.tool,
         owner=owner,
         state=state,
-        description=word_diff(texts[0].text, texts[1].text) if is_kept else [],
-        schema=line_diff(rests[0].text, rests[1].text) if is_kept and state != "gone" else [],
+        description=word_diff(texts[0].text, texts[1].text) if is_stored else [],
+        schema=line_diff(rests[0].text, rests[1].text) if is_stored and state != "gone" else [],
         hidden=texts[1].hidden + rests[1].hidden,
-        is_comparable=is_kept,
+        is_comparable=is_stored,
     )
 
 
@@ -187,6 +187,6 @@ def _text(definition: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _rest(definition: Mapping[str, Any]) -> Shown:
+def _rest(definition: Mapping[str, Any]) -> VisibleText:
     rest = {name: value for name, value in definition.items() if name not in {"name", "description"}}
-    return shown(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False) if rest else "")
+    return visible(json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False) if rest else "")

@@ -41,28 +41,28 @@ class VendorRequestLimiter:
         # Runs in the thread that is about to wait.
         self._before_waiting = before_waiting
         self._per_organization = per_organization
-        self._asking: Counter[uuid.UUID] = Counter()
+        self._active: Counter[uuid.UUID] = Counter()
         self._lock = threading.Lock()
 
     @contextmanager
-    def place(self, organization_id: uuid.UUID) -> Iterator[None]:
+    def slot(self, organization_id: uuid.UUID) -> Iterator[None]:
         """Hold a slot during the block. Raises: TooManyVendorRequests."""
         with self._lock:
             # A waiting request holds a thread that pages need, and the vendor may take its whole deadline. So only part
             # of the threads may wait, one organization has few slots, and a request without one is refused at once.
-            is_full = self._asking.total() >= self._size
-            if is_full or self._asking.get(organization_id, 0) >= self._per_organization:
+            is_full = self._active.total() >= self._size
+            if is_full or self._active.get(organization_id, 0) >= self._per_organization:
                 raise TooManyVendorRequests
-            self._asking[organization_id] += 1
+            self._active[organization_id] += 1
         try:
             self._before_waiting()
             yield
         finally:
             with self._lock:
-                self._asking[organization_id] -= 1
-                self._asking += Counter()  # drops organizations without a slot
+                self._active[organization_id] -= 1
+                self._active += Counter()  # drops organizations without a slot
 
 
-questions = VendorRequestLimiter(
+vendor_requests = VendorRequestLimiter(
     size=settings.CONCURRENT_VENDOR_REQUESTS, per_organization=settings.CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION
 )

@@ -19,7 +19,7 @@ from gateway.lib import strict_json
 DEFAULT_TTL_S = 60
 # JSON nesting; the documented shape needs 4 levels.
 _MAX_DEPTH = 8
-_NOTHING_SAID = ToolOverride()
+_NO_OVERRIDE = ToolOverride()
 
 
 class ToolConfigError(ValueError):
@@ -41,7 +41,7 @@ class ToolPolicy:
     named: bool = False
 
     @property
-    def keeps_results(self) -> bool:
+    def is_cacheable(self) -> bool:
         return self.read_only and self.ttl_s > 0
 
 
@@ -67,14 +67,14 @@ class ToolConfig:
         the catalog or the vendor states that the tool writes: there only `readOnly` overrides, so that a slip loses no
         write.
         """
-        ours = self._by_vendor.get(vendor.slug, VendorToolConfig())
-        said, shipped = ours.tools.get(tool, _NOTHING_SAID), vendor.tools.get(tool, _NOTHING_SAID)
+        configured = self._by_vendor.get(vendor.slug, VendorToolConfig())
+        override, shipped = configured.tools.get(tool, _NO_OVERRIDE), vendor.tools.get(tool, _NO_OVERRIDE)
         annotations = definition.get("annotations")
         hint = annotations.get("readOnlyHint") if isinstance(annotations, Mapping) else None
-        implied = True if said.ttl_seconds and hint is not False else None
-        read_only = _first(said.read_only, shipped.read_only, implied, hint is True)
-        ttl_s = _first(said.ttl_seconds, ours.ttl_s, shipped.ttl_seconds, DEFAULT_TTL_S)
-        return ToolPolicy(read_only, min(ttl_s, MAX_TTL_S), named=tool in ours.tools)
+        implied_read_only = True if override.ttl_seconds and hint is not False else None
+        read_only = _first(override.read_only, shipped.read_only, implied_read_only, hint is True)
+        ttl_s = _first(override.ttl_seconds, configured.ttl_s, shipped.ttl_seconds, DEFAULT_TTL_S)
+        return ToolPolicy(read_only, min(ttl_s, MAX_TTL_S), named=tool in configured.tools)
 
     def __repr__(self) -> str:
         return f"ToolConfig({sorted(self._by_vendor)})"

@@ -10,23 +10,23 @@ from types import TracebackType
 LATE_S = 0.005  # a timer that fires later than this shows that the loop was busy
 # Extra checks after the deadline, each at least one pass of the loop: connecting and authenticating take several.
 # The bound keeps the cost of a Redis that hangs close to the deadline, however busy this process is.
-LATE_LOOKS = 4
+MAX_RECHECKS = 4
 
 
 class BusyAwareTimeout:
     """`async with BusyAwareTimeout(0.05): ...` raises TimeoutError in the block after that many seconds."""
 
-    __slots__ = ("_late_looks", "_loop", "_patience_s", "_timeout", "_timer")
+    __slots__ = ("_loop", "_rechecks", "_timeout", "_timeout_s", "_timer")
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
         self._timeout = asyncio.timeout(None)
         self._loop = asyncio.get_running_loop()
-        self._late_looks = 0
+        self._rechecks = 0
 
     async def __aenter__(self) -> BusyAwareTimeout:
         await self._timeout.__aenter__()
-        self._wait(self._patience_s)
+        self._schedule(self._timeout_s)
         return self
 
     async def __aexit__(
@@ -35,15 +35,15 @@ class BusyAwareTimeout:
         self._timer.cancel()
         await self._timeout.__aexit__(kind, fault, trace)
 
-    def _wait(self, time_s: float) -> None:
+    def _schedule(self, time_s: float) -> None:
         due = self._loop.time() + time_s
-        self._timer = self._loop.call_at(due, self._look, due)
+        self._timer = self._loop.call_at(due, self._on_timer, due)
 
-    def _look(self, due: float) -> None:
+    def _on_timer(self, due: float) -> None:
         now = self._loop.time()
         # The reply may be in the socket: the loop reads it before this timer fires again.
-        if now - due > LATE_S and self._late_looks < LATE_LOOKS:
-            self._late_looks += 1
-            self._wait(LATE_S)
+        if now - due > LATE_S and self._rechecks < MAX_RECHECKS:
+            self._rechecks += 1
+            self._schedule(LATE_S)
         else:
             self._timeout.reschedule(now)

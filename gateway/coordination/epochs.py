@@ -24,7 +24,7 @@ NOT_RELAYED_YET = (
     "Redis has not been reached yet: the change is in force within 5 seconds where Redis is away,"
     f" and within {IN_FORCE_WITHIN_S:.0f} seconds everywhere."
 )
-NAMES_AT_ONCE = 500  # a bump has one second, and an organization may have ten thousand members
+NAMES_PER_BATCH = 500  # a bump has one second, and an organization may have ten thousand members
 # Values are random, not counted: a store that lost its memory never returns an old value.
 CATALOG = "catalog"
 SIGNING_KEYS = "signing-keys"
@@ -42,11 +42,11 @@ def subject(subject_id: str) -> str:
 
 def bump_on_commit(*names: str) -> None:
     """Bump when the open transaction commits, or at once without one. A rollback bumps nothing."""
-    for start in range(0, len(names), NAMES_AT_ONCE):
-        _bump_part_on_commit(names[start : start + NAMES_AT_ONCE])
+    for start in range(0, len(names), NAMES_PER_BATCH):
+        _bump_batch_on_commit(names[start : start + NAMES_PER_BATCH])
 
 
-def _bump_part_on_commit(names: Sequence[str]) -> None:
+def _bump_batch_on_commit(names: Sequence[str]) -> None:
     ids = outbox.put(names) if backend.uses_outbox() else []
     # robust: the change is committed, so a failed bump must not fail the request or skip other hooks.
     transaction.on_commit(lambda: _bump(names, ids), robust=True)

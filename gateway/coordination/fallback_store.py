@@ -21,7 +21,7 @@ from django.db import Error as DatabaseFault
 
 from gateway.coordination.last_known_quota import KnownQuota, LastKnownQuota
 from gateway.coordination.memory_store import MemoryLimiter
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 
@@ -56,109 +56,109 @@ class FallbackStore:
         self._monotonic = monotonic
         self._processes = processes
         self._local = MemoryLimiter(lambda: int(monotonic() * 1000))
-        self._remainders = LastKnownQuota(processes, monotonic)
+        self._last_known_quota = LastKnownQuota(processes, monotonic)
         self._lock = threading.Lock()
-        self._is_away = False
+        self._is_down = False
         self._is_catching_up = False  # bumps go to the store; it is not read yet
-        self._away_since_s = self._logged_at_s = 0.0
+        self._down_since_s = self._logged_at_s = 0.0
         self._missed: dict[str, int] = {}  # renewals not in the outbox yet, by name; a later one has a higher number
         self._numbers = itertools.count()
-        self._recovery = Recovery(self.recover, "coordination-recovery")
+        self._retry_thread = RetryThread(self.recover, "coordination-recovery")
 
     # --- the store ----------------------------------------------------------------------------------------------------
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        if not self._is_away or not self._away():  # hot path: saves a method call
+        if not self._is_down or not self._check_down():  # hot path: saves a method call
             try:
-                return self._remainders.note(await self._store.admit(rule, key, epochs), key)
+                return self._last_known_quota.record(await self._store.admit(rule, key, epochs), key)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return self._locally(self._local.hit, rule, key)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        if not self._away():
+        if not self._check_down():
             try:
-                return self._remainders.note(await self._store.charge(rule, key, units), key)
+                return self._last_known_quota.record(await self._store.charge(rule, key, units), key)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        if not self._away():
+        if not self._check_down():
             try:
-                return self._remainders.note(self._store.hit(rule, key), key)
+                return self._last_known_quota.record(self._store.hit(rule, key), key)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        if not self._away():
+        if not self._check_down():
             try:
-                return self._remainders.note(self._store.peek(rule, key), key)
+                return self._last_known_quota.record(self._store.peek(rule, key), key)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        if not self._away():
+        if not self._check_down():
             try:
                 return await self._store.read_epochs(names)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return None
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        if not self._away():
+        if not self._check_down():
             try:
                 return await self._store.begin_epochs(names)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return None
 
     async def renew_epoch(self, name: str) -> None:
         """A renewal that the store did not take is sent before its epochs are used again."""
-        if not self._away() or self._is_catching_up:
+        if not self._check_down() or self._is_catching_up:
             try:
                 await self._store.renew_epoch(name)
             except CoordinationUnavailable as fault:
-                self._note(fault, missed=name)
+                self._record_fault(fault, missed=name)
         else:
             with self._lock:
                 self._missed[name] = next(self._numbers)
-                self._is_away = True  # the store may have come back since `_away` was asked
-            self._recovery.begin()
+                self._is_down = True  # the store may have come back since `_check_down` was asked
+            self._retry_thread.start()
 
     def bump_epochs(self, names: Sequence[str]) -> None:
         """Raises: CoordinationUnavailable, at once while the store is away; the outbox keeps the names."""
         if not self._is_catching_up:
-            self.require()
+            self.require_available()
         try:
             self._store.bump_epochs(names)
         except CoordinationUnavailable as fault:
-            self._note(fault)
+            self._record_fault(fault)
             raise
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        if not self._away():
+        if not self._check_down():
             try:
                 self._store.put_health(vendor, state, ttl_s)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        if not self._away():
+        if not self._check_down():
             try:
                 return self._store.health(vendors)
             except CoordinationUnavailable as fault:
-                self._note(fault)
+                self._record_fault(fault)
         return {}
 
     def ping(self) -> None:
-        self.require()
+        self.require_available()
         try:
             self._store.ping()
         except CoordinationUnavailable as fault:
-            self._note(fault)
+            self._record_fault(fault)
             raise
 
     async def aclose(self) -> None:
@@ -166,14 +166,14 @@ class FallbackStore:
 
     # --- away and back ------------------------------------------------------------------------------------------------
 
-    def require(self) -> None:
+    def require_available(self) -> None:
         """Raises: CoordinationUnavailable while the store is away."""
-        if self._away():
+        if self._check_down():
             raise CoordinationUnavailable("away")
 
     def recover(self) -> bool:
         """Ping the store and send missed bumps; True when it is available again. Blocks the thread."""
-        if not self._is_away:
+        if not self._is_down:
             return True
         try:
             self._store.ping()
@@ -183,41 +183,41 @@ class FallbackStore:
                 missed = dict(self._missed)
             if missed:
                 self._store.bump_epochs(list(missed))
-                self._forget(missed)
+                self._discard_missed(missed)
             if self._outbox is not None:
                 self._outbox.relay(self._store)
         except (CoordinationUnavailable, DatabaseFault) as fault:
-            self._still_away(fault)
+            self._on_still_down(fault)
             return False
         with self._lock:
             if self._missed:  # a renewal failed meanwhile: its epoch is not to be used yet
                 return False
-            self._is_away = self._is_catching_up = False
-        log.info("coordination store is back", away_s=round(self._monotonic() - self._away_since_s, 1))
+            self._is_down = self._is_catching_up = False
+        log.info("coordination store is back", away_s=round(self._monotonic() - self._down_since_s, 1))
         return True
 
     def stop(self) -> None:
-        self._recovery.stop()
+        self._retry_thread.stop()
 
-    def _away(self) -> bool:
+    def _check_down(self) -> bool:
         # While away only the recovery thread asks Redis: a dead Redis costs one timeout, not one for each call.
-        if self._is_away:
-            self._recovery.begin()
-        return self._is_away
+        if self._is_down:
+            self._retry_thread.start()
+        return self._is_down
 
-    def _note(self, fault: CoordinationUnavailable, missed: str | None = None) -> None:
+    def _record_fault(self, fault: CoordinationUnavailable, missed: str | None = None) -> None:
         with self._lock:
             if missed is not None:
                 self._missed[missed] = next(self._numbers)
-            is_news, self._is_away = not self._is_away, True
+            is_first, self._is_down = not self._is_down, True
             self._is_catching_up = False
-            if is_news:
-                self._away_since_s = self._logged_at_s = self._monotonic()
-        if is_news:
+            if is_first:
+                self._down_since_s = self._logged_at_s = self._monotonic()
+        if is_first:
             log.warning("coordination store unavailable", fault=str(fault))
-        self._recovery.begin()
+        self._retry_thread.start()
 
-    def _still_away(self, fault: Exception) -> None:
+    def _on_still_down(self, fault: Exception) -> None:
         now_s = self._monotonic()
         if now_s - self._logged_at_s >= LOG_EVERY_S:
             self._logged_at_s = now_s
@@ -232,9 +232,9 @@ class FallbackStore:
             except DatabaseFault as lost:
                 log.warning("missed epochs not stored", names=len(missed), fault=type(lost).__name__)
             else:
-                self._forget(missed)
+                self._discard_missed(missed)
 
-    def _forget(self, missed: Mapping[str, int]) -> None:
+    def _discard_missed(self, missed: Mapping[str, int]) -> None:
         with self._lock:
             for name, number in missed.items():
                 if self._missed.get(name) == number:  # a later renewal of the name is still to be sent
@@ -242,16 +242,16 @@ class FallbackStore:
 
     # --- limits of this process ---------------------------------------------------------------------------------------
 
-    def _locally(self, ask: Callable[[Rule, str], Admission], rule: Rule, key: str, units: int = 1) -> Admission:
+    def _locally(self, count: Callable[[Rule, str], Admission], rule: Rule, key: str, units: int = 1) -> Admission:
         """Ask this process's own window. Its limit is the share, or the last known remainder if that is less."""
         # Local windows also count what was admitted here before the last answer of Redis, which never counted it.
         share = rule.shared_among(self._processes)
-        said = self._remainders.of(rule, key)
-        if said is None:
-            return ask(share, key)
-        if said.left < min(units, share.limit):
-            return Admission(share, False, said.left, self._closed_for_s(said), None)
-        return replace(ask(replace(share, limit=said.left), key), rule=share)
+        known = self._last_known_quota.of(rule, key)
+        if known is None:
+            return count(share, key)
+        if known.left < min(units, share.limit):
+            return Admission(share, False, known.left, self._closed_for_s(known), None)
+        return replace(count(replace(share, limit=known.left), key), rule=share)
 
-    def _closed_for_s(self, said: KnownQuota) -> int:
-        return max(1, math.ceil(said.closed_until_s - self._monotonic()))
+    def _closed_for_s(self, known: KnownQuota) -> int:
+        return max(1, math.ceil(known.closed_until_s - self._monotonic()))

@@ -27,9 +27,9 @@ class MemoryLimiter:
             self._states.move_to_end((rule.name, key))
             if len(self._states) > MAX_KEYS:
                 self._states.popitem(last=False)
-            return Admission.of(rule, window.take(state, rule, self._now_ms(), units), epochs=None)
+            return Admission.of(rule, window.acquire(state, rule, self._now_ms(), units), epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         with self._lock:
             state = self._states.get((rule.name, key)) or window.new_state(rule)
-            return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)
+            return Admission.of(rule, window.peek(state, rule, self._now_ms()), epochs=None)

@@ -20,52 +20,52 @@ from gateway.coordination.resp import BadReply, ErrorReply
 MAX_REPLY_BYTES = 1024 * 1024  # of one reply that is not complete; more closes the connection
 
 
-class _Wire(asyncio.Protocol):
-    def __init__(self, loop: asyncio.AbstractEventLoop, patience_s: float) -> None:
+class PipelinedConnection(asyncio.Protocol):
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float) -> None:
         self.is_open = False
         self._loop = loop
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._transport: asyncio.Transport | None = None
-        self._waiting: deque[asyncio.Future[object]] = deque()
-        self._leaving: list[bytes] = []
-        self._left_together = 0  # number of commands in the last packet
+        self._pending: deque[asyncio.Future[object]] = deque()
+        self._outgoing: list[bytes] = []
+        self._last_batch_size = 0  # number of commands in the last packet
         self._reader = resp.reader()
         self._incomplete_bytes = 0  # received since the last whole reply
         self._silent_since_s = 0.0
-        self._is_last_look = False
+        self._is_last_check = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._pending)
 
-    def ask(self, command: bytes) -> asyncio.Future[object]:
+    def send(self, command: bytes) -> asyncio.Future[object]:
         """A future of the reply; an ErrorReply is a value. Fails with TimeoutError or ConnectionError."""
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("closed")
         future: asyncio.Future[object] = self._loop.create_future()
-        is_idle = not self._waiting
+        is_idle = not self._pending
         if is_idle:
             self._silent_since_s = self._loop.time()
             if self._timer is None:
-                self._arm(self._silent_since_s + self._patience_s)
-        self._waiting.append(future)
-        if is_idle and self._left_together == 1:  # no other command is likely in this pass
+                self._arm(self._silent_since_s + self._timeout_s)
+        self._pending.append(future)
+        if is_idle and self._last_batch_size == 1:  # no other command is likely in this pass
             self._transport.write(command)
             return future
-        if not self._leaving:
-            self._loop.call_soon(self._leave)
-        self._leaving.append(command)
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(command)
         return future
 
-    def _leave(self) -> None:
+    def _flush(self) -> None:
         # Each write is a system call and wakes Redis: one write for all commands of this pass of the loop.
-        leaving, self._leaving = self._leaving, []
-        self._left_together = len(leaving)
-        if len(self._waiting) == len(leaving):  # Redis got nothing before now
+        outgoing, self._outgoing = self._outgoing, []
+        self._last_batch_size = len(outgoing)
+        if len(self._pending) == len(outgoing):  # Redis got nothing before now
             self._silent_since_s = self._loop.time()
         if self._transport is not None and self.is_open:
-            self._transport.write(leaving[0] if len(leaving) == 1 else b"".join(leaving))
+            self._transport.write(outgoing[0] if len(outgoing) == 1 else b"".join(outgoing))
 
     def close(self, fault: Exception | None = None) -> None:
         """Close at once and fail all waiting commands with `fault`."""
@@ -75,8 +75,8 @@ class _Wire(asyncio.Protocol):
             self._timer = None
         if self._transport is not None:
             self._transport.abort()
-        while self._waiting:
-            future = self._waiting.popleft()
+        while self._pending:
+            future = self._pending.popleft()
             if not future.done():
                 future.set_exception(fault or ConnectionAbortedError("closed"))
 
@@ -88,20 +88,20 @@ class _Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._silent_since_s = self._loop.time()
-        self._is_last_look = False
-        reader, waiting = self._reader, self._waiting
+        self._is_last_check = False
+        reader, pending = self._reader, self._pending
         reader.feed(data)
         self._incomplete_bytes += len(data)
         try:
-            while waiting and (reply := reader.gets()) is not False:
+            while pending and (reply := reader.gets()) is not False:
                 self._incomplete_bytes = 0
-                future = waiting.popleft()
+                future = pending.popleft()
                 if not future.done():  # a cancelled caller's reply still comes, and is dropped
                     future.set_result(reply)
         except BadReply:
             self.close(ConnectionResetError("not a reply"))
             return
-        if self._incomplete_bytes > MAX_REPLY_BYTES or (not waiting and reader.has_data()):
+        if self._incomplete_bytes > MAX_REPLY_BYTES or (not pending and reader.has_data()):
             self.close(ConnectionResetError("more than a reply"))
 
     def eof_received(self) -> None:
@@ -114,20 +114,20 @@ class _Wire(asyncio.Protocol):
     # --- time -------------------------------------------------------------------------------------------------------
 
     def _arm(self, due: float) -> None:
-        self._timer = self._loop.call_at(due, self._look, due)
+        self._timer = self._loop.call_at(due, self._on_timer, due)
 
-    def _look(self, due: float) -> None:
-        """Close the connection if Redis sent nothing for `patience_s` while commands waited."""
+    def _on_timer(self, due: float) -> None:
+        """Close the connection if Redis sent nothing for `timeout_s` while commands waited."""
         # One timer for all commands.
         self._timer = None
-        if not self._waiting:
-            self._is_last_look = False
+        if not self._pending:
+            self._is_last_check = False
             return
         now = self._loop.time()
-        if now - self._silent_since_s < self._patience_s:
-            self._arm(self._silent_since_s + self._patience_s)
-        elif now - due > LATE_S and not self._is_last_look:  # the loop was busy: the reply may be in the socket
-            self._is_last_look = True
+        if now - self._silent_since_s < self._timeout_s:
+            self._arm(self._silent_since_s + self._timeout_s)
+        elif now - due > LATE_S and not self._is_last_check:  # the loop was busy: the reply may be in the socket
+            self._is_last_check = True
             self._arm(now + LATE_S)
         else:
             self.close(TimeoutError("silent"))
@@ -136,78 +136,78 @@ class _Wire(asyncio.Protocol):
 class PipelinedRedis:
     """The connection of one event loop, opened again at the next command after it was lost."""
 
-    def __init__(self, url: str, *, patience_s: float) -> None:
+    def __init__(self, url: str, *, timeout_s: float) -> None:
         self._address = _address(url)
-        self._patience_s = patience_s
-        self._wire: _Wire | None = None
-        self._opening: asyncio.Task[_Wire] | None = None
+        self._timeout_s = timeout_s
+        self._connection: PipelinedConnection | None = None
+        self._opening: asyncio.Task[PipelinedConnection] | None = None
 
-    async def ask(self, command: bytes) -> object:
+    async def execute(self, command: bytes) -> object:
         """Send a command and return the reply. Raises: ErrorReply; OSError (so TimeoutError, ConnectionError)."""
-        wire = self._wire
-        if wire is None or not wire.is_open:
-            wire = await self._open()
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            connection = await self._open()
         try:
-            reply = await wire.ask(command)
+            reply = await connection.send(command)
         except ConnectionError:  # sent once more: a window may count the command twice
-            wire = await self._open()
-            reply = await wire.ask(command)
+            connection = await self._open()
+            reply = await connection.send(command)
         if isinstance(reply, ErrorReply):
             if ends_connection(reply):
-                wire.close()
+                connection.close()
             raise reply
         return reply
 
     def close(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
-        if self._wire is not None:
-            self._wire.close()
+        if self._connection is not None:
+            self._connection.close()
 
-    def leave(self) -> None:
+    def close_if_idle(self) -> None:
         """Close the connection if no command waits on it; the next command opens another."""
-        if self._wire is not None and not self._wire.is_busy:
-            self._wire.close()
+        if self._connection is not None and not self._connection.is_busy:
+            self._connection.close()
 
-    async def _open(self) -> _Wire:
+    async def _open(self) -> PipelinedConnection:
         """Return the open connection. Concurrent callers share one attempt, and its failure."""
-        if self._wire is not None and self._wire.is_open:
-            return self._wire
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
         if self._opening is None or self._opening.done():
             self._opening = asyncio.ensure_future(self._attempt())
-            self._opening.add_done_callback(_retrieved)
+            self._opening.add_done_callback(_retrieve_exception)
         return await asyncio.shield(self._opening)
 
-    async def _attempt(self) -> _Wire:
-        async with BusyAwareTimeout(self._patience_s):
-            self._wire = await self._connect()
-        return self._wire
+    async def _attempt(self) -> PipelinedConnection:
+        async with BusyAwareTimeout(self._timeout_s):
+            self._connection = await self._connect()
+        return self._connection
 
-    async def _connect(self) -> _Wire:
+    async def _connect(self) -> PipelinedConnection:
         loop, address = asyncio.get_running_loop(), self._address
-        wire = _Wire(loop, self._patience_s)
+        connection = PipelinedConnection(loop, self._timeout_s)
         if isinstance(address, UnixDomainSocketConnection):
-            await loop.create_unix_connection(lambda: wire, address.path)
+            await loop.create_unix_connection(lambda: connection, address.path)
         elif isinstance(address, Connection):
             tls = address.ssl_context.get() if isinstance(address, SSLConnection) else None
-            await loop.create_connection(lambda: wire, address.host, address.port, ssl=tls)
+            await loop.create_connection(lambda: connection, address.host, address.port, ssl=tls)
         try:
-            greetings = []
+            handshake = []
             if address.password:
-                who = (address.username,) if address.username else ()
-                greetings.append(wire.ask(resp.command("AUTH", *who, address.password)))
+                credentials = (address.username,) if address.username else ()
+                handshake.append(connection.send(resp.command("AUTH", *credentials, address.password)))
             if address.db:
-                greetings.append(wire.ask(resp.command("SELECT", address.db)))
-            for reply in await asyncio.gather(*greetings):
+                handshake.append(connection.send(resp.command("SELECT", address.db)))
+            for reply in await asyncio.gather(*handshake):
                 if isinstance(reply, ErrorReply):
                     raise reply
         except BaseException:
-            wire.close()
+            connection.close()
             raise
-        return wire
+        return connection
 
 
-def _retrieved(attempt: asyncio.Task[_Wire]) -> None:
+def _retrieve_exception(attempt: asyncio.Task[PipelinedConnection]) -> None:
     # Without this, asyncio logs an attempt that failed after all its callers had left.
     if not attempt.cancelled():
         attempt.exception()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 
 
@@ -14,12 +14,12 @@ class RetriedBumps:
         self._store = store
         self._names: list[str] = []  # lost with the process: the maximum age of cache entries bounds the delay
         self._lock = threading.Lock()
-        self._recovery = Recovery(self.send, "late-bumps")
+        self._retry_thread = RetryThread(self.send, "late-bumps")
 
     def add(self, names: Sequence[str]) -> None:
         with self._lock:
             self._names.extend(names)
-        self._recovery.begin()
+        self._retry_thread.start()
 
     def send(self) -> bool:
         """Try once; True when nothing is left to send."""

@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS health
     (vendor TEXT PRIMARY KEY, state BLOB NOT NULL, expires_ms INTEGER NOT NULL) WITHOUT ROWID;
 """
 _pack = msgspec.msgpack.Encoder().encode
-_Taken = tuple[window.Take, tuple[str, ...]]
+_Admitted = tuple[window.Decision, tuple[str, ...]]
 _LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
 _SWEEP_EVERY = 5_000  # admissions between deletions of expired windows
 
@@ -47,29 +47,29 @@ class SQLiteStore:
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._writes = 0
-        self._asked: tuple[Rule, int, int]
-        self._answer: window.Take
+        self._request: tuple[Rule, int, int]
+        self._decision: window.Decision
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         with self._statement() as connection:
-            taken, values = self._take(connection, rule, key, epochs)
-            return Admission.of(rule, taken, values)
+            decision, values = self._acquire(connection, rule, key, epochs)
+            return Admission.of(rule, decision, values)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
         with self._statement() as connection:
-            taken, values = self._take(connection, rule, key, (), units)
-            return Admission.of(rule, taken, values)
+            decision, values = self._acquire(connection, rule, key, (), units)
+            return Admission.of(rule, decision, values)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         with self._statement() as connection:
-            taken, _ = self._take(connection, rule, key, ())
-            return Admission.of(rule, taken, epochs=None)
+            decision, _ = self._acquire(connection, rule, key, ())
+            return Admission.of(rule, decision, epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         with self._statement() as connection:
             row = connection.execute("SELECT state FROM rate WHERE key = ?", (f"{rule.name}:{key}",)).fetchone()
         state = _load(rule, row[0]) if row and row[0] else window.new_state(rule)
-        return Admission.of(rule, window.look(state, rule, self._now_ms()), epochs=None)
+        return Admission.of(rule, window.peek(state, rule, self._now_ms()), epochs=None)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         with self._statement() as connection:
@@ -117,13 +117,13 @@ class SQLiteStore:
                 self._connection.close()
             self._connection = None
 
-    def _take(
+    def _acquire(
         self, connection: sqlite3.Connection, rule: Rule, key: str, epochs: Sequence[str], units: int = 1
-    ) -> _Taken:
+    ) -> _Admitted:
         """Count and read the epochs in one statement, a transaction of its own."""
         # The UPDATE locks the file before it reads the window, so that no other process changes it in between.
         name, now_ms = f"{rule.name}:{key}", self._now_ms()
-        self._asked = (rule, now_ms, units)
+        self._request = (rule, now_ms, units)
         sql, values = _admit_sql(len(epochs)), (name, now_ms + 2 * rule.window_s * 1000, *epochs)
         rows = connection.execute(sql, values).fetchall()
         if not rows:  # the first admission of this key
@@ -132,19 +132,19 @@ class SQLiteStore:
         self._writes += 1
         if self._writes % _SWEEP_EVERY == 0:
             connection.execute("DELETE FROM rate WHERE expires_ms < ?", (now_ms,))
-        return self._answer, rows[0][1:]
+        return self._decision, rows[0][1:]
 
     def _count(self, blob: bytes) -> bytes:
-        """SQL function: the window's old state in, its new state out. The answer goes to `_answer`."""
-        rule, now_ms, units = self._asked
+        """SQL function: the window's old state in, its new state out. The answer goes to `_decision`."""
+        rule, now_ms, units = self._request
         state = _load(rule, blob) if blob else window.new_state(rule)
-        self._answer = window.take(state, rule, now_ms, units)
+        self._decision = window.acquire(state, rule, now_ms, units)
         return _pack(state)
 
     @staticmethod
     def _epochs(connection: sqlite3.Connection, names: Sequence[str]) -> tuple[str, ...]:
-        marks = ",".join("?" * len(names))
-        rows = dict(connection.execute(f"SELECT name, value FROM epoch WHERE name IN ({marks})", tuple(names)))  # noqa: S608
+        placeholders = ",".join("?" * len(names))
+        rows = dict(connection.execute(f"SELECT name, value FROM epoch WHERE name IN ({placeholders})", tuple(names)))  # noqa: S608
         return tuple(rows.get(name, "") for name in names)
 
     @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.coordination.rules import Rule
-from gateway.coordination.window import Take
+from gateway.coordination.window import Decision
 from gateway.lib.errors import DomainError
 
 
@@ -39,9 +39,9 @@ class Admission:
     epochs: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, rule: Rule, taken: Take, epochs: tuple[str, ...] | None) -> Admission:
+    def of(cls, rule: Rule, decision: Decision, epochs: tuple[str, ...] | None) -> Admission:
         # Whole seconds, rounded up: a client that waits as long is not refused again.
-        return cls(rule, taken.allowed, taken.remaining, -(-taken.retry_after_ms // 1000), epochs)
+        return cls(rule, decision.allowed, decision.remaining, -(-decision.retry_after_ms // 1000), epochs)
 
 
 class CoordinationStore(Protocol):

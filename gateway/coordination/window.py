@@ -31,7 +31,7 @@ class RingState:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Decision:
     """`remaining` units; the next may come after `retry_after_ms`, 0 when allowed."""
 
     allowed: bool
@@ -46,52 +46,52 @@ def new_state(rule: Rule) -> State:
     return LogState() if rule.keeps_log else RingState()
 
 
-def take(state: State, rule: Rule, now_ms: int, units: int = 1) -> Take:
+def acquire(state: State, rule: Rule, now_ms: int, units: int = 1) -> Decision:
     """Admit all `units` or none. More units than the limit count as the limit."""
     if units > rule.limit:
         units = rule.limit
     if isinstance(state, LogState):
-        return take_from_log(state, rule, now_ms, units)
-    return take_from_ring(state, rule, now_ms, units)
+        return acquire_in_log(state, rule, now_ms, units)
+    return acquire_in_ring(state, rule, now_ms, units)
 
 
-def look(state: State, rule: Rule, now_ms: int) -> Take:
-    """The answer `take` would give; the state stays unchanged. `remaining` is what the window still admits."""
+def peek(state: State, rule: Rule, now_ms: int) -> Decision:
+    """The answer `acquire` would give; the state stays unchanged. `remaining` is what the window still admits."""
     if isinstance(state, LogState):
         edge = now_ms - rule.window_s * 1000
         inside = [moment for moment in state.taken_ms if moment > edge]
         left = max(0, rule.limit - len(inside))
-        return Take(left > 0, left, 0 if left else max(1, inside[-rule.limit] - edge))
+        return Decision(left > 0, left, 0 if left else max(1, inside[-rule.limit] - edge))
     width_ms = rule.window_s * 1000 // SLICES
     index = now_ms // width_ms
     copy = replace(state, counts=[*state.counts])
     _advance(copy, index)
     left = max(0, rule.limit - copy.total)
     excess = copy.total + 1 - rule.limit
-    return Take(left > 0, left, 0 if left else _until_gone(copy, excess, index, width_ms, now_ms))
+    return Decision(left > 0, left, 0 if left else _wait_ms(copy, excess, index, width_ms, now_ms))
 
 
-def take_from_log(state: LogState, rule: Rule, now_ms: int, units: int = 1) -> Take:
+def acquire_in_log(state: LogState, rule: Rule, now_ms: int, units: int = 1) -> Decision:
     edge = now_ms - rule.window_s * 1000
     state.taken_ms = [moment for moment in state.taken_ms if moment > edge]
     left = rule.limit - len(state.taken_ms) - units
     if left < 0:
-        return Take(False, max(0, left + units), max(1, state.taken_ms[units - 1 - rule.limit] - edge))
+        return Decision(False, max(0, left + units), max(1, state.taken_ms[units - 1 - rule.limit] - edge))
     state.taken_ms += [now_ms] * units
-    return Take(True, left, 0)
+    return Decision(True, left, 0)
 
 
-def take_from_ring(state: RingState, rule: Rule, now_ms: int, units: int = 1) -> Take:
+def acquire_in_ring(state: RingState, rule: Rule, now_ms: int, units: int = 1) -> Decision:
     width_ms = rule.window_s * 1000 // SLICES
     index = now_ms // width_ms
     if index > state.last:
         _advance(state, index)
     left = rule.limit - state.total - units
     if left < 0:
-        return Take(False, max(0, left + units), _until_gone(state, -left, index, width_ms, now_ms))
+        return Decision(False, max(0, left + units), _wait_ms(state, -left, index, width_ms, now_ms))
     state.counts[index % SLOTS] += units
     state.total += units
-    return Take(True, left, 0)
+    return Decision(True, left, 0)
 
 
 def _advance(state: RingState, index: int) -> None:
@@ -105,7 +105,7 @@ def _advance(state: RingState, index: int) -> None:
     state.last = max(state.last, index)  # a clock that steps back must not reopen slices that were cleared
 
 
-def _until_gone(state: RingState, excess: int, index: int, width_ms: int, now_ms: int) -> int:
+def _wait_ms(state: RingState, excess: int, index: int, width_ms: int, now_ms: int) -> int:
     """Milliseconds until slices that hold `excess` admissions have left the window, oldest first."""
     last = index
     for slot in range(index - SLICES, index + 1):

@@ -19,45 +19,45 @@ CHECK_S = 2.0  # of the pool's check of a connection, which costs a server nothi
 RV = TypeVar("RV")
 
 
-class AnswerTimeout(psycopg.OperationalError):
+class ResponseTimeout(psycopg.OperationalError):
     """The server sent nothing in time. The connection is closed; the statement may have run."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Each wait for the server ends after `answer_s` seconds; None: after TCP's timeout."""
+    """Each wait for the server ends after `response_timeout_s` seconds; None: after TCP's timeout."""
 
-    answer_s: float | None = None
+    response_timeout_s: float | None = None
 
     def wait(self, gen: Generator[Any, Any, RV], interval: float = POLL_S, timeout: float | None = None) -> RV:
-        """Raises: AnswerTimeout."""
-        if timeout is not None or self.answer_s is None:
+        """Raises: ResponseTimeout."""
+        if timeout is not None or self.response_timeout_s is None:
             return super().wait(gen, interval, timeout)
         try:
-            return super().wait(gen, interval, self.answer_s)
+            return super().wait(gen, interval, self.response_timeout_s)
         except errors._WaitTimeout:
             self.close()
-            raise AnswerTimeout("the database did not answer in time") from None
+            raise ResponseTimeout("the database did not answer in time") from None
 
     def execute(self, *args: Any, **kwargs: Any) -> psycopg.Cursor[Any]:
         # Only the pool's check of a connection calls this: the ORM uses cursors.
-        usual = self.answer_s
-        self.answer_s = CHECK_S if usual is None else min(CHECK_S, usual)
+        usual = self.response_timeout_s
+        self.response_timeout_s = CHECK_S if usual is None else min(CHECK_S, usual)
         try:
             return super().execute(*args, **kwargs)
         finally:
-            self.answer_s = usual
+            self.response_timeout_s = usual
 
 
 @cache
-def bounded(answer_s: float) -> type[BoundedConnection]:
-    return type("BoundedConnection", (BoundedConnection,), {"answer_s": answer_s})
+def bounded(response_timeout_s: float) -> type[BoundedConnection]:
+    return type("BoundedConnection", (BoundedConnection,), {"response_timeout_s": response_timeout_s})
 
 
 class BoundedWrapper(DatabaseWrapper):
-    answer_s = 5.0
+    response_timeout_s = 5.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:
-        return bounded(self.answer_s).connect(**conn_params)
+        return bounded(self.response_timeout_s).connect(**conn_params)
 
 
 class ReservedWrapper(DatabaseWrapper):

@@ -11,7 +11,7 @@ def body(code: str, message: str, request_id: str) -> dict[str, Any]:
     return {"error": code, "message": message, "requestId": request_id}
 
 
-def answer(request: HttpRequest, status: int, *, code: str, message: str) -> HttpResponse:
+def response(request: HttpRequest, status: int, *, code: str, message: str) -> HttpResponse:
     return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status)
 
 

@@ -21,10 +21,10 @@ class GuardedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Raises: AddressRefused; OSError from the resolver."""
         found = await self._resolver.resolve(host, port, family)
-        self._judge(found)
+        self._check(found)
         return found
 
-    def _judge(self, found: Sequence[ResolveResult]) -> None:
+    def _check(self, found: Sequence[ResolveResult]) -> None:
         # One forbidden address refuses the name.
         if not found or not all(may_connect(one["host"], allow_private=self._allow_private) for one in found):
             raise AddressRefused

@@ -50,7 +50,7 @@ def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
     """Refuse other schemes, user info, forbidden numeric hosts, and the service's own URL. Raises: AddressRefused."""
     parts = urlsplit(url)
     # A call to the service's own address would come back as another call.
-    if own_url and _place(parts) == _place(urlsplit(own_url)):
+    if own_url and _endpoint(parts) == _endpoint(urlsplit(own_url)):
         raise AddressRefused
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host or parts.username is not None or host.endswith("."):
@@ -66,7 +66,7 @@ def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
             raise AddressRefused
 
 
-def _place(parts: SplitResult) -> tuple[str | None, int | None]:
+def _endpoint(parts: SplitResult) -> tuple[str | None, int | None]:
     """Raises: AddressRefused."""
     try:
         port = parts.port

@@ -33,6 +33,10 @@ def reserved_entry(entry: Mapping[str, Any], size: int, timeouts: SessionTimeout
 
     reserved = with_timeouts(entry, timeouts)
     pool = entry["OPTIONS"]["pool"]
-    own = {"min_size": min(1, pool["min_size"]), "max_size": size, "connection_class": bounded(timeouts.answer_s)}
+    own = {
+        "min_size": min(1, pool["min_size"]),
+        "max_size": size,
+        "connection_class": bounded(timeouts.response_timeout_s),
+    }
     reserved["OPTIONS"] = {**reserved["OPTIONS"], "pool": {**pool, **own}}
     return reserved

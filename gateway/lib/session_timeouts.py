@@ -14,14 +14,14 @@ HAS_POOLER = "HAS_POOLER"
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeouts:
-    """In seconds. The server enforces them; `answer_s` is this side's timeout for a silent server."""
+    """In seconds. The server enforces them; `response_timeout_s` is this side's timeout for a silent server."""
 
     statement_s: int
     lock_s: int
     idle_in_transaction_s: int
 
     @property
-    def answer_s(self) -> float:
+    def response_timeout_s(self) -> float:
         # A quarter longer than a statement may take: a server that lives has answered by then.
         return self.statement_s * 1.25
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, answer
+from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, send_refusal
 
 # Django alone would write a body of any size to the disk. Views may set lower limits.
 BODY_TIMEOUT_S = 30.0  # for the whole body
@@ -25,7 +25,7 @@ class BodyLimit:
             # The whole body is read before the answer begins, so a refusal never interrupts an answer.
             await self._application(scope, self._bounded(receive), send)
         except Refusal as refusal:
-            await answer(scope, send, refusal)
+            await send_refusal(scope, send, refusal)
 
     def _bounded(self, receive: Receive) -> Receive:
         left = self._max_bytes

@@ -11,11 +11,11 @@ import asyncio
 from django.conf import settings
 
 from gateway.lib import body_budgets
-from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Hold
+from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Reservation
 from gateway.lib.client_address import address_key, client_address
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send
 
-MOST_WAITING = 1_000
+MAX_WAITING = 1_000
 
 
 class ConcurrencyLimit:
@@ -26,7 +26,7 @@ class ConcurrencyLimit:
 
     def __init__(self, application: Application, *, size: int, wait_s: float) -> None:
         self._application = application
-        self._room = asyncio.Semaphore(size)
+        self._slots = asyncio.Semaphore(size)
         self._wait_s = wait_s
         self._waiting = 0
 
@@ -35,27 +35,27 @@ class ConcurrencyLimit:
 
         Raises: Refusal (503, answered by the layer outside) when no room was found in time.
         """
-        hold = body_budgets.pages().hold(_sender(scope))
+        reservation = body_budgets.pages().new_reservation(_sender(scope))
         try:
-            body = await _whole_body(receive, hold)
+            body = await _read_body(receive, reservation)
             if body is None:
                 return  # the sender left
-            await self._enter()
+            await self._acquire()
             try:
                 await self._application(scope, _replayed(body, receive), send)
             finally:
-                self._room.release()
+                self._slots.release()
         finally:
-            hold.release()
+            reservation.release()
 
-    async def _enter(self) -> None:
+    async def _acquire(self) -> None:
         busy = Refusal(503, "overloaded", "Too many requests are waiting. Try again in a moment.", retry_after_s=2)
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             raise busy
         self._waiting += 1
         try:
             async with asyncio.timeout(self._wait_s):
-                await self._room.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise busy from None
         finally:
@@ -69,8 +69,8 @@ def _sender(scope: Message) -> str:
     return address_key(client_address(peer, forwarded, settings.TRUSTED_PROXIES))
 
 
-async def _whole_body(receive: Receive, hold: Hold) -> bytes | None:
-    """The body; `hold` keeps the bytes of a large one. None if the sender left.
+async def _read_body(receive: Receive, reservation: Reservation) -> bytes | None:
+    """The body; `reservation` keeps the bytes of a large one. None if the sender left.
 
     Raises: Refusal (503) when there is no room for a large one in time.
     """
@@ -85,7 +85,7 @@ async def _whole_body(receive: Receive, hold: Hold) -> bytes | None:
         is_whole = not message.get("more_body", False)
         if size > FREE_BYTES:
             try:
-                await hold.keep_up(size, settings.WEB_BODY_BYTES, is_whole=is_whole)
+                await reservation.keep_up(size, settings.WEB_BODY_BYTES, is_whole=is_whole)
             except BudgetExhausted:
                 text = "Too many large requests are under way. Try again in a moment."
                 raise Refusal(503, "overloaded", text, retry_after_s=2) from None

@@ -23,7 +23,7 @@ class CrossSiteMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method not in _SAFE and not request.path_info.startswith(_OPEN_PREFIXES) and _foreign(request):
-            return error_responses.answer(
+            return error_responses.response(
                 request, 403, code="cross_site", message="This request came from another site."
             )
         if _stands_in_for_form_token(request):

@@ -23,7 +23,7 @@ class Refusal(Exception):
         self.status, self.error, self.message, self.retry_after_s = status, error, message, retry_after_s
 
 
-async def answer(scope: Message, send: Send, refusal: Refusal) -> None:
+async def send_refusal(scope: Message, send: Send, refusal: Refusal) -> None:
     """Send the refusal and close the connection, without reading the rest of the body."""
     request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
     body = json.dumps(error_responses.body(refusal.error, refusal.message, request_id)).encode()

@@ -82,7 +82,7 @@ def _server(entry: dict[str, Any]) -> dict[str, Any]:
         "max_size": env.integer("DATABASE_POOL_SIZE", 10, low=2, high=200),
         "timeout": 2,
         "reconnect_timeout": 1,
-        "connection_class": bounded(SESSION_TIMEOUTS.answer_s),
+        "connection_class": bounded(SESSION_TIMEOUTS.response_timeout_s),
     }
     given = entry.get("OPTIONS", {})
     entry["OPTIONS"] = {**TCP_OPTIONS, **given, "pool": pool}

@@ -12,7 +12,7 @@ import environ
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 reader = environ.Env()
 # Every variable that a setting read, set or not: `make run` records them for later commands.
-asked: set[str] = set()
+names_read: set[str] = set()
 
 
 def refuse(name: str, what: str) -> NoReturn:
@@ -23,7 +23,7 @@ def refuse(name: str, what: str) -> NoReturn:
 
 def text(name: str, default: str = "") -> str:
     """The variable, else the content of the file in NAME_FILE, else the default."""
-    asked.add(name)
+    names_read.add(name)
     if value := os.environ.get(name, ""):
         return value
     if path := os.environ.get(f"{name}_FILE", ""):

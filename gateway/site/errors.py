@@ -39,7 +39,7 @@ def error_response(
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
     if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
-        return error_responses.answer(request, status, code=code or default_code, message=message or f"{title}.")
+        return error_responses.response(request, status, code=code or default_code, message=message or f"{title}.")
     return error_responses.page(
         request, status, title=title, message=message or f"{title}.", what_to_do=what_to_do or advice
     )

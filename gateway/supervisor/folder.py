@@ -32,7 +32,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def held_folder(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Hold the folder's lock until the block or the process ends. Raises: StartRefused when it is held already."""
     descriptor = _open_private(folder / LOCK_NAME)
     with os.fdopen(descriptor, "r+") as file:

@@ -27,7 +27,7 @@ class StartVariables:
     withheld: tuple[str, ...]
 
 
-def note_start(folder: Path, environ: Mapping[str, str], names: Iterable[str]) -> None:
+def record_start(folder: Path, environ: Mapping[str, str], names: Iterable[str]) -> None:
     """Store which of `names` this start was given. Secrets are stored by name only, unless the folder made them."""
     own = read_secrets(folder / SECRETS_NAME)
     kept: dict[str, str] = {}

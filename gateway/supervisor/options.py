@@ -59,7 +59,7 @@ class Options:
         """The demo vendor server's address, as the service calls it."""
         return f"http://{bracketed(self.connect_host)}:{self.vendor_port}"
 
-    def wanted_ports(self) -> dict[str, int]:
+    def required_ports(self) -> dict[str, int]:
         ports = {"PORT": self.port}
         if self.runs_demo_provider:
             ports["IDP_PORT"] = self.idp_port
@@ -86,7 +86,7 @@ def read_options(environ: Mapping[str, str], folder: Path) -> Options:
         has_redis=is_given(environ, "REDIS_URL"),
         has_own_provider=is_given(environ, "OIDC_OP_DISCOVERY_URL"),
     )
-    _refuse_equal_ports(options.wanted_ports())
+    _refuse_equal_ports(options.required_ports())
     if options.catalog and not options.catalog.is_file():
         raise StartRefused(f"CATALOG={catalog} is not a file. Name a catalog file or leave CATALOG out.")
     return options

@@ -17,7 +17,7 @@ def require_free_ports(host: str, ports: Mapping[str, int]) -> None:
     for name, port in ports.items():
         fault = bind_fault(host, port)
         if fault is not None:
-            raise StartRefused(_complaint(host, name, port, fault, taken=set(ports.values())))
+            raise StartRefused(_refusal_text(host, name, port, fault, taken=set(ports.values())))
 
 
 def bind_fault(host: str, port: int) -> int | None:
@@ -36,7 +36,7 @@ def bind_fault(host: str, port: int) -> int | None:
     return None
 
 
-def _complaint(host: str, name: str, port: int, fault: int, *, taken: set[int]) -> str:
+def _refusal_text(host: str, name: str, port: int, fault: int, *, taken: set[int]) -> str:
     if fault == errno.EADDRNOTAVAIL:
         return f"HOST={host} is not an address of this machine. Leave HOST out to use 127.0.0.1."
     free = [port + step for step in SUGGESTIONS if port + step <= 65535 and port + step not in taken]

@@ -54,14 +54,14 @@ def load_settings() -> None:
     sys.stderr.write(said.getvalue())
 
 
-def note_variables() -> None:
+def record_variables() -> None:
     """Store this start's variables for `make manage`. Raises: PreparationFailed."""
     from gateway.settings import env
-    from gateway.supervisor.installation import note_start
+    from gateway.supervisor.installation import record_start
     from gateway.supervisor.options import StartRefused
 
     try:
-        note_start(Path(os.environ["VAR"]), os.environ, env.asked)
+        record_start(Path(os.environ["VAR"]), os.environ, env.names_read)
     except (OSError, StartRefused) as error:
         raise PreparationFailed(f"VAR cannot be written: {one_line(str(error))}") from None
 
@@ -128,7 +128,7 @@ def prepare(arguments: argparse.Namespace, progress: Progress) -> None:
     from django.core.management.base import CommandError, SystemCheckError
 
     load_settings()
-    note_variables()
+    record_variables()
     make_queue_folders()
     try:
         progress.run("Database", migrate_database)

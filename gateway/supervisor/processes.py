@@ -89,14 +89,14 @@ class Guarded:
                 start_new_session=True,
                 preexec_fn=_end_with_parent(),
             )
-        self._tell(f"+{process.pid}")
+        self._notify_guard(f"+{process.pid}")
         return Child(service, process, log_path, time.monotonic())
 
     def forget(self, child: Child) -> None:
         """Kill the remaining processes of an ended child's group, then remove the group from the guard."""
         guard.send(child.group, signal.SIGKILL)
         # The kernel may reuse the group's number.
-        self._tell(f"-{child.group}")
+        self._notify_guard(f"-{child.group}")
 
     def stop(self, child: Child, signals: Signals) -> None:
         """SIGTERM to the child, then SIGKILL to its group after its timeout or at a second stop signal."""
@@ -109,7 +109,7 @@ class Guarded:
         child.process.wait(timeout=KILL_WAIT_S)
         self.forget(child)
 
-    def _tell(self, line: str) -> None:
+    def _notify_guard(self, line: str) -> None:
         if self._guard is None or self._guard.stdin is None:
             raise RuntimeError("children are started inside the with block")
         # The guard may have been killed. The service goes on: PR_SET_PDEATHSIG still ends the children on Linux.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MOST_RESTARTS = 5
+MAX_RESTARTS = 5
 FIRST_DELAY_S = 1.0
 # A program that ran this long started well, so its end is a new fault and resets the count.
 STEADY_S = 60.0
@@ -17,7 +17,7 @@ class Restarts:
     def next_delay_s(self, name: str, *, ran_s: float) -> float | None:
         """Seconds until the next start: 1, 2, 4, 8, 16, then None (give up)."""
         count = 0 if ran_s >= STEADY_S else self.counts.get(name, 0)
-        if count >= MOST_RESTARTS:
+        if count >= MAX_RESTARTS:
             return None
         self.counts[name] = count + 1
         return FIRST_DELAY_S * 2.0**count

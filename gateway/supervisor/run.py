@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.supervisor.folder import held_folder, make_private_folder
+from gateway.supervisor.folder import locked_folder, make_private_folder
 from gateway.supervisor.options import Options
 from gateway.supervisor.ports import require_free_ports
 from gateway.supervisor.processes import Guarded
 from gateway.supervisor.signals import Signals
-from gateway.supervisor.supervised_run import READY_NAME, RunFailed, Session, Stopped
+from gateway.supervisor.supervised_run import READY_NAME, RunFailed, Stopped, SupervisedRun
 from gateway.supervisor.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -25,14 +25,14 @@ def run(options: Options, environ: Mapping[str, str], terminal: Terminal) -> int
     started_at_s = time.monotonic()
     os.umask(0o077)
     make_private_folder(options.var)
-    with held_folder(options.var), Signals() as signals, Guarded(ROOT) as guarded:
-        require_free_ports(options.host, options.wanted_ports())
+    with locked_folder(options.var), Signals() as signals, Guarded(ROOT) as guarded:
+        require_free_ports(options.host, options.required_ports())
         # The last run's ready.json holds keys that are no longer valid.
         (options.var / READY_NAME).unlink(missing_ok=True)
-        session = Session(options, environ, terminal, signals, guarded)
+        supervised = SupervisedRun(options, environ, terminal, signals, guarded)
         try:
-            session.start(started_at_s)
-            session.watch()
+            supervised.start(started_at_s)
+            supervised.watch()
         except Stopped:
             terminal.line("\nStopping...")
         except RunFailed as failure:
@@ -41,6 +41,6 @@ def run(options: Options, environ: Mapping[str, str], terminal: Terminal) -> int
                 terminal.line(f"    {line}")
             return 1
         finally:
-            session.stop()
+            supervised.stop()
         terminal.line("Stopped.")
         return 0

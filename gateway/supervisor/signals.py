@@ -25,7 +25,7 @@ class Signals:
     def __enter__(self) -> Signals:
         signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         for number in (*STOPPING, signal.SIGCHLD):
-            self._previous[number] = signal.signal(number, self._note)
+            self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,6 +46,6 @@ class Signals:
         if self._receiver in readable:
             self._receiver.recv(4096)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number in STOPPING:
             self.stop_count += 1

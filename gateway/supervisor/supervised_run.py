@@ -28,7 +28,7 @@ READY_DEADLINE_S = 90.0
 POLL_S = 0.1
 IDLE_WAIT_S = 60.0
 # Log lines shown of a program that ended.
-TAIL_LINES = 12
+LOG_TAIL_LINES = 12
 TITLES = {"vendor": "Demo vendor", "identity": "Demo sign-in", "web": "Web server", "worker": "Worker"}
 
 
@@ -44,7 +44,7 @@ class RunFailed(Exception):
         self.lines = lines or []
 
 
-class Session:
+class SupervisedRun:
     def __init__(
         self, options: Options, environ: Mapping[str, str], terminal: Terminal, signals: Signals, guarded: Guarded
     ) -> None:
@@ -123,7 +123,8 @@ class Session:
             delay_s = self._restarts.next_delay_s(name, ran_s=time.monotonic() - child.started_at_s)
         if delay_s is None:
             raise RunFailed(
-                f"{ended}, so everything stops. The end of {child.log_path}:", last_lines(child.log_path, TAIL_LINES)
+                f"{ended}, so everything stops. The end of {child.log_path}:",
+                last_lines(child.log_path, LOG_TAIL_LINES),
             )
         self._terminal.note(f"{ended}; starting it again in {delay_s:.0f} s. Its log: {child.log_path}")
         self._due.append((time.monotonic() + delay_s, child.service))
@@ -158,7 +159,7 @@ class Session:
         if child.process.wait() != 0:
             raise RunFailed(
                 f"The preparation stopped (exit code {child.exit_code()}). The end of {child.log_path}:",
-                last_lines(child.log_path, TAIL_LINES),
+                last_lines(child.log_path, LOG_TAIL_LINES),
             )
 
     def _show_step(self, step: Mapping[str, object], log_path: Path) -> None:
@@ -190,7 +191,7 @@ class Session:
                 raise RunFailed(
                     f"{TITLES[slow.service.name]} did not answer within {READY_DEADLINE_S:.0f} s. "
                     f"The end of {slow.log_path}:",
-                    last_lines(slow.log_path, TAIL_LINES),
+                    last_lines(slow.log_path, LOG_TAIL_LINES),
                 )
             if waiting:
                 self._wait(POLL_S)

@@ -10,8 +10,8 @@ from celery.signals import worker_ready
 from gateway.supervisor.child_environment import READY_FILE_VARIABLE
 
 
-def note_ready(**_: object) -> None:
+def write_ready_file(**_: object) -> None:
     Path(os.environ[READY_FILE_VARIABLE]).touch(mode=0o600)
 
 
-worker_ready.connect(note_ready)
+worker_ready.connect(write_ready_file)

@@ -102,7 +102,7 @@ def _during_outage(request: HttpRequest, confirmed_at: datetime) -> HttpResponse
 
 def _unconfirmed_json(request: HttpRequest) -> HttpResponse:
     message = "Your sign-in has to be confirmed. Open a page of this service, then try again."
-    return error_responses.answer(request, 401, code="unauthenticated", message=message)
+    return error_responses.response(request, 401, code="unauthenticated", message=message)
 
 
 def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
@@ -121,7 +121,7 @@ def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
 def _unavailable(request: HttpRequest) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         message = "The service cannot do this right now. Try again in a moment."
-        answer = error_responses.answer(request, 503, code="unavailable", message=message)
+        answer = error_responses.response(request, 503, code="unavailable", message=message)
     else:
         answer = error_responses.page(
             request,

@@ -17,7 +17,7 @@ from orgs.principal import Principal
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Place(Hashable, Protocol):
+class DestinationKey(Hashable, Protocol):
     """The address and credentials that results depend on, and their organization."""
 
     @property
@@ -34,7 +34,7 @@ class CacheKey:
     arguments_sha256: bytes
     credential_id: UUID
     revision: int  # of the credential
-    destination: Place  # address and headers: differs for a replaced credential or a moved vendor
+    destination: DestinationKey  # address and headers: differs for a replaced credential or a moved vendor
 
     @property
     def owner(self) -> UUID:
@@ -58,7 +58,7 @@ def epoch_name(scope: str, vendor: str) -> str:
 
 
 def cache_key(
-    scope: str, credential: CredentialRef, tool: str, arguments: Mapping[str, Any], destination: Place
+    scope: str, credential: CredentialRef, tool: str, arguments: Mapping[str, Any], destination: DestinationKey
 ) -> CacheKey:
     """`tool` is the vendor's own spelling."""
     # The encoder sorts members: their order does not matter.

@@ -28,10 +28,10 @@ from proxy.vendors import fair_scheduler
 log = structlog.get_logger(__name__)
 CAPACITY_BYTES = 64 * 1024 * 1024
 RESULT_BYTES = 1024 * 1024  # larger results are not kept
-MOST_CHECKED = 16  # long results being checked; further ones are not kept
+MAX_CONCURRENT_CHECKS = 16  # long results being checked; further ones are not kept
 ENTRY_BYTES = 1024  # estimate of a key and its table entries
 
-Answer = Delivered | VendorError | Failed
+VendorOutcome = Delivered | VendorError | Failed
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class ResultCache:
         # never too small, so the first one that is exact is the largest.
         self._largest: list[tuple[int, int, _Share]] = []
         self._numbers = count()
-        self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, Answer]] = SingleFlight(
+        self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, VendorOutcome]] = SingleFlight(
             outlives_callers=False
         )
         self._checking: set[asyncio.Task[None]] = set()
@@ -79,25 +79,32 @@ class ResultCache:
         return len(self._entries)
 
     async def read(
-        self, key: CacheKey, epoch: str, ttl_s: int, send: Callable[[], Awaitable[Answer]], *, shares: bool = True
-    ) -> tuple[Answer, CacheStatus]:
-        """The kept result, or that of `send`, which equal calls share if `shares`. Errors are not kept. Spec: D103"""
-        kept = self._kept(key, epoch)
-        if kept is not None:
-            return kept, CacheStatus.HIT
+        self,
+        key: CacheKey,
+        epoch: str,
+        ttl_s: int,
+        send: Callable[[], Awaitable[VendorOutcome]],
+        *,
+        is_shareable: bool = True,
+    ) -> tuple[VendorOutcome, CacheStatus]:
+        """The kept result, or that of `send`, which equal calls share if `is_shareable`. Errors are not kept. Spec:
+        D103"""
+        cached = self._get(key, epoch)
+        if cached is not None:
+            return cached, CacheStatus.HIT
         is_first = False
 
-        async def ask() -> tuple[CacheKey, Answer]:
+        async def ask() -> tuple[CacheKey, VendorOutcome]:
             nonlocal is_first
             is_first = True
             answer = await send()
             if _is_success(answer):
-                self._keep_if_sound(key, epoch, answer, self._monotonic() + ttl_s)
+                self._put_if_valid(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
         # A flight outlives its first caller. A newer epoch has a flight of its own.
-        answered, answer = await (self._flights.run((key, epoch), ask) if shares else ask())
-        if answered != key:
+        answered_key, answer = await (self._flights.run((key, epoch), ask) if is_shareable else ask())
+        if answered_key != key:
             raise RuntimeError("an answer to another call was about to be delivered")
         return answer, CacheStatus.HIT if _is_success(answer) and not is_first else CacheStatus.MISS
 
@@ -105,23 +112,23 @@ class ResultCache:
         while self._checking:
             await asyncio.wait(set(self._checking))
 
-    def _keep_if_sound(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+    def _put_if_valid(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
         size = len(result.raw_result)
-        if size <= fair_scheduler.IN_LOOP_BYTES:
+        if size <= fair_scheduler.INLINE_BYTES:
             # A broken result, which the CLI cannot render, must not be kept.
-            if _is_sound(result.raw_result):
-                self._keep(key, epoch, result, expires_s)
-        elif size <= RESULT_BYTES and len(self._checking) < MOST_CHECKED:
+            if _is_valid(result.raw_result):
+                self._put(key, epoch, result, expires_s)
+        elif size <= RESULT_BYTES and len(self._checking) < MAX_CONCURRENT_CHECKS:
             # In the background: the caller does not wait for the check of a long result.
-            task = asyncio.ensure_future(self._keep_later(key, epoch, result, expires_s))
+            task = asyncio.ensure_future(self._put_later(key, epoch, result, expires_s))
             self._checking.add(task)
             task.add_done_callback(self._checking.discard)
 
-    async def _keep_later(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
-        if await fair_scheduler.in_thread(key.owner, partial(_is_sound, result.raw_result)):
-            self._keep(key, epoch, result, expires_s)
+    async def _put_later(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+        if await fair_scheduler.run_in_thread(key.owner, partial(_is_valid, result.raw_result)):
+            self._put(key, epoch, result, expires_s)
 
-    def _kept(self, key: CacheKey, epoch: str) -> Delivered | None:
+    def _get(self, key: CacheKey, epoch: str) -> Delivered | None:
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -135,7 +142,7 @@ class ResultCache:
         entry.share.keys.move_to_end(key)
         return entry.result
 
-    def _keep(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
+    def _put(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
         self._drop(key)
         share = self._shares.setdefault(key.owner, _Share())
         entry = _Entry(key, epoch, result, expires_s, share)
@@ -143,7 +150,7 @@ class ResultCache:
         share.keys[key] = None
         share.size_bytes += entry.size
         self.size_bytes += entry.size
-        self._note_growth(share)
+        self._push_share(share)
         while self.size_bytes > self._capacity_bytes:
             self._drop(next(iter(self._largest_share().keys)))
 
@@ -158,7 +165,7 @@ class ResultCache:
         if not share.keys:
             del self._shares[entry.key.owner]
 
-    def _note_growth(self, share: _Share) -> None:
+    def _push_share(self, share: _Share) -> None:
         heappush(self._largest, (-share.size_bytes, next(self._numbers), share))
         if len(self._largest) > 2 * len(self._shares) + 64:  # mostly outdated numbers
             self._largest = [(-each.size_bytes, next(self._numbers), each) for each in self._shares.values()]
@@ -172,7 +179,7 @@ class ResultCache:
             heapreplace(self._largest, (-share.size_bytes, next(self._numbers), share))
 
 
-def _is_sound(raw_result: bytes) -> bool:
+def _is_valid(raw_result: bytes) -> bool:
     try:
         replies.cli_content(raw_result)
     except replies.BadVendorReply:
@@ -180,5 +187,5 @@ def _is_sound(raw_result: bytes) -> bool:
     return True
 
 
-def _is_success(answer: Answer) -> TypeGuard[Delivered]:
+def _is_success(answer: VendorOutcome) -> TypeGuard[Delivered]:
     return isinstance(answer, Delivered) and not answer.is_error

@@ -40,7 +40,7 @@ class ScopeEpochs:
 
     async def _renew(self, name: str) -> None:
         try:
-            # While the store is away no process uses kept results; coordination.degrading makes up for renewals.
+            # While the store is away no process uses kept results; coordination.fallback_store makes up for renewals.
             await self._store.renew_epoch(name)
         except CoordinationUnavailable as fault:
             self._not_renewed.add(name)

@@ -6,41 +6,49 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from proxy.cache.keys import cache_key, epoch_name, scope_of
-from proxy.cache.result_cache import Answer
+from proxy.cache.result_cache import VendorOutcome
 from proxy.calls.find_tool import FoundTool
 from proxy.outcomes import Failed, VendorFault
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 
-Send = Callable[[], Awaitable[Answer]]
+SendToVendor = Callable[[], Awaitable[VendorOutcome]]
 
 
 async def cached_read(
-    exchange: Exchange, found: FoundTool, arguments: Mapping[str, Any], send: Send, *, keeps: bool, shares: bool = True
-) -> Answer:
-    """The answer from the cache or the vendor; sets `exchange.cache`."""
-    scope = scope_of(exchange.caller.principal, found.credential)
+    context: RequestContext,
+    found: FoundTool,
+    arguments: Mapping[str, Any],
+    send: SendToVendor,
+    *,
+    is_cacheable: bool,
+    is_shareable: bool = True,
+) -> VendorOutcome:
+    """The answer from the cache or the vendor; sets `context.cache`."""
+    scope = scope_of(context.caller.principal, found.credential)
     name = epoch_name(scope, found.vendor.slug)
-    epochs = exchange.runtime.scope_epochs
-    seen = exchange.cache_epoch
-    epoch = await epochs.current(name, seen[1] if seen is not None and seen[0] == name else None) if keeps else None
+    epochs = context.runtime.scope_epochs
+    seen = context.cache_epoch
+    epoch = (
+        await epochs.current(name, seen[1] if seen is not None and seen[0] == name else None) if is_cacheable else None
+    )
     # Not cached, or the store is away.
     if epoch is None:
         answer = await send()
     else:
         key = cache_key(scope, found.credential, found.tool.vendor_name, arguments, found.destination.key)
-        results = exchange.runtime.results
-        # Without `shares`, the caller sees progress of its own vendor call, and may end it.
-        answer, exchange.cache = await results.read(key, epoch, found.policy.ttl_s, send, shares=shares)
+        results = context.runtime.results
+        # Without `is_shareable`, the caller sees progress of its own vendor call, and may end it.
+        answer, context.cache = await results.read(key, epoch, found.policy.ttl_s, send, is_shareable=is_shareable)
     if isinstance(answer, Failed) and answer.fault is VendorFault.REJECTED_CREDENTIALS:
         await epochs.renew(name)  # rejected credentials lose the right to results read before
     return answer
 
 
-async def invalidating_write(exchange: Exchange, found: FoundTool, send: Send) -> Answer:
+async def invalidating_write(context: RequestContext, found: FoundTool, send: SendToVendor) -> VendorOutcome:
     """Every earlier result is invalid before the answer leaves."""
-    name = epoch_name(scope_of(exchange.caller.principal, found.credential), found.vendor.slug)
+    name = epoch_name(scope_of(context.caller.principal, found.credential), found.vendor.slug)
     try:
         return await send()
     finally:
         # Also after a timeout or a cancelled call: the vendor may have made the change.
-        await exchange.runtime.scope_epochs.renew(name)
+        await context.runtime.scope_epochs.renew(name)

@@ -13,18 +13,18 @@ from gateway.lib import clock, ids
 from proxy.calls.find_tool import FoundTool
 from proxy.outcomes import (
     BadArguments,
-    Broken,
     CacheStatus,
     ClientClosed,
     Delivered,
     Denied,
     Failed,
+    InternalError,
     Outcome,
     RateLimited,
     UnknownTool,
     VendorError,
 )
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 
 
 @dataclass(slots=True)
@@ -43,39 +43,41 @@ def open_record(*, vendor: str, tool: str) -> OpenCall:
     return OpenCall(ids.new_log_id(), clock.now(), vendor, tool)
 
 
-def about_tool(row: OpenCall, found: FoundTool) -> None:
+def set_tool(row: OpenCall, found: FoundTool) -> None:
     row.vendor, row.tool = found.vendor.slug, found.tool.vendor_name
     row.credential_scope, row.credential_name = found.credential.scope, found.credential.name
 
 
-async def record_intent(exchange: Exchange, row: OpenCall) -> None:
+async def record_intent(context: RequestContext, row: OpenCall) -> None:
     """For a writing call: if the process dies, its row stays `unknown`. Raises: AuditUnavailable; then send nothing."""
-    await exchange.runtime.audit.write(_record(exchange, row, status=CallStatus.UNKNOWN))
+    await context.runtime.audit.write(_record(context, row, status=CallStatus.UNKNOWN))
 
 
-async def record_outcome(exchange: Exchange, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
+async def record_outcome(context: RequestContext, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
     """Raises: AuditUnavailable, and then the answer is 503."""
-    status, code, size = _ending(outcome)
-    cached = exchange.cache is CacheStatus.HIT
+    status, code, size = _status_of(outcome)
+    cached = context.cache is CacheStatus.HIT
     row.vendor = row.vendor or getattr(outcome, "vendor", "")
     if isinstance(outcome, Failed) and outcome.credential is not None:  # failed before the tool was found
         row.credential_scope, row.credential_name = outcome.credential.scope, outcome.credential.name
-    await exchange.runtime.audit.write(
+    await context.runtime.audit.write(
         _record(
-            exchange,
+            context,
             row,
             status=status,
             error_code=code,
-            duration_ms=exchange.timing.total_ms(),
-            vendor_ms=0 if cached else exchange.timing.vendor.ms,
+            duration_ms=context.timing.total_ms(),
+            vendor_ms=0 if cached else context.timing.vendor.ms,
             cached=cached,
             response_bytes=size,
         )
     )
 
 
-def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) -> CallRecord:  # columns of the outcome
-    principal = exchange.caller.principal
+def _record(
+    context: RequestContext, row: OpenCall, *, status: str, **outcome_columns: Any
+) -> CallRecord:  # columns of the outcome
+    principal = context.caller.principal
     return CallRecord(
         id=row.id,
         timestamp=row.timestamp,
@@ -84,32 +86,32 @@ def _record(exchange: Exchange, row: OpenCall, *, status: str, **ending: Any) ->
         user_label=principal.label,
         vendor=row.vendor,
         tool=row.tool,
-        source=exchange.source,
+        source=context.source,
         status=status,
         credential_scope=row.credential_scope,
         credential_name=row.credential_name,
         client_id=principal.client_id,
         client_name=principal.client_name,
-        ip_address=exchange.ip_address,
-        request_id=exchange.request_id,
-        request_bytes=exchange.request_bytes,
-        **ending,
+        ip_address=context.ip_address,
+        request_id=context.request_id,
+        request_bytes=context.request_bytes,
+        **outcome_columns,
     )
 
 
-async def record_rate_limited(exchange: Exchange, *, vendor: str, tool: str) -> None:
+async def record_rate_limited(context: RequestContext, *, vendor: str, tool: str) -> None:
     """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: DatabaseUnavailable."""
-    principal = exchange.caller.principal
-    status, code, _ = _ending(RateLimited(0))
+    principal = context.caller.principal
+    status, code, _ = _status_of(RateLimited(0))
 
     def first_row(row_id: uuid.UUID, minute: datetime) -> CallRecord:
         row = OpenCall(row_id, minute, vendor, tool)
-        return _record(exchange, row, status=status, error_code=code, duration_ms=exchange.timing.total_ms())
+        return _record(context, row, status=status, error_code=code, duration_ms=context.timing.total_ms())
 
-    await exchange.runtime.rate_limited.note(principal.org_id, principal.subject, first_row)
+    await context.runtime.rate_limited.record(principal.org_id, principal.subject, first_row)
 
 
-def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
+def _status_of(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
     if isinstance(outcome, Delivered):
         size = len(outcome.raw_result)
         return (CallStatus.ERROR, "tool_error", size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
@@ -119,7 +121,7 @@ def _ending(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
         return CallStatus.ERROR, outcome.fault.value, 0
     if isinstance(outcome, ClientClosed):
         return CallStatus.ERROR, "client_closed", 0
-    if isinstance(outcome, Broken):
+    if isinstance(outcome, InternalError):
         return CallStatus.ERROR, "internal_error", 0
     if isinstance(outcome, Denied):
         return CallStatus.DENIED, outcome.denial.value, 0

@@ -27,7 +27,7 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
     if known is not None and known[0] is vendor:
         return known[1]
     try:
-        found = opened(credential, vendor, organization.wrapped_keys, organization.org_id)
+        found = open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
     except (UnusableCredential, FieldError) as fault:
         log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
         return Denied(
@@ -40,17 +40,19 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
     return found
 
 
-def opened(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID) -> Destination:
+def open_destination(
+    credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID
+) -> Destination:
     """Opens the credential with one of the `wrapped` keys. Raises: UnusableCredential; FieldError."""
     url, headers = _open(credential, vendor, wrapped, org_id)
     key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
-    asked = (credential, vendor, wrapped, org_id)
+    arguments = (credential, vendor, wrapped, org_id)
     return Destination(
         key,
-        partial(_open_again, *asked),  # opened again for each session: the destination holds no plain credential
+        partial(_reopen, *arguments),  # opened again for each session: the destination holds no plain credential
         fixed_address=not vendor.customer_supplied_url,
         timeout_s=vendor.timeout_seconds,
-        secrets=partial(_secrets, *asked),
+        secrets=partial(_secrets, *arguments),
     )
 
 
@@ -61,7 +63,7 @@ def _open(
     return vendor_url(vendor, fields), vendor_headers(vendor, fields)
 
 
-def _open_again(
+def _reopen(
     credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID
 ) -> tuple[str, Mapping[str, str]]:
     try:

@@ -11,7 +11,7 @@ from proxy.calls.decide import may_use_vendor
 from proxy.calls.destination import destination
 from proxy.outcomes import Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination
 from proxy.vendors.tool_index import ToolIndex
@@ -32,40 +32,40 @@ class FoundTool:
 NotFound = Denied | UnknownTool | Failed
 
 
-async def find_by_exposed_name(exchange: Exchange, name: str, *, deadline: float) -> FoundTool | NotFound:
+async def find_by_exposed_name(context: RequestContext, name: str, *, deadline: float) -> FoundTool | NotFound:
     # Never another vendor with a shorter prefix: the arguments are not meant for it. Spec: D111, D164
-    vendor = exchange.caller.catalog.owner_of(name)
+    vendor = context.caller.catalog.owner_of(name)
     if vendor is None:
         return UnknownTool(name)
-    return await find_at_vendor(exchange, vendor, name, cli=False, deadline=deadline)
+    return await find_at_vendor(context, vendor, name, cli=False, deadline=deadline)
 
 
 async def find_at_vendor(
-    exchange: Exchange, vendor: Vendor, name: str, *, cli: bool, deadline: float
+    context: RequestContext, vendor: Vendor, name: str, *, cli: bool, deadline: float
 ) -> FoundTool | NotFound:
     """An unknown name is looked up once more in a new list. Spec: D144"""
     # Deciding and opening the credential count as authentication, listing tools as session.
-    with exchange.timing.auth:
-        verdict = may_use_vendor(exchange.caller, vendor)
+    with context.timing.auth:
+        verdict = may_use_vendor(context.caller, vendor)
         if isinstance(verdict, Denied):
             return verdict
-        where = destination(exchange.caller.organization, vendor, verdict.credential)
-    if isinstance(where, Denied):
-        return where
-    directory = exchange.runtime.directory
+        target = destination(context.caller.organization, vendor, verdict.credential)
+    if isinstance(target, Denied):
+        return target
+    directory = context.runtime.directory
     try:
-        with exchange.timing.session:
-            index = await directory.index(vendor, where, deadline=deadline)
+        with context.timing.session:
+            index = await directory.index(vendor, target, deadline=deadline)
             tool = _lookup(index, name, cli=cli)
             if tool is None:
-                index = await directory.fresh_index(vendor, where, deadline=deadline)
+                index = await directory.fresh_index(vendor, target, deadline=deadline)
                 tool = _lookup(index, name, cli=cli)
     except VendorProblem as problem:
         return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, verdict.credential)
     if tool is None:
         return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")
-    return FoundTool(vendor, verdict.credential, where, tool, input_schema, index.policy(tool))
+    return FoundTool(vendor, verdict.credential, target, tool, input_schema, index.policy(tool))
 
 
 def _lookup(index: ToolIndex, name: str, *, cli: bool) -> ExposedTool | None:

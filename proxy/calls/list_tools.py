@@ -17,7 +17,7 @@ from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.destination import destination
 from proxy.outcomes import Denied
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_index import ToolIndex
 
@@ -33,61 +33,63 @@ class ListedTools:
     unavailable: dict[str, str]
 
 
-async def list_tools(exchange: Exchange, vendors: Sequence[Vendor] | None = None) -> ListedTools:
+async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None = None) -> ListedTools:
     """The caller's tools at `vendors`, or at all vendors it may use. Spec: §4.15 · D77, D111, D164"""
-    catalog = exchange.caller.catalog
-    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(exchange, vendor)]
+    catalog = context.caller.catalog
+    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(context, vendor)]
     # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
-    others = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
-    answers = await asyncio.gather(*map(_guarded, repeat(exchange), usable, others))
+    other_prefixes = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
+    listed = await asyncio.gather(*map(_guarded, repeat(context), usable, other_prefixes))
     by_name: dict[str, bytes] = {}
     unavailable: dict[str, str] = {}
-    for vendor, (tools, reason) in zip(usable, answers, strict=True):
+    for vendor, (tools, reason) in zip(usable, listed, strict=True):
         by_name.update(tools)
         if reason is not None:
             unavailable[vendor.slug] = reason
     return ListedTools([by_name[name] for name in sorted(by_name)], unavailable)
 
 
-def may_list(exchange: Exchange, vendor: Vendor) -> bool:
-    return not isinstance(may_use_vendor(exchange.caller, vendor), Denied)
+def may_list(context: RequestContext, vendor: Vendor) -> bool:
+    return not isinstance(may_use_vendor(context.caller, vendor), Denied)
 
 
-async def vendor_index(exchange: Exchange, vendor: Vendor, *, deadline: float) -> ToolIndex | str:
+async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: float) -> ToolIndex | str:
     """The vendor's index, or the reason why there is none."""
-    verdict = may_use_vendor(exchange.caller, vendor)
+    verdict = may_use_vendor(context.caller, vendor)
     if isinstance(verdict, Denied):
         return verdict.denial.value
-    where = destination(exchange.caller.organization, vendor, verdict.credential)
-    if isinstance(where, Denied):
-        return where.denial.value
+    destination_or_denial = destination(context.caller.organization, vendor, verdict.credential)
+    if isinstance(destination_or_denial, Denied):
+        return destination_or_denial.denial.value
     try:
-        return await exchange.runtime.directory.index(vendor, where, deadline=deadline)
+        return await context.runtime.directory.index(vendor, destination_or_denial, deadline=deadline)
     except VendorProblem as problem:
         return problem.fault.value
 
 
-async def _guarded(exchange: Exchange, vendor: Vendor, others: tuple[str, ...]) -> tuple[dict[str, bytes], str | None]:
+async def _guarded(
+    context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...]
+) -> tuple[dict[str, bytes], str | None]:
     try:
-        return await _vendor_tools(exchange, vendor, others)
+        return await _vendor_tools(context, vendor, other_prefixes)
     except Exception:
         # An internal error with one vendor must not hide the tools of the others.
-        log.exception("tools not listed", request_id=exchange.request_id, vendor=vendor.slug)
+        log.exception("tools not listed", request_id=context.request_id, vendor=vendor.slug)
         return {}, INTERNAL_ERROR
 
 
 async def _vendor_tools(
-    exchange: Exchange, vendor: Vendor, others: tuple[str, ...]
+    context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...]
 ) -> tuple[dict[str, bytes], str | None]:
-    """Definitions by exposed name, without names that start as `others`; and why they are missing or old."""
+    """Definitions by exposed name, without names that start as `other_prefixes`; and why they are missing or old."""
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
-    index = await vendor_index(exchange, vendor, deadline=deadline)
+    index = await vendor_index(context, vendor, deadline=deadline)
     if isinstance(index, str):
         return {}, index
     tools = {
         tool.exposed_name: index.encoded[tool.exposed_name]
         for tool in index.tools.tools
-        if not (others and tool.exposed_name.startswith(others))
-        and may_call_tool(exchange.caller, vendor, tool.vendor_name) is None
+        if not (other_prefixes and tool.exposed_name.startswith(other_prefixes))
+        and may_call_tool(context.caller, vendor, tool.vendor_name) is None
     }
     return tools, None if index.failure is None else index.failure.value

@@ -18,7 +18,7 @@ from proxy.vendors.transport import VendorTransport
 
 log = structlog.get_logger(__name__)
 # Concurrent probes.
-PROBES_AT_ONCE = 20
+MAX_CONCURRENT_PROBES = 20
 # Seconds. Spreads the probes of many deployments over time. At most a tenth of the interval, otherwise the states of a
 # short interval would count as stale.
 JITTER_S = 2.0
@@ -34,11 +34,11 @@ async def run_round(
         jitter_s = min(JITTER_S, settings.HEALTH_PROBE_INTERVAL_S / 10)
     before = states.read_raw(store, [vendor.slug for vendor in probed])
     transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
-    gate = asyncio.Semaphore(PROBES_AT_ONCE)
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_PROBES)
 
-    async def one(vendor: Vendor) -> VendorHealth:
+    async def probe_one(vendor: Vendor) -> VendorHealth:
         await asyncio.sleep(random.uniform(0, jitter_s))  # noqa: S311 - spreads load, guards nothing
-        async with gate:
+        async with semaphore:
             result = await probe(transport, vendor, deadline_s=settings.HEALTH_PROBE_DEADLINE_S)
         health = after_probe(
             before.get(vendor.slug, UNKNOWN), result, latency_threshold_ms=settings.HEALTH_LATENCY_THRESHOLD_MS
@@ -47,7 +47,7 @@ async def run_round(
         return health
 
     try:
-        found = await asyncio.gather(*(one(vendor) for vendor in probed))
+        found = await asyncio.gather(*(probe_one(vendor) for vendor in probed))
     finally:
         await transport.aclose()
     return {vendor.slug: health for vendor, health in zip(probed, found, strict=True)}

@@ -14,7 +14,8 @@ from proxy.health.states import ProbeResult
 from proxy.outcomes import VendorFault
 from proxy.protocol import jsonrpc, replies, sse
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers, messages
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers
+from proxy.vendors.message_reader import read_stream
 from proxy.vendors.session import CLOSE_DEADLINE_S
 from proxy.vendors.transport import VendorResponse, VendorTransport
 
@@ -35,7 +36,7 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
         body = jsonrpc.request(1, "initialize", INITIALIZE_PARAMS)
         async with transport.request("POST", vendor.url, headers, body, deadline=deadline) as answer:
             latency_ms = round((time.perf_counter() - started) * 1000)
-            version, remark = await _introduction(answer)
+            version, remark = await _read_initialize(answer)
             result = ProbeResult(clock.now(), latency_ms, answer.status, version, remark=remark)
             session_id = answer.header("Mcp-Session-Id")
     except VendorProblem as problem:
@@ -47,18 +48,18 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
     return result
 
 
-async def _introduction(answer: VendorResponse) -> tuple[str, str]:
+async def _read_initialize(answer: VendorResponse) -> tuple[str, str]:
     """(server version, remark about an odd answer). Spec: protocol.md A.6"""
     if answer.status in (401, 403):
         return "", ""
     if answer.status != 200:
         return "", f"answered initialize with HTTP {answer.status}; tool calls may fail"
     try:
-        async with aclosing(messages(answer)) as found:
+        async with aclosing(read_stream(answer)) as found:
             async for message in found:
                 if isinstance(message, replies.VendorResult):
                     return replies.server_version(message.raw_result), ""
-                if isinstance(message, replies.VendorError):
+                if isinstance(message, replies.RpcError):
                     return "", f"answered initialize with error {message.code}; tool calls may fail"
     except (replies.BadVendorReply, sse.SSETooLarge):
         log.debug("probe answered with something else")

@@ -84,7 +84,7 @@ def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> SharedCircuit | N
         shared_circuits.vendor_wide(vendor),
         *(shared_circuits.of_credential(vendor, one) for one in credential_ids),
     ]
-    found = shared_circuits.posted(backend.current(), names).values()
+    found = shared_circuits.published(backend.current(), names).values()
     return max(found, key=lambda circuit: circuit.until, default=None)
 
 
@@ -94,7 +94,7 @@ def _circuits(organization: Organization) -> dict[str, SharedCircuit]:
         names[shared_circuits.vendor_wide(connection.vendor)] = connection.vendor
         names[shared_circuits.of_credential(connection.vendor, connection.id)] = connection.vendor
     worst: dict[str, SharedCircuit] = {}
-    for name, circuit in shared_circuits.posted(backend.current(), names).items():
+    for name, circuit in shared_circuits.published(backend.current(), names).items():
         known = worst.get(names[name])
         if known is None or circuit.until > known.until:
             worst[names[name]] = circuit

@@ -34,7 +34,7 @@ def read_raw(store: CoordinationStore, vendors: Iterable[str]) -> dict[str, Vend
 
 def read(store: CoordinationStore, vendors: Iterable[str]) -> Mapping[str, VendorHealth]:
     """The state of each vendor for readers: unknown when missing or stale."""
-    asked = list(vendors)
-    stored = read_raw(store, asked)
+    slugs = list(vendors)
+    stored = read_raw(store, slugs)
     now, interval_s = clock.now(), settings.HEALTH_PROBE_INTERVAL_S
-    return {vendor: as_read(stored.get(vendor), now=now, interval_s=interval_s) for vendor in asked}
+    return {vendor: as_read(stored.get(vendor), now=now, interval_s=interval_s) for vendor in slugs}

@@ -18,7 +18,7 @@ EXPLAINED = {
 }
 
 
-class Seen(Protocol):
+class VendorStatus(Protocol):
     @property
     def vendor_slug(self) -> str: ...
     @property
@@ -29,7 +29,7 @@ class Seen(Protocol):
     def monitored(self) -> bool: ...
 
 
-def in_words(entries: Sequence[Seen]) -> str:
+def summarize(entries: Sequence[VendorStatus]) -> str:
     """For example "2 not responding, 1 degraded, 14 fine". Spec: §3"""
     # Vendors that are never probed count as no trouble.
     watched = [entry.status for entry in entries if entry.monitored]
@@ -43,27 +43,27 @@ def in_words(entries: Sequence[Seen]) -> str:
     return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
-def is_collecting(entries: Sequence[Seen]) -> bool:
+def is_collecting(entries: Sequence[VendorStatus]) -> bool:
     """True right after the monitor's start, while every state is unknown: no reason for alarm."""
     watched = [entry for entry in entries if entry.monitored]
     return bool(watched) and all(entry.status is HealthStatus.UNKNOWN for entry in watched)
 
 
-def has_trouble(entries: Sequence[Seen]) -> bool:
+def has_trouble(entries: Sequence[VendorStatus]) -> bool:
     return any(entry.monitored and entry.status in (HealthStatus.DOWN, HealthStatus.DEGRADED) for entry in entries)
 
 
-def oldest_check(entries: Sequence[Seen]) -> datetime | None:
+def oldest_check(entries: Sequence[VendorStatus]) -> datetime | None:
     return min((entry.last_checked for entry in entries if entry.last_checked is not None), default=None)
 
 
-def age_in_words(age: timedelta) -> str:
+def format_age(age: timedelta) -> str:
     """For example "24 s ago"."""
     seconds = max(0, int(age.total_seconds()))
     return f"{seconds} s ago" if seconds < 120 else f"{seconds // 60} min ago"
 
 
-def fingerprint(entries: Sequence[Seen]) -> str:
+def fingerprint(entries: Sequence[VendorStatus]) -> str:
     """Changes exactly when a vendor's status changes, so that screen readers announce only changes."""
     labels = sorted(f"{entry.vendor_slug}={entry.status.value}" for entry in entries)
     return hashlib.sha256(" ".join(labels).encode()).hexdigest()[:16]

@@ -61,7 +61,7 @@ class ExplainPage(OrgPage):
                 raise Forbidden("You may look at your own access only.")
             subject = _subject(self.organization, who)
         is_own = subject == str(self.actor.id)
-        return explain_access(subject, tool, org_id=self.organization.id, tells_count=is_own)
+        return explain_access(subject, tool, org_id=self.organization.id, shows_count=is_own)
 
     def _suggestions(self) -> list[tuple[str, str]]:
         """(value to type, name) pairs."""

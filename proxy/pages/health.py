@@ -33,9 +33,9 @@ class HealthPage(OrgPage):
         left_s = settings.HEALTH_PROBE_INTERVAL_S - (now - checked_at).total_seconds() if checked_at else 0
         context = {
             "entries": entries,
-            "summary": summary.in_words(entries),
+            "summary": summary.summarize(entries),
             "checked_at": checked_at,
-            "age": summary.age_in_words(now - checked_at) if checked_at else "",
+            "age": summary.format_age(now - checked_at) if checked_at else "",
             "next_check_s": max(0, round(left_s)),
             "is_collecting": summary.is_collecting(entries),
             "interval_s": settings.HEALTH_PROBE_INTERVAL_S,

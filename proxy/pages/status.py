@@ -18,8 +18,8 @@ def status(request: HttpRequest) -> HttpResponse:
     checked_at = summary.oldest_check(entries)
     context = {
         "page_title": "Status",
-        "summary": summary.in_words(entries),
-        "age": summary.age_in_words(clock.now() - checked_at) if checked_at else "",
+        "summary": summary.summarize(entries),
+        "age": summary.format_age(clock.now() - checked_at) if checked_at else "",
         # Totals only: names would reveal which vendors are in use.
         "has_trouble": summary.has_trouble(entries),
         "is_collecting": summary.is_collecting(entries),

@@ -31,7 +31,7 @@ from proxy import discovery
 from proxy.credential_lists import list_owners
 from proxy.health import state_cache as health
 from proxy.health.states import HealthStatus
-from proxy.pages.tool_choice import Choice, posted, proposed, stored
+from proxy.pages.tool_choice import Choice, from_form, from_row, proposed
 from proxy.tool_review import ToolReview
 
 # Period of the usage figures beside each tool.
@@ -83,7 +83,7 @@ class ToolAccessPage(OrgPage):
             return self._preview(tools, role)
         lists = self._lists(known)
         begin = request.GET.get("start", "")
-        choice = proposed(begin, tools, lists, role.value) if begin else stored(lists.get(role.value))
+        choice = proposed(begin, tools, lists, role.value) if begin else from_row(lists.get(role.value))
         return self._page(tools, role, choice)
 
     def _tools(self, vendor: Vendor) -> ToolReview:
@@ -127,7 +127,7 @@ class ToolAccessPage(OrgPage):
         return self._back(vendor)
 
     def _save(self, vendor: Vendor, role: Role) -> HttpResponse:
-        tools, choice = self._tools(vendor), posted(self.request.POST)
+        tools, choice = self._tools(vendor), from_form(self.request.POST)
         # An empty list blocks the whole vendor for the role, so it needs confirmation.
         if choice.is_list and not choice.tools and self.request.POST.get("confirm") != "empty":
             return self._page(tools, role, choice, asks_about_empty=True, status=422)
@@ -147,7 +147,7 @@ class ToolAccessPage(OrgPage):
         return self._back(vendor)
 
     def _store(self, vendor: Vendor, role: Role, choice: Choice) -> None:
-        place: dict[str, Any] = {
+        target: dict[str, Any] = {
             "actor": self.actor,
             "organization": self.organization,
             "vendor": vendor.slug,
@@ -155,9 +155,9 @@ class ToolAccessPage(OrgPage):
             "seen_version": choice.version,
         }
         if choice.is_list:
-            set_allowlist(tools=choice.tools, review=self._review(), **place)
+            set_allowlist(tools=choice.tools, review=self._review(), **target)
         else:
-            clear_allowlist(**place)
+            clear_allowlist(**target)
 
     def _review(self) -> Review:
         return Review(self.request.POST.get("fingerprint", ""), frozenset(self.request.POST.getlist("shown")))
@@ -198,7 +198,7 @@ class ToolAccessPage(OrgPage):
             "role_tokens": tools.preview(role, allowlists).about,
             "choice": choice,
             "version": (row.version if row else "") if conflict else choice.version,
-            **self._one_part(tools, checked),
+            **self._page_part(tools, checked),
             "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
             "changes": changes,
             "waiting": tools.waiting,
@@ -212,15 +212,15 @@ class ToolAccessPage(OrgPage):
         }
         return self.page("proxy/tool_access.html", context, status=status)
 
-    def _one_part(self, tools: ToolReview, checked: set[str]) -> dict[str, Any]:
+    def _page_part(self, tools: ToolReview, checked: set[str]) -> dict[str, Any]:
         """One page of the checklist; `elsewhere` are the checked tools on other pages."""
         page = _page_number(self.request.GET.get("page", ""), tools.pages)
         on_page = tools.tools(page)
-        here = {tool.name for tool in on_page}
-        use = tool_use(self.organization.id, tools.vendor.slug, sorted(here), clock.now() - USED_WITHIN)
+        on_this_page = {tool.name for tool in on_page}
+        use = tool_use(self.organization.id, tools.vendor.slug, sorted(on_this_page), clock.now() - USED_WITHIN)
         return {
             "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in on_page],
-            "elsewhere": [name for name in tools.names if name in checked and name not in here],
+            "elsewhere": [name for name in tools.names if name in checked and name not in on_this_page],
             "page": page,
             "pages": range(1, tools.pages + 1),
         }

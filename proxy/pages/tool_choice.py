@@ -25,11 +25,11 @@ class Choice:
     origin: str = ""
 
 
-def stored(row: ToolAllowlist | None) -> Choice:
+def from_row(row: ToolAllowlist | None) -> Choice:
     return Choice(True, tuple(row.tools), row.version) if row else Choice(False, (), "")
 
 
-def posted(form: QueryDict) -> Choice:
+def from_form(form: QueryDict) -> Choice:
     is_list = form.get("mode") == "list"
     return Choice(is_list, tuple(form.getlist("tool")) if is_list else (), form.get("version", ""), is_unsaved=True)
 
@@ -47,4 +47,4 @@ def proposed(begin: str, tools: ToolReview, lists: Mapping[str, ToolAllowlist], 
             return Choice(True, names, version, True, "Every tool that the vendor calls read-only")
         case "none":
             return Choice(True, (), version, True, "No tool")
-    return stored(lists.get(role))
+    return from_row(lists.get(role))

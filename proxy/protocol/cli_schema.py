@@ -52,7 +52,7 @@ def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
     if not any("." in name for name in args) or not isinstance(schema, dict):
         return args
     document = SchemaDocument(schema)
-    properties = document.shape(schema).properties
+    properties = document.argument_set(schema).properties
     expansions = _expansions(document, properties, _resolved(document, properties))
     places = {f"{parent}.{member}": (parent, member) for parent, members in expansions.items() for member in members}
     folded = {name: value for name, value in args.items() if name not in places}
@@ -69,13 +69,13 @@ def fold_dotted(args: dict[str, Any], schema: object) -> dict[str, Any]:
 
 def _flags(schema: Schema) -> list[dict[str, Any]]:
     document = SchemaDocument(schema)
-    shape = document.shape(schema)
-    known = _resolved(document, shape.properties)
-    expansions = _expansions(document, shape.properties, known)
+    arguments = document.argument_set(schema)
+    known = _resolved(document, arguments.properties)
+    expansions = _expansions(document, arguments.properties, known)
     flags = []
-    for name, schema_of_one in shape.properties.items():
+    for name, schema_of_one in arguments.properties.items():
         resolved = known.get(name)
-        required = name in shape.required
+        required = name in arguments.required
         if name not in expansions:
             described = as_dict(schema_of_one) if resolved is None else resolved
             flags.append(_flag(name, described, kind_of(document, resolved), required))

@@ -25,12 +25,12 @@ _MAX_NOTE_LENGTH: Final = 500
 _CHOICE_WORDS: Final = {"anyOf": "at least one", "oneOf": "exactly one"}
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ArgumentSet(msgspec.Struct, frozen=True):
     properties: dict[str, Any]
     required: frozenset[str]  # in every case
 
 
-_SHAPELESS: Final = Shape({}, frozenset())
+_NO_ARGUMENTS: Final = ArgumentSet({}, frozenset())
 
 
 class SchemaDocument:
@@ -70,44 +70,48 @@ class SchemaDocument:
             merged = {**resolved, **merged}
         return merged
 
-    def shape(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> Shape:
+    def argument_set(self, schema: object, indirections: int = _MAX_INDIRECTIONS) -> ArgumentSet:
         """Arguments of the schema, its references, parts and alternatives. Spec: protocol.md F (5, 6)"""
         if not self._take_steps(1) or not isinstance(schema, dict):
-            return _SHAPELESS
+            return _NO_ARGUMENTS
         required = as_list(schema.get("required"))
         if not self.affords(required, as_list(schema.get("allOf"))):
-            return _SHAPELESS
-        own = Shape(as_dict(schema.get("properties")), frozenset(strings(required)))
+            return _NO_ARGUMENTS
+        own = ArgumentSet(as_dict(schema.get("properties")), frozenset(strings(required)))
         if not indirections:
             return own
-        parts = [self.shape(part, indirections - 1) for part in self._parts(schema)]
-        parts += [self._shape_of_either(schema.get(keyword), indirections - 1) for keyword in ALTERNATIVES]
+        parts = [self.argument_set(part, indirections - 1) for part in self._parts(schema)]
+        parts += [self._arguments_of_either(schema.get(keyword), indirections - 1) for keyword in ALTERNATIVES]
         # Required by the schema, by a part, or by every alternative.
         always = own.required.union(*(part.required for part in parts))
-        return Shape(self._join("allOf", [own, *self._affordable(parts)]), always)
+        return ArgumentSet(self._join("allOf", [own, *self._affordable(parts)]), always)
 
-    def _shape_of_either(self, alternatives: object, indirections: int) -> Shape:
-        shapes = [self.shape(each, indirections) for each in as_list(alternatives) if each is not False]
-        if not shapes:
-            return _SHAPELESS
-        required = frozenset.intersection(*(shape.required for shape in shapes))
-        return Shape(self._join("anyOf", self._affordable(shapes)), required)
+    def _arguments_of_either(self, alternatives: object, indirections: int) -> ArgumentSet:
+        argument_sets = [self.argument_set(each, indirections) for each in as_list(alternatives) if each is not False]
+        if not argument_sets:
+            return _NO_ARGUMENTS
+        required = frozenset.intersection(*(arguments.required for arguments in argument_sets))
+        return ArgumentSet(self._join("anyOf", self._affordable(argument_sets)), required)
 
-    def _affordable(self, shapes: list[Shape]) -> list[Shape]:
-        return [shape for shape in shapes if shape.properties and self._take_steps(len(shape.properties))]
+    def _affordable(self, argument_sets: list[ArgumentSet]) -> list[ArgumentSet]:
+        return [
+            arguments
+            for arguments in argument_sets
+            if arguments.properties and self._take_steps(len(arguments.properties))
+        ]
 
-    def _join(self, keyword: str, shapes: list[Shape]) -> dict[str, Any]:
-        """Properties of all `shapes`; `{keyword: [...]}` where they differ."""
-        properties = shapes[0].properties if shapes else {}
-        if len(shapes) < 2:
+    def _join(self, keyword: str, argument_sets: list[ArgumentSet]) -> dict[str, Any]:
+        """Properties of all `argument_sets`; `{keyword: [...]}` where they differ."""
+        properties = argument_sets[0].properties if argument_sets else {}
+        if len(argument_sets) < 2:
             return properties
-        sayings: dict[str, list[Any]] = {}
-        for shape in shapes[1:]:  # the first shape may have very many properties, which are only copied
-            for name, schema in shape.properties.items():
-                known = sayings.setdefault(name, [properties[name]] if name in properties else [])
+        schemas_of: dict[str, list[Any]] = {}
+        for arguments in argument_sets[1:]:  # the first shape may have very many properties, which are only copied
+            for name, schema in arguments.properties.items():
+                known = schemas_of.setdefault(name, [properties[name]] if name in properties else [])
                 if len(known) <= _MAX_CHOICES and not any(self._are_equal(schema, each) for each in known):
                     known.append(schema)
-        return {**properties, **{name: _joined(keyword, known) for name, known in sayings.items()}}
+        return {**properties, **{name: _joined(keyword, known) for name, known in schemas_of.items()}}
 
     def _are_equal(self, one: object, other: object) -> bool:
         """False also if the steps do not suffice to compare."""
@@ -158,17 +162,17 @@ def flatten_root(schema: Schema) -> tuple[Schema, str]:
     if not any(keyword in schema for keyword in COMBINATORS):
         return (schema if schema.get("type") == "object" else {**schema, "type": "object"}), ""
     document = SchemaDocument(schema)
-    shape = document.shape(schema)
-    flat = without(schema, (*COMBINATORS, "required")) | {"type": "object", "properties": shape.properties}
-    if shape.required:
-        flat["required"] = sorted(shape.required)
+    arguments = document.argument_set(schema)
+    flat = without(schema, (*COMBINATORS, "required")) | {"type": "object", "properties": arguments.properties}
+    if arguments.required:
+        flat["required"] = sorted(arguments.required)
     notes = [_choice_note(document, keyword, schema.get(keyword)) for keyword in ALTERNATIVES]
     return flat, " ".join(note for note in notes if note)
 
 
 def _choice_note(document: SchemaDocument, keyword: str, alternatives: object) -> str:
-    shapes = [document.shape(each) for each in as_list(alternatives)]
-    sets = [", ".join(sorted(shape.required) or shape.properties) for shape in shapes]
+    argument_sets = [document.argument_set(each) for each in as_list(alternatives)]
+    sets = [", ".join(sorted(arguments.required) or arguments.properties) for arguments in argument_sets]
     named = list(dict.fromkeys(f"({names})" for names in sets if names))
     if len(named) < 2:
         return ""

@@ -52,31 +52,32 @@ def with_token(params: Mapping[str, Any], token: ProgressToken) -> dict[str, Any
     return {**params, "_meta": {**(params.get("_meta") or {}), _MEMBER: token}}
 
 
-def relayed(notification: VendorNotification, sent: ProgressToken, asked: ProgressToken) -> bytes | None:
+def relayed(notification: VendorNotification, vendor_token: ProgressToken, caller_token: ProgressToken) -> bytes | None:
     """The bytes that a caller gets of a vendor's notification; None if it is not about its call. Spec: D110"""
     if reserved_meta.mentions_meta(notification.raw) and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
         notification = VendorNotification(notification.method, reserved_meta.cleaned_notification(notification.raw))
     if notification.method == METHOD:
-        return restored(notification.raw, sent, asked)
+        return with_caller_token(notification.raw, vendor_token, caller_token)
     if notification.method == LOG_METHOD and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
         # A log message on the stream of a call is about that call.
         return notification.raw
     return None
 
 
-def restored(raw: bytes, sent: ProgressToken, asked: ProgressToken) -> bytes | None:
-    """With token `asked` for `sent`; None if too large, malformed or of another token. Spec: protocol.md A.5 · D110"""
+def with_caller_token(raw: bytes, vendor_token: ProgressToken, caller_token: ProgressToken) -> bytes | None:
+    """With token `caller_token` for `vendor_token`; None if too large, malformed or of another token. Spec: protocol.md
+    A.5 · D110"""
     if len(raw) > MAX_NOTIFICATION_BYTES:
         return None
     try:
-        told = _heads.decode(raw).params.progress_token
-        if type(told) is not type(sent) or told != sent:
+        reported = _heads.decode(raw).params.progress_token
+        if type(reported) is not type(vendor_token) or reported != vendor_token:
             return None
         params = _members.decode(raw).params
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     # Other params keep their bytes.
-    params[_MEMBER] = Raw(_token_bytes(asked))
+    params[_MEMBER] = Raw(_token_bytes(caller_token))
     message = b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}' % _encode(params)
     return message if len(message) <= MAX_NOTIFICATION_BYTES else None
 

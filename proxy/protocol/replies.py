@@ -11,10 +11,10 @@ from proxy.protocol import reserved_meta
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
 MAX_REFUSAL_BYTES: Final = 64 * 1024  # of an HTTP error's body; larger ones are not parsed
 # Limits of a parsed result: megabytes of table rows have fewer objects, and no tool answers in so many blocks.
-MOST_OBJECTS: Final = 500_000
-MOST_BLOCKS: Final = 10_000
-MOST_ODD_PARTS: Final = 1_000  # blocks parsed one by one
-MOST_ODD_BYTES: Final = 512 * 1024
+MAX_OBJECTS: Final = 500_000
+MAX_BLOCKS: Final = 10_000
+MAX_ODD_PARTS: Final = 1_000  # blocks parsed one by one
+MAX_ODD_BYTES: Final = 512 * 1024
 NO_ERROR_TEXT: Final = "The tool failed and gave no reason."
 
 _T = TypeVar("_T")
@@ -36,7 +36,7 @@ class VendorResult(msgspec.Struct, frozen=True):
     is_error: bool
 
 
-class VendorError(msgspec.Struct, frozen=True):
+class RpcError(msgspec.Struct, frozen=True):
     """A refused request; `id` is None if unknown, `raw_error` the error object."""
 
     id: str | int | None
@@ -67,7 +67,7 @@ class RawToolsPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-VendorMessage: TypeAlias = VendorResult | VendorError | VendorNotification | VendorRequest
+VendorMessage: TypeAlias = VendorResult | RpcError | VendorNotification | VendorRequest
 
 
 class _Envelope(msgspec.Struct):
@@ -96,7 +96,7 @@ class _ServerInfo(msgspec.Struct):
     version: str = ""
 
 
-class _Introduction(msgspec.Struct, rename="camel"):
+class _InitializeResult(msgspec.Struct, rename="camel"):
     server_info: _ServerInfo
 
 
@@ -129,7 +129,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _errors = msgspec.json.Decoder(_ErrorObject)
 _result_heads = msgspec.json.Decoder(_ResultHead)
 _handshakes = msgspec.json.Decoder(_Handshake)
-_introductions = msgspec.json.Decoder(_Introduction)
+_initialize_results = msgspec.json.Decoder(_InitializeResult)
 _tool_results = msgspec.json.Decoder(_ToolResult)
 _odd_tool_results = msgspec.json.Decoder(_OddToolResult)
 _blocks = msgspec.json.Decoder(_Block)
@@ -149,15 +149,15 @@ def parse_message(data: bytes) -> VendorMessage:
     if message.method is not UNSET:
         if raw_result or raw_error:
             raise BadVendorReply("it asks and answers at once")
-        return _asked(message.id, message.method, data)
+        return _parse_request(message.id, message.method, data)
     if raw_result and not raw_error:
-        return _answered(message.id, raw_result)
+        return _parse_result(message.id, raw_result)
     if raw_error and not raw_result:
-        return _refused(message.id, raw_error)
+        return _parse_error(message.id, raw_error)
     raise BadVendorReply("it must have either a result or an error")
 
 
-def _asked(message_id: str | int | UnsetType | None, method: str, data: bytes) -> VendorMessage:
+def _parse_request(message_id: str | int | UnsetType | None, method: str, data: bytes) -> VendorMessage:
     if message_id is UNSET:
         return VendorNotification(method, data)
     if message_id is None:
@@ -165,7 +165,7 @@ def _asked(message_id: str | int | UnsetType | None, method: str, data: bytes) -
     return VendorRequest(message_id, method)
 
 
-def _answered(message_id: str | int | UnsetType | None, raw_result: bytes) -> VendorResult:
+def _parse_result(message_id: str | int | UnsetType | None, raw_result: bytes) -> VendorResult:
     if message_id is None or message_id is UNSET:
         raise BadVendorReply("its result has no id")
     head = _decoded(_result_heads, raw_result, "its result is malformed")
@@ -174,9 +174,9 @@ def _answered(message_id: str | int | UnsetType | None, raw_result: bytes) -> Ve
     return VendorResult(message_id, raw_result, bool(head.is_error))
 
 
-def _refused(message_id: str | int | UnsetType | None, raw_error: bytes) -> VendorError:
+def _parse_error(message_id: str | int | UnsetType | None, raw_error: bytes) -> RpcError:
     error = _decoded(_errors, raw_error, "its error is malformed")
-    return VendorError(None if message_id is UNSET else message_id, error.code, error.message, raw_error)
+    return RpcError(None if message_id is UNSET else message_id, error.code, error.message, raw_error)
 
 
 def protocol_version(raw_result: bytes) -> str | None:
@@ -190,7 +190,7 @@ def protocol_version(raw_result: bytes) -> str | None:
 def server_version(raw_result: bytes) -> str:
     """The server's own version in a result of `initialize`: at most 50 characters, or ""."""
     try:
-        return _introductions.decode(raw_result).server_info.version[:50]
+        return _initialize_results.decode(raw_result).server_info.version[:50]
     except msgspec.ValidationError:
         return ""
 
@@ -216,7 +216,7 @@ def tools_of(raw_tools: Iterable[Raw]) -> Iterator[object]:
 def error_text(raw_result: bytes) -> str:
     """The text of a failed tool: at most 4 KiB, never "". Spec: D100"""
     try:
-        texts, _ = _looked_into(raw_result)
+        texts, _ = _inspect(raw_result)
     except BadVendorReply:
         return NO_ERROR_TEXT
     return cut_text("\n".join(filter(None, texts))) or NO_ERROR_TEXT
@@ -228,16 +228,16 @@ def cut_text(text: str) -> str:
 
 def cli_content(raw_result: bytes) -> list[dict[str, str]]:
     """Blocks `{type: "text", text}`; other blocks as JSON. Raises: BadVendorReply. Spec: §4.14 · D101"""
-    texts, structured = _looked_into(raw_result)
+    texts, structured = _inspect(raw_result)
     if None in texts:
-        came = _decoded(_odd_tool_results, raw_result, "its content is not a list").content or ()
-        texts = [bytes(raw).decode() if text is None else text for text, raw in zip(texts, came, strict=True)]
+        blocks = _decoded(_odd_tool_results, raw_result, "its content is not a list").content or ()
+        texts = [bytes(raw).decode() if text is None else text for text, raw in zip(texts, blocks, strict=True)]
     if not texts and structured:
         texts = [structured.decode()]  # a result with nothing else
     return [{"type": "text", "text": text or ""} for text in texts]
 
 
-def refusal(body: bytes, message_id: int) -> VendorError | None:
+def refusal(body: bytes, message_id: int) -> RpcError | None:
     """The JSON-RPC error in an HTTP error's body, if it answers request `message_id`. Spec: protocol.md A.4 · D105"""
     if not body or len(body) > MAX_REFUSAL_BYTES:
         return None
@@ -246,7 +246,7 @@ def refusal(body: bytes, message_id: int) -> VendorError | None:
     except BadVendorReply:
         return None
     # A server's transport may not have parsed the request: then the id is null or a text.
-    if not isinstance(message, VendorError) or (isinstance(message.id, int) and message.id != message_id):
+    if not isinstance(message, RpcError) or (isinstance(message.id, int) and message.id != message_id):
         return None
     return message
 
@@ -275,30 +275,30 @@ def _present(raw: Raw) -> bytes:
     return b"" if value == b"null" else value
 
 
-def _looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
+def _inspect(raw_result: bytes) -> tuple[list[str | None], bytes]:
     """The text of each block, None for other forms, and the structured content or b"". Raises: BadVendorReply."""
     # Checked before parsing: a hostile result could take all time and memory.
-    if raw_result.count(b"{") > MOST_OBJECTS:
+    if raw_result.count(b"{") > MAX_OBJECTS:
         raise BadVendorReply("it has too many parts")
     try:
         result = _tool_results.decode(raw_result)
     except msgspec.ValidationError:  # a block of unknown form
-        return _odd_looked_into(raw_result)
+        return _inspect_odd(raw_result)
     except msgspec.DecodeError:
         raise BadVendorReply("it is not JSON") from None
     except RecursionError:
         raise BadVendorReply("it is nested too deeply") from None
-    if len(result.content or ()) > MOST_BLOCKS:
+    if len(result.content or ()) > MAX_BLOCKS:
         raise BadVendorReply("it has too many content blocks")
     return [_text_of(block) for block in result.content or ()], _present(result.structured_content)
 
 
-def _odd_looked_into(raw_result: bytes) -> tuple[list[str | None], bytes]:
-    if len(raw_result) > MOST_ODD_BYTES and raw_result.count(b",") > MOST_ODD_PARTS:
+def _inspect_odd(raw_result: bytes) -> tuple[list[str | None], bytes]:
+    if len(raw_result) > MAX_ODD_BYTES and raw_result.count(b",") > MAX_ODD_PARTS:
         raise BadVendorReply("its content is not a list of blocks")
     # Block by block, which takes longer.
     result = _decoded(_odd_tool_results, raw_result, "its content is not a list")
-    if len(result.content or ()) > MOST_ODD_PARTS:
+    if len(result.content or ()) > MAX_ODD_PARTS:
         raise BadVendorReply("its content is not a list of blocks")
     return [_odd_text_of(raw) for raw in result.content or ()], _present(result.structured_content)
 

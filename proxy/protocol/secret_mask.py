@@ -14,10 +14,10 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK: Final = b"********"
-SHORTEST: Final = 8  # characters
+MIN_CHARACTERS: Final = 8  # characters
 # Shorter numbers are mostly ids and times: masking them would damage answers, and they are easy to guess.
-SHORTEST_NUMBER: Final = 16
-FEWEST_CHARACTERS: Final = 5  # different ones: ordinary answers contain "aaaaaaaa"
+MIN_NUMBER_CHARACTERS: Final = 16
+MIN_DISTINCT_CHARACTERS: Final = 5  # different ones: ordinary answers contain "aaaaaaaa"
 # Defaults and placeholders, which ordinary answers contain.
 COMMON: Final = frozenset(
     {
@@ -39,9 +39,9 @@ _SAFE_IN_ADDRESSES: Final = ("", "/", "!'()*", "!'()*;,/?:@&=+$#")
 
 def is_secret(value: str) -> bool:
     """False for values too short or too common to be distinguished from ordinary text."""
-    if len(value) < SHORTEST or len(set(value)) < FEWEST_CHARACTERS or value.lower() in COMMON:
+    if len(value) < MIN_CHARACTERS or len(set(value)) < MIN_DISTINCT_CHARACTERS or value.lower() in COMMON:
         return False
-    return not value.isdigit() or len(value) >= SHORTEST_NUMBER
+    return not value.isdigit() or len(value) >= MIN_NUMBER_CHARACTERS
 
 
 class SecretMask:
@@ -80,8 +80,8 @@ def _spellings(value: str) -> set[bytes]:
 def _in_json(value: str) -> set[str]:
     plain, ascii_only = _json(value)[1:-1].decode(), json.dumps(value)[1:-1]
     by_net = _upper_hex(ascii_only).replace('\\"', "\\u0022").translate(_NET_ESCAPES)
-    by_others = {each.replace("/", "\\/") for each in (plain, ascii_only)}
-    return {plain, ascii_only, plain.translate(_GO_ESCAPES), by_net} | by_others
+    with_escaped_slash = {each.replace("/", "\\/") for each in (plain, ascii_only)}
+    return {plain, ascii_only, plain.translate(_GO_ESCAPES), by_net} | with_escaped_slash
 
 
 def _upper_hex(encoded: str) -> str:

@@ -67,15 +67,15 @@ class SSEParser:
         if b"\n\n\n" in chunk:  # further empty lines mean nothing; a flood of them would cost time
             chunk = _empty_lines.sub(b"\n\n", chunk)
         lines = chunk.splitlines()
-        unended = b"" if chunk.endswith(_LINE_ENDS) else lines.pop()
+        incomplete = b"" if chunk.endswith(_LINE_ENDS) else lines.pop()
         events = []
         for line in lines:
-            event = self._take_line(self._whole(line) if self._line_parts else line)
+            event = self._feed_line(self._join_line(line) if self._line_parts else line)
             if event is not None:
                 events.append(event)
-        if unended:
-            self._line_parts.append(unended)
-            self._line_bytes += len(unended)
+        if incomplete:
+            self._line_parts.append(incomplete)
+            self._line_bytes += len(incomplete)
             self._check_size(self._data_bytes + self._line_bytes - len(b"data: "))
         return events
 
@@ -89,13 +89,13 @@ class SSEParser:
         self._clear_event()
         return cut_off
 
-    def _whole(self, last_part: bytes) -> bytes:
+    def _join_line(self, last_part: bytes) -> bytes:
         line = b"".join((*self._line_parts, last_part))
         self._line_parts = []
         self._line_bytes = 0
         return line
 
-    def _take_line(self, line: bytes) -> SSEEvent | None:
+    def _feed_line(self, line: bytes) -> SSEEvent | None:
         """`line` is without its end. Returns the event that an empty line ends."""
         if self._at_start:
             self._at_start = False

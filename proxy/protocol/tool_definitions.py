@@ -105,15 +105,15 @@ def _passed_on(definition: Definition) -> Definition:
     return {**passed, "_meta": kept} if kept else without(passed, ("_meta",))
 
 
-def agreed_json(definition: Definition) -> bytes:
+def approvable_json(definition: Definition) -> bytes:
     """All that callers see, as canonical JSON: what an allowlist's owner agrees to. Spec: D78"""
-    agreed = _passed_on(definition)
-    if isinstance(agreed.get("icons"), list):
-        agreed = {**agreed, "icons": [_agreed_icon(icon) for icon in agreed["icons"]]}
-    return _canonical(agreed)
+    shown = _passed_on(definition)
+    if isinstance(shown.get("icons"), list):
+        shown = {**shown, "icons": [_approvable_icon(icon) for icon in shown["icons"]]}
+    return _canonical(shown)
 
 
-def _agreed_icon(icon: Any) -> Any:
+def _approvable_icon(icon: Any) -> Any:
     source = icon.get("src") if isinstance(icon, dict) else None
     if not isinstance(source, str) or len(source) <= _KEPT_ICON_CHARACTERS:
         return icon

@@ -12,62 +12,63 @@ from proxy.vendors import errors
 if TYPE_CHECKING:
     from proxy.vendors.pool import PoolKey
 
-MOST_KEPT = 4_096  # compartments; past it, the unused ones are dropped
+MAX_COMPARTMENTS = 4_096  # compartments; past it, the unused ones are dropped
 
 
 class Compartment:
     """Concurrent calls of one organization at one vendor. Waiting calls get places in the order of their arrival."""
 
-    __slots__ = ("_busy", "_limits", "_waiting")
+    __slots__ = ("_busy", "_limits", "_queue")
 
     def __init__(self, limits: Bulkhead) -> None:
         self._limits = limits
         self._busy = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[asyncio.Future[None]] = deque()
 
     @property
     def is_unused(self) -> bool:
-        return self._busy == 0 and not self._waiting
+        return self._busy == 0 and not self._queue
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         if self._busy >= self._limits.calls:
             return False
         self._busy += 1
         return True
 
-    async def wait(self, deadline: float) -> None:
+    async def acquire(self, deadline: float) -> None:
         """Raises: VendorProblem when the line is full, after `wait_s`, or at `deadline` (loop time)."""
-        if len(self._waiting) >= self._limits.waiting:
-            raise errors.crowded()
+        if len(self._queue) >= self._limits.max_queued:
+            raise errors.bulkhead_full()
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(waiter)
+        self._queue.append(waiter)
         try:
             async with asyncio.timeout_at(min(deadline, loop.time() + self._limits.wait_s)):
                 await waiter
         except BaseException as fault:
             if waiter.done() and not waiter.cancelled():  # handed over at the moment we gave up
-                self.give_back()
+                self.release()
             else:
-                self._waiting.remove(waiter)
+                self._queue.remove(waiter)
             if isinstance(fault, TimeoutError):
-                raise errors.crowded() from fault
+                raise errors.bulkhead_full() from fault
             raise
 
-    def give_back(self) -> None:
-        for position, waiter in enumerate(self._waiting):
+    def release(self) -> None:
+        for position, waiter in enumerate(self._queue):
             if not waiter.done():  # one that was cancelled takes itself out of the line
-                del self._waiting[position]
+                del self._queue[position]
                 waiter.set_result(None)  # the place passes to this call: `_busy` stays
                 return
         self._busy -= 1
 
 
 class Bulkhead:
-    """The compartments of one event loop: `calls` in flight in each, `waiting` in line for at most `wait_s` seconds."""
+    """The compartments of one event loop: `calls` in flight in each, `max_queued` in line for at most `wait_s`
+    seconds."""
 
-    def __init__(self, *, calls: int, waiting: int, wait_s: float) -> None:
-        self.calls, self.waiting, self.wait_s = calls, waiting, wait_s
+    def __init__(self, *, calls: int, max_queued: int, wait_s: float) -> None:
+        self.calls, self.max_queued, self.wait_s = calls, max_queued, wait_s
         self._compartments: dict[tuple[UUID, str], Compartment] = {}
 
     def compartment(self, key: PoolKey) -> Compartment:
@@ -75,7 +76,7 @@ class Bulkhead:
         own = (key.org_id, key.vendor)
         found = self._compartments.get(own)
         if found is None:
-            if len(self._compartments) >= MOST_KEPT:
+            if len(self._compartments) >= MAX_COMPARTMENTS:
                 self._compartments = {one: each for one, each in self._compartments.items() if not each.is_unused}
             found = self._compartments[own] = Compartment(self)
         return found

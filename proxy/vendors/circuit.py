@@ -59,7 +59,7 @@ class Circuit:
         # A trial that showed nothing makes way for the next one.
         return replace(self, trial=0) if self.trial == trial else self
 
-    def answered(self) -> Circuit:
+    def succeeded(self) -> Circuit:
         return CLOSED  # any answer shows that the vendor is there
 
     def failed(self, now_s: float) -> Circuit:

@@ -20,7 +20,7 @@ from gateway.coordination.store import CoordinationStore, CoordinationUnavailabl
 from gateway.lib import clock
 from proxy.vendors import errors, shared_circuits
 from proxy.vendors.circuit import CLOSED, LONGEST_OPEN_S, Circuit, CircuitState
-from proxy.vendors.errors import Sign
+from proxy.vendors.errors import Evidence
 from proxy.vendors.shared_circuits import SharedCircuit
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Circuits:
         self._monotonic = monotonic
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turn = asyncio.Lock()
+        self._order = asyncio.Lock()
 
     @property
     def has_trouble(self) -> bool:
@@ -60,28 +60,28 @@ class Circuits:
             circuit = self._circuits.get(name, CLOSED)
             if not circuit.may_pass(self._monotonic()):
                 wait_s = math.ceil(circuit.wait_s(self._monotonic()))
-                raise errors.held_back(wait_s)
+                raise errors.circuit_open(wait_s)
 
     def enter(self, destination: Destination) -> Trials:
-        """Let a call pass; its trials must go to `leave`. Raises: VendorProblem, and then nothing may be sent."""
+        """Let a call pass; its trials must go to `exit`. Raises: VendorProblem, and then nothing may be sent."""
         if not self._circuits:
             return ()
         self.check(destination)
         trials = []
         now_s = self._monotonic()
-        reached, answered = _names(destination)
-        for name in (reached, answered):
+        connect_name, response_name = _names(destination)
+        for name in (connect_name, response_name):
             circuit = self._circuits.get(name, CLOSED)
             if circuit.state(now_s) is CircuitState.HALF_OPEN:
                 # A call on an open connection shows nothing about new connections, and may run for minutes. The
                 # vendor's circuit is shared, so after `trial_s` another organization's call may try.
-                until_s = math.inf if name == answered else now_s + self._trial_s
+                until_s = math.inf if name == response_name else now_s + self._trial_s
                 circuit = self._circuits[name] = circuit.trying(until_s)
                 trials.append((name, circuit.trial))
         return tuple(trials)
 
-    def leave(self, trials: Trials) -> None:
-        """End the trials of a call, counted by `note` or not."""
+    def exit(self, trials: Trials) -> None:
+        """End the trials of a call, counted by `record` or not."""
         for name, trial in trials:
             circuit = self._circuits.get(name)
             if circuit is not None:
@@ -90,21 +90,21 @@ class Circuits:
     def connected(self, vendor: str) -> None:
         """A connection to the catalog's address closes that circuit: it counts only connections."""
         if self._circuits:
-            self._answered(shared_circuits.vendor_wide(vendor))
+            self._succeeded(shared_circuits.vendor_wide(vendor))
 
-    def note(self, destination: Destination, sign: Sign) -> None:
-        if sign in (Sign.NOTHING, Sign.SENT_LATE) or (sign is Sign.ANSWERED and not self._circuits):
+    def record(self, destination: Destination, evidence: Evidence) -> None:
+        if evidence in (Evidence.NONE, Evidence.SENT_LATE) or (evidence is Evidence.RESPONDED and not self._circuits):
             return
-        reached, answered = _names(destination)
-        if sign is Sign.UNREACHED:
-            self._failed(reached)
-        elif sign is Sign.UNANSWERED:
-            if reached != answered:
-                self._answered(reached)  # a connection was made
-            self._failed(answered)
+        connect_name, response_name = _names(destination)
+        if evidence is Evidence.CONNECT_FAILED:
+            self._failed(connect_name)
+        elif evidence is Evidence.NO_RESPONSE:
+            if connect_name != response_name:
+                self._succeeded(connect_name)  # a connection was made
+            self._failed(response_name)
         else:
-            self._answered(reached)
-            self._answered(answered)
+            self._succeeded(connect_name)
+            self._succeeded(response_name)
 
     async def settled(self) -> None:
         while self._tasks:
@@ -121,43 +121,43 @@ class Circuits:
         if len(self._circuits) > MAX_CIRCUITS:
             self._circuits.popitem(last=False)
         if after.until_s is None:
-            self._soon(self._join(name))
+            self._run_in_background(self._join(name))
         elif after.until_s != before.until_s:
             log.warning("circuit opened", circuit=name, failures=after.failures)
             now = clock.now()
             seen = SharedCircuit(after.failures, now, now + timedelta(seconds=after.until_s - now_s))
-            self._soon(self._post(name, seen))
+            self._run_in_background(self._publish(name, seen))
 
-    def _answered(self, name: str) -> None:
+    def _succeeded(self, name: str) -> None:
         before = self._circuits.pop(name, CLOSED)
         if before.until_s is not None:
             log.info("circuit closed", circuit=name, failures=before.failures)
-            self._soon(self._post(name, None))
+            self._run_in_background(self._publish(name, None))
 
     # --- other processes --------------------------------------------------------------------------------------------
 
-    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         # In the background: a slow or failed store delays no call.
-        task = asyncio.ensure_future(self._in_turn(work))
+        task = asyncio.ensure_future(self._run_in_order(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
-        async with self._turn:  # writes keep the order of the changes
+    async def _run_in_order(self, work: Coroutine[Any, Any, None]) -> None:
+        async with self._order:  # writes keep the order of the changes
             try:
                 await work
             except CoordinationUnavailable as fault:
                 log.info("circuit not shared", fault=str(fault))
 
-    async def _post(self, name: str, seen: SharedCircuit | None) -> None:
+    async def _publish(self, name: str, seen: SharedCircuit | None) -> None:
         if self._store is not None:
-            await asyncio.to_thread(shared_circuits.post, self._store, name, seen)
+            await asyncio.to_thread(shared_circuits.publish, self._store, name, seen)
 
     async def _join(self, name: str) -> None:
         if self._store is None:
             return
         # Where another process has opened the circuit, this one saves its own four further failures.
-        seen = (await asyncio.to_thread(shared_circuits.posted, self._store, [name])).get(name)
+        seen = (await asyncio.to_thread(shared_circuits.published, self._store, [name])).get(name)
         left_s = (seen.until - clock.now()).total_seconds() if seen else 0.0
         known = self._circuits.get(name)
         if seen is not None and known is not None and 0 < left_s <= LONGEST_OPEN_S:

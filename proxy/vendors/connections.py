@@ -14,17 +14,17 @@ from itertools import islice
 from gateway.lib.outbound import AddressRefused, may_connect
 from proxy.timing import Timing
 from proxy.vendors import errors
-from proxy.vendors.dns import Names
-from proxy.vendors.errors import Sign
+from proxy.vendors.dns import Resolver
+from proxy.vendors.errors import Evidence
 from proxy.vendors.fair_semaphore import UNSHARED, FairSemaphore, QueueFull
 from proxy.vendors.http1 import Connection, Limits
 
-MAX_WAITING = 2_000  # calls in line for a connection, over all organizations
+MAX_QUEUED = 2_000  # calls in line for a connection, over all organizations
 # An organization gets another connection while it uses fewer than are free, so one alone gets half of all. Four
 # organizations with 30 slow calls each use 90 of 100 and leave ten.
-OF_FREE = 1.0
+FREE_RATIO = 1.0
 KEEP_IDLE_S = 60.0
-LOOK_AFTER_IDLE_S = 0.25  # from then on, the socket is checked before reuse
+CHECK_AFTER_IDLE_S = 0.25  # from then on, the socket is checked before reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,80 +45,80 @@ def verifying_tls() -> ssl.SSLContext:
 
 
 class Connections:
-    """One event loop. Organizations share `most` places (`fair_semaphore`), one for each connection in use."""
+    """One event loop. Organizations share `max_open` places (`fair_semaphore`), one for each connection in use."""
 
     def __init__(
         self,
         origin: Origin,
         *,
-        most: int,
+        max_open: int,
         allow_private: bool,
         limits: Limits,
         tls: Callable[[], ssl.SSLContext],
-        names: Names,
+        resolver: Resolver,
     ) -> None:
         self._origin = origin
-        self._names = names
+        self._resolver = resolver
         self._allow_private = allow_private
         self._limits = limits
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._most = most
-        of_free = OF_FREE if origin.owner is None else UNSHARED
-        self._places = FairSemaphore(most, of_free=of_free, waiting=MAX_WAITING)
+        self._max_open = max_open
+        free_ratio = FREE_RATIO if origin.owner is None else UNSHARED
+        self._permits = FairSemaphore(max_open, free_ratio=free_ratio, max_queued=MAX_QUEUED)
         self._opening = 0
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         # Idle and draining connections hold no place: new connections displace the draining ones.
-        self._ending: dict[Connection, None] = {}  # drain the rest of an event stream, oldest first
+        self._draining: dict[Connection, None] = {}  # drain the rest of an event stream, oldest first
         self._is_closed = False
 
     @property
     def is_unused(self) -> bool:
-        return not (self._idle or self._busy or self._ending) and self._places.is_unused
+        return not (self._idle or self._busy or self._draining) and self._permits.is_unused
 
-    def take_idle(self, organization: Hashable) -> Connection | None:
+    def acquire_idle(self, organization: Hashable) -> Connection | None:
         """An idle connection and a place for `organization`; None if either is missing."""
-        if not self._idle or not self._places.take(organization):
+        if not self._idle or not self._permits.try_acquire(organization):
             return None
         connection = self._newest_idle()
         if connection is None:
-            self._places.give_back(organization)
+            self._permits.release(organization)
         return connection
 
-    async def take(
+    async def acquire(
         self, organization: Hashable, deadline: float, timing: Timing | None = None
     ) -> tuple[Connection, bool]:
         """A connection, and whether the call waited in line; `timing` counts that wait apart. Raises: VendorProblem."""
-        has_waited = not self._places.take(organization)
+        has_waited = not self._permits.try_acquire(organization)
         if has_waited:
-            with (timing or Timing()).line():
+            with (timing or Timing()).queue_wait():
                 await self._wait(organization, deadline)
         try:
             return self._newest_idle() or await self._connect(deadline), has_waited
         except BaseException:
-            self._places.give_back(organization)
+            self._permits.release(organization)
             raise
 
-    def give_back(self, connection: Connection, organization: Hashable, *, may_drain: bool) -> None:
+    def release(self, connection: Connection, organization: Hashable, *, may_drain: bool) -> None:
         """Keep the connection for reuse if the answer was read completely, else drain or close it."""
         is_free = connection.finish(may_drain=may_drain)
         if connection in self._busy:  # else it is closed already
             self._busy.discard(connection)
             if is_free:
-                self._keep(connection)
+                self._add_idle(connection)
             else:
-                self._ending[connection] = None
-        self._places.give_back(organization)
+                self._draining[connection] = None
+        self._permits.release(organization)
 
-    def drained(self, connection: Connection) -> None:
-        if connection.finish(may_drain=False) and connection in self._ending:
-            del self._ending[connection]
-            self._keep(connection)
+    def on_drained(self, connection: Connection) -> None:
+        if connection.finish(may_drain=False) and connection in self._draining:
+            del self._draining[connection]
+            self._add_idle(connection)
 
-    def lost(self, connection: Connection) -> None:
+    def on_lost(self, connection: Connection) -> None:
         self._busy.discard(connection)
-        self._ending.pop(connection, None)
+        self._draining.pop(connection, None)
         if connection in self._idle:
             self._idle.remove(connection)
 
@@ -130,11 +130,11 @@ class Connections:
 
     def abort(self) -> None:
         self._is_closed = True
-        for connection in [*self._idle, *self._busy, *self._ending]:
+        for connection in [*self._idle, *self._busy, *self._draining]:
             connection.abort()
         self._idle.clear()
 
-    def _keep(self, connection: Connection) -> None:
+    def _add_idle(self, connection: Connection) -> None:
         connection.idle_since_s = self._loop.time()
         self._idle.append(connection)
 
@@ -147,7 +147,7 @@ class Connections:
             is_fresh = idle_s < min(KEEP_IDLE_S, connection.idle_at_most_s)
             # A request on a connection that the vendor has just closed is lost and cannot be retried: it may have run.
             # So the socket of a rested connection is checked first.
-            if connection.is_usable and is_fresh and (idle_s < LOOK_AFTER_IDLE_S or not connection.has_unread()):
+            if connection.is_usable and is_fresh and (idle_s < CHECK_AFTER_IDLE_S or not connection.has_unread()):
                 self._busy.add(connection)
                 return connection
             connection.abort()
@@ -155,21 +155,21 @@ class Connections:
 
     async def _wait(self, organization: Hashable, deadline: float) -> None:
         try:
-            await self._places.wait(organization, deadline)
+            await self._permits.acquire(organization, deadline)
         except QueueFull:
             raise errors.unavailable("Too many calls wait for the vendor.") from None
         except TimeoutError as fault:
             raise errors.timeout() from fault
 
-    def _make_room(self) -> None:
+    def _close_draining(self) -> None:
         # Draining streams close, oldest first: their answers have been read.
-        surplus = len(self._busy) + self._opening + len(self._ending) + 1 - self._most
-        for connection in list(islice(self._ending, max(0, surplus))):
-            del self._ending[connection]
+        surplus = len(self._busy) + self._opening + len(self._draining) + 1 - self._max_open
+        for connection in list(islice(self._draining, max(0, surplus))):
+            del self._draining[connection]
             connection.abort()
 
     async def _connect(self, deadline: float) -> Connection:
-        self._make_room()  # the caller holds a place already
+        self._close_draining()  # the caller holds a place already
         self._opening += 1
         try:
             connection = await self._new(deadline)
@@ -186,29 +186,29 @@ class Connections:
             if self._is_closed:
                 raise ConnectionAbortedError("shutting down")
             async with asyncio.timeout_at(ends_at):
-                return await self._reach(await self._addresses(), ends_at)
+                return await self._connect_any(await self._addresses(), ends_at)
         except AddressRefused as fault:
             raise errors.AddressNotAllowed from fault
         except TimeoutError as fault:
             # With less time left than the connect timeout, a timeout shows nothing about the vendor.
-            raise errors.timeout(Sign.UNREACHED if deadline >= longest else Sign.NOTHING) from fault
+            raise errors.timeout(Evidence.CONNECT_FAILED if deadline >= longest else Evidence.NONE) from fault
         except (socket.gaierror, UnicodeError) as fault:
-            raise errors.unavailable("The vendor's host name is unknown.", Sign.UNREACHED) from fault
+            raise errors.unavailable("The vendor's host name is unknown.", Evidence.CONNECT_FAILED) from fault
         except OSError as fault:  # ssl.SSLError is one
-            raise errors.unavailable(sign=Sign.UNREACHED) from fault
+            raise errors.unavailable(evidence=Evidence.CONNECT_FAILED) from fault
 
     async def _addresses(self) -> list[str]:
         host = self._origin.host
         if _is_address(host):
             found = [host]
         else:
-            found = await self._names.addresses(host, self._origin.port, self._origin.owner)
+            found = await self._resolver.resolve(host, self._origin.port, self._origin.owner)
         # One forbidden address refuses the whole name.
         if not found or not all(may_connect(address, allow_private=self._allow_private) for address in found):
             raise AddressRefused
         return found
 
-    async def _reach(self, addresses: Sequence[str], ends_at: float) -> Connection:
+    async def _connect_any(self, addresses: Sequence[str], ends_at: float) -> Connection:
         for position, address in enumerate(addresses):
             left_s = ends_at - self._loop.time()
             is_last = position == len(addresses) - 1

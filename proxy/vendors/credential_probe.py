@@ -17,7 +17,7 @@ from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
 
-async def ask(
+async def probe_credentials(
     url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
     """`initialize` and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
@@ -31,17 +31,17 @@ async def ask(
     except AddressNotAllowed as fault:
         raise AddressRefused from fault
     except (VendorProblem, StaleSession) as fault:
-        return _as_answer(fault)
+        return _as_probe_answer(fault)
     finally:
         await transport.aclose()
-    if isinstance(answer, replies.VendorError):
+    if isinstance(answer, replies.RpcError):
         return ProbeAnswer(200, is_error=True, error_text=answer.message)
     if answer.is_error:
         return ProbeAnswer(200, is_error=True, error_text=replies.error_text(answer.raw_result))
     return ProbeAnswer(200, tools_listed=method == "tools/list")
 
 
-def _as_answer(fault: VendorProblem | StaleSession) -> ProbeAnswer:
+def _as_probe_answer(fault: VendorProblem | StaleSession) -> ProbeAnswer:
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.REJECTED_CREDENTIALS:
         return ProbeAnswer(401)  # 403 as well
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.BAD_RESPONSE:

@@ -14,73 +14,76 @@ from proxy.vendors.fair_semaphore import FairSemaphore, QueueFull
 
 CATALOG_LOOKUPS = 8  # in parallel
 CREDENTIAL_LOOKUPS = 32  # in parallel
-LOOKUPS_OF_ONE = 4  # in parallel, of one organization
-LOOKUPS_OF_FREE = 0.5  # with ten organizations whose name servers are silent, another still finds a thread
-LOOKUPS_WAITING = 2_000  # in line, over all organizations
+LOOKUPS_PER_OWNER = 4  # in parallel, of one organization
+LOOKUPS_FREE_RATIO = 0.5  # with ten organizations whose name servers are silent, another still finds a thread
+MAX_QUEUED_LOOKUPS = 2_000  # in line, over all organizations
 
 
-class Names:
+class Resolver:
     """One event loop. Equal look-ups share one thread, which they hold until the resolver returns."""
 
     def __init__(self) -> None:
-        self._of_catalog = asyncio.Semaphore(CATALOG_LOOKUPS)
-        self._of_credentials = FairSemaphore(
-            CREDENTIAL_LOOKUPS, of_free=LOOKUPS_OF_FREE, most_of_one=LOOKUPS_OF_ONE, waiting=LOOKUPS_WAITING
+        self._catalog_slots = asyncio.Semaphore(CATALOG_LOOKUPS)
+        self._credential_slots = FairSemaphore(
+            CREDENTIAL_LOOKUPS,
+            free_ratio=LOOKUPS_FREE_RATIO,
+            max_per_owner=LOOKUPS_PER_OWNER,
+            max_queued=MAX_QUEUED_LOOKUPS,
         )
         self._running: SingleFlight[tuple[Hashable, str, int], list[str]] = SingleFlight()
 
-    async def addresses(self, host: str, port: int, owner: Hashable = None) -> list[str]:
-        """Each address once; `owner` None: the catalog. Raises: as `look_up`; VendorProblem when the line is full."""
-        return await self._running.run((owner, host, port), lambda: self._ask(host, port, owner))
+    async def resolve(self, host: str, port: int, owner: Hashable = None) -> list[str]:
+        """Each address once; `owner` None: the catalog. Raises: as `lookup`; VendorProblem when the line is full."""
+        return await self._running.run((owner, host, port), lambda: self._resolve(host, port, owner))
 
-    async def _ask(self, host: str, port: int, owner: Hashable) -> list[str]:
+    async def _resolve(self, host: str, port: int, owner: Hashable) -> list[str]:
         if owner is None:
-            async with self._of_catalog:
+            async with self._catalog_slots:
                 return await _in_thread(host, port)
-        if not self._of_credentials.take(owner):
+        if not self._credential_slots.try_acquire(owner):
             try:
-                await self._of_credentials.wait(owner)
+                await self._credential_slots.acquire(owner)
             except QueueFull:
                 raise errors.unavailable("Too many host names wait to be looked up.") from None
         try:
             return await _in_thread(host, port)
         finally:
-            self._of_credentials.give_back(owner)
+            self._credential_slots.release(owner)
 
 
-def look_up(host: str, port: int) -> list[str]:
+def lookup(host: str, port: int) -> list[str]:
     """Blocks until the system's resolver returns. Raises: OSError (socket.gaierror is one), UnicodeError."""
     rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in rows))
 
 
 async def _in_thread(host: str, port: int) -> list[str]:
-    """`look_up` in a daemon thread, which does not delay the end of the process. Raises: as `look_up`."""
-    answer = await _answer(host, port)
+    """`lookup` in a daemon thread, which does not delay the end of the process. Raises: as `lookup`."""
+    result = await _start_lookup(host, port)
     try:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(result, Exception):
+            raise result
+        return result
     finally:
-        del answer  # the traceback refers to this frame: a reference cycle
+        del result  # the traceback refers to this frame: a reference cycle
 
 
-def _answer(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
+def _start_lookup(host: str, port: int) -> asyncio.Future[list[str] | Exception]:
     loop = asyncio.get_running_loop()
-    answered: asyncio.Future[list[str] | Exception] = loop.create_future()
+    found: asyncio.Future[list[str] | Exception] = loop.create_future()
 
-    def tell(answer: list[str] | Exception) -> None:
-        if not answered.done():
-            answered.set_result(answer)
+    def set_result(result: list[str] | Exception) -> None:
+        if not found.done():
+            found.set_result(result)
 
-    def ask() -> None:
-        answer: list[str] | Exception
+    def run_lookup() -> None:
+        result: list[str] | Exception
         try:
-            answer = look_up(host, port)
+            result = lookup(host, port)
         except Exception as fault:  # any error must free the thread's place
-            answer = fault
+            result = fault
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(tell, answer)
+            loop.call_soon_threadsafe(set_result, result)
 
-    threading.Thread(target=ask, name="name-lookup", daemon=True).start()
-    return answered
+    threading.Thread(target=run_lookup, name="name-lookup", daemon=True).start()
+    return found

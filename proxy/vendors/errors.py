@@ -5,16 +5,16 @@ from __future__ import annotations
 from enum import Enum
 
 from proxy.outcomes import VendorFault
-from proxy.protocol.replies import VendorError
+from proxy.protocol.replies import RpcError
 
 
-class Sign(Enum):
+class Evidence(Enum):
     """Evidence of a failure about the way to the vendor; the circuits count it."""
 
-    ANSWERED = 1  # it responds; the failure is elsewhere
-    UNREACHED = 2  # no connection
-    UNANSWERED = 3  # connected, but no head of an answer came
-    NOTHING = 4  # nothing was tried, or the fault is ours
+    RESPONDED = 1  # it responds; the failure is elsewhere
+    CONNECT_FAILED = 2  # no connection
+    NO_RESPONSE = 3  # connected, but no head of an answer came
+    NONE = 4  # nothing was tried, or the fault is ours
     SENT_LATE = 5  # sent after a wait in our own line; the time left was too short
 
 
@@ -22,71 +22,80 @@ class VendorProblem(Exception):
     """The vendor gave no usable answer. `detail` may be shown to the caller."""
 
     def __init__(
-        self, fault: VendorFault, detail: str, *, sign: Sign = Sign.ANSWERED, retry_after_s: int | None = None
+        self,
+        fault: VendorFault,
+        detail: str,
+        *,
+        evidence: Evidence = Evidence.RESPONDED,
+        retry_after_s: int | None = None,
     ) -> None:
         super().__init__(detail)
-        self.fault, self.detail, self.sign, self.retry_after_s = fault, detail, sign, retry_after_s
+        self.fault, self.detail, self.evidence, self.retry_after_s = fault, detail, evidence, retry_after_s
 
-    def again(self) -> VendorProblem:
+    def copy(self) -> VendorProblem:
         """A copy to raise: the traceback refers to the frames that hold the original, a reference cycle."""
-        return VendorProblem(self.fault, self.detail, sign=self.sign, retry_after_s=self.retry_after_s)
+        return VendorProblem(self.fault, self.detail, evidence=self.evidence, retry_after_s=self.retry_after_s)
 
     @property
     def is_own_timeout(self) -> bool:
         """Our deadline ended a request that had been sent."""
-        return self.fault is VendorFault.TIMEOUT and self.sign in (Sign.ANSWERED, Sign.UNANSWERED, Sign.SENT_LATE)
+        return self.fault is VendorFault.TIMEOUT and self.evidence in (
+            Evidence.RESPONDED,
+            Evidence.NO_RESPONSE,
+            Evidence.SENT_LATE,
+        )
 
     @property
-    def is_broken_off(self) -> bool:
-        return self.detail == broken_off().detail
+    def is_interrupted(self) -> bool:
+        return self.detail == interrupted().detail
 
 
 class AddressNotAllowed(VendorProblem):
     """The outbound rules forbid the address; the catalog or the credential is wrong."""
 
     def __init__(self) -> None:
-        super().__init__(VendorFault.UNAVAILABLE, "The vendor's address is not allowed.", sign=Sign.NOTHING)
+        super().__init__(VendorFault.UNAVAILABLE, "The vendor's address is not allowed.", evidence=Evidence.NONE)
 
 
 class StaleSession(Exception):
     """The vendor does not know the session. `is_certain`: it refused before it ran anything."""
 
-    def __init__(self, status: int, error: VendorError | None, *, is_certain: bool) -> None:
+    def __init__(self, status: int, error: RpcError | None, *, is_certain: bool) -> None:
         super().__init__()
         self.status, self.error, self.is_certain = status, error, is_certain  # `error`: the JSON-RPC error, if any
 
 
-def unavailable(detail: str = "The vendor could not be reached.", sign: Sign = Sign.NOTHING) -> VendorProblem:
-    return VendorProblem(VendorFault.UNAVAILABLE, detail, sign=sign)
+def unavailable(detail: str = "The vendor could not be reached.", evidence: Evidence = Evidence.NONE) -> VendorProblem:
+    return VendorProblem(VendorFault.UNAVAILABLE, detail, evidence=evidence)
 
 
-def crowded() -> VendorProblem:
+def bulkhead_full() -> VendorProblem:
     text = "Too many calls of the organization are under way at the vendor."
-    return VendorProblem(VendorFault.UNAVAILABLE, text, sign=Sign.NOTHING, retry_after_s=1)
+    return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=1)
 
 
-def held_back(retry_after_s: int) -> VendorProblem:
+def circuit_open(retry_after_s: int) -> VendorProblem:
     text = f"The vendor could not be reached several times in a row. It is tried again in {retry_after_s} s."
-    return VendorProblem(VendorFault.UNAVAILABLE, text, sign=Sign.NOTHING, retry_after_s=retry_after_s)
+    return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=retry_after_s)
 
 
-def slow_down(retry_after_s: int | None) -> VendorProblem:
+def rate_limited(retry_after_s: int | None) -> VendorProblem:
     return VendorProblem(VendorFault.UNAVAILABLE, "The vendor asks to slow down.", retry_after_s=retry_after_s)
 
 
-def timeout(sign: Sign = Sign.NOTHING) -> VendorProblem:
-    return VendorProblem(VendorFault.TIMEOUT, "The vendor did not answer in time.", sign=sign)
+def timeout(evidence: Evidence = Evidence.NONE) -> VendorProblem:
+    return VendorProblem(VendorFault.TIMEOUT, "The vendor did not answer in time.", evidence=evidence)
 
 
 def bad_response(detail: str) -> VendorProblem:
     return VendorProblem(VendorFault.BAD_RESPONSE, f"The vendor sent an unusable answer: {detail}.")
 
 
-def broken_off() -> VendorProblem:
+def interrupted() -> VendorProblem:
     return bad_response("it broke off or is not HTTP")
 
 
-def no_answer() -> VendorProblem:
+def no_response() -> VendorProblem:
     return bad_response("it ended without an answer")
 
 

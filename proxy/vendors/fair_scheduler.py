@@ -17,25 +17,25 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PAUSE_TIMES = 6  # pause per time worked: slices get at most a seventh of the time
-UNPAID_S = 0.0005  # less work than this brings no pause yet
+MIN_DEBT_S = 0.0005  # less work than this brings no pause yet
 LONGEST_PAUSE_S = 0.1  # bounds the pause after one long slice
-IN_LOOP_BYTES = 64 * 1024  # longer work would delay all other calls
+INLINE_BYTES = 64 * 1024  # longer work would delay all other calls
 
 
-class Turns:
+class FairScheduler:
     """One waiting line per owner, served round robin, one slice each."""
 
     def __init__(self) -> None:
-        self._is_taken = False
+        self._is_busy = False
         self._owner: Hashable = None  # of the current or last slice
-        self._lines: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()  # none is empty
+        self._queues: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()  # none is empty
         self._worked_s = 0.0
 
     @asynccontextmanager
-    async def turn(self, owner: Hashable, deadline: float | None = None) -> AsyncIterator[None]:
+    async def slot(self, owner: Hashable, deadline: float | None = None) -> AsyncIterator[None]:
         """A slice of work, after its wait and pause. Raises: TimeoutError at `deadline` (loop time)."""
         async with asyncio.timeout_at(deadline):
-            await self._take(owner)
+            await self._acquire(owner)
         try:
             async with asyncio.timeout_at(deadline):
                 await self._pause()
@@ -45,67 +45,67 @@ class Turns:
             finally:
                 self._worked_s += perf_counter() - began_s
         finally:
-            self._hand_over()
+            self._release()
 
     async def _pause(self) -> None:
-        if self._worked_s > UNPAID_S:
+        if self._worked_s > MIN_DEBT_S:
             pause_s, self._worked_s = min(PAUSE_TIMES * self._worked_s, LONGEST_PAUSE_S), 0.0
             await asyncio.sleep(pause_s)
 
-    async def _take(self, owner: Hashable) -> None:
-        if not self._is_taken:
-            self._is_taken, self._owner = True, owner
+    async def _acquire(self, owner: Hashable) -> None:
+        if not self._is_busy:
+            self._is_busy, self._owner = True, owner
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(owner, deque()).append(waiter)
+        self._queues.setdefault(owner, deque()).append(waiter)
         try:
             await waiter
         except BaseException:
             if not waiter.cancel() and not waiter.cancelled():  # handed over while giving up
-                self._hand_over()
+                self._release()
             raise
 
-    def _hand_over(self) -> None:
-        if self._owner in self._lines:  # only now, behind owners that came during its slice
-            self._lines.move_to_end(self._owner)
-        while self._lines:
-            owner, line = next(iter(self._lines.items()))
-            waiter = line.popleft()
-            if not line:
-                del self._lines[owner]
+    def _release(self) -> None:
+        if self._owner in self._queues:  # only now, behind owners that came during its slice
+            self._queues.move_to_end(self._owner)
+        while self._queues:
+            owner, queue = next(iter(self._queues.items()))
+            waiter = queue.popleft()
+            if not queue:
+                del self._queues[owner]
             if not waiter.done():  # else it was cancelled
                 self._owner = owner
                 waiter.set_result(None)
                 return
-        self._is_taken = False
+        self._is_busy = False
 
 
-_ByLoop = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]
-_in_loop: _ByLoop = weakref.WeakKeyDictionary()
-_beside_it: _ByLoop = weakref.WeakKeyDictionary()
+_ByLoop = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, FairScheduler]
+_loop_schedulers: _ByLoop = weakref.WeakKeyDictionary()
+_thread_schedulers: _ByLoop = weakref.WeakKeyDictionary()
 # One thread: several would compete with the event loop for the interpreter lock.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 
 
-def current() -> Turns:
+def current() -> FairScheduler:
     """The scheduler of the running loop, for slices in the loop itself."""
-    return _of_loop(_in_loop)
+    return _of_loop(_loop_schedulers)
 
 
-async def by_size(owner: Hashable, work: Callable[[], T], size_bytes: int, deadline: float | None = None) -> T:
-    """Run `work` at once if it is short, else as `in_thread`. Raises: as that."""
-    return work() if size_bytes <= IN_LOOP_BYTES else await in_thread(owner, work, deadline)
+async def run_small_inline(owner: Hashable, work: Callable[[], T], size_bytes: int, deadline: float | None = None) -> T:
+    """Run `work` at once if it is short, else as `run_in_thread`. Raises: as that."""
+    return work() if size_bytes <= INLINE_BYTES else await run_in_thread(owner, work, deadline)
 
 
-async def in_thread(owner: Hashable, work: Callable[[], T], deadline: float | None = None) -> T:
+async def run_in_thread(owner: Hashable, work: Callable[[], T], deadline: float | None = None) -> T:
     """Run work that cannot be sliced in a thread, one at a time. Raises: TimeoutError before it starts; as `work`."""
-    async with _of_loop(_beside_it).turn(owner, deadline):
+    async with _of_loop(_thread_schedulers).slot(owner, deadline):
         return await asyncio.get_running_loop().run_in_executor(_thread, work)
 
 
-def _of_loop(known: _ByLoop) -> Turns:
+def _of_loop(known: _ByLoop) -> FairScheduler:
     loop = asyncio.get_running_loop()
     found = known.get(loop)
     if found is None:
-        found = known[loop] = Turns()
+        found = known[loop] = FairScheduler()
     return found

@@ -19,12 +19,12 @@ import httptools
 
 from proxy.vendors import errors
 from proxy.vendors.content_coding import Gunzip
-from proxy.vendors.errors import Sign
-from proxy.vendors.response import Until, VendorResponse
+from proxy.vendors.errors import Evidence
+from proxy.vendors.response import VendorResponse, WaitFor
 
 MAX_HEAD_BYTES = 32 * 1024
 # Bytes in a row without a body byte: bounds endless headers, trailers, chunk extensions and interim answers.
-MAX_IDLE_TALK_BYTES = 64 * 1024
+MAX_BODYLESS_BYTES = 64 * 1024
 # In all, beside the body and a quarter of its size: bounds endless chunks of a few bytes each.
 MAX_FRAMING_BYTES = 256 * 1024
 DRAIN_S = 1.0  # for the end of an event stream after its last message
@@ -39,13 +39,13 @@ class Limits:
     body_bytes: int = 10 * 1024 * 1024
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """Receives the end of a connection's use."""
 
-    def lost(self, connection: Connection) -> None:
+    def on_lost(self, connection: Connection) -> None:
         """It is closed."""
 
-    def drained(self, connection: Connection) -> None:
+    def on_drained(self, connection: Connection) -> None:
         """The unread rest of an answer has come."""
 
 
@@ -53,20 +53,20 @@ class Connection(asyncio.Protocol):
     """`owner` is called from the moment it is set."""
 
     __slots__ = (
-        *("owner", "idle_since_s", "idle_at_most_s", "_loop", "_limits", "_transport", "_parser", "_answer"),
+        *("owner", "idle_since_s", "idle_at_most_s", "_loop", "_limits", "_transport", "_parser", "_response"),
         *("_deadline", "_quiet_until", "_timer", "_is_usable", "_keeps_alive", "_to_eof"),
-        *("_head_bytes", "_idle_talk_bytes", "_received_bytes", "_is_interim", "_is_draining"),
+        *("_head_bytes", "_bodyless_bytes", "_received_bytes", "_is_interim", "_is_draining"),
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
-        self.owner: Owner | None = None
+        self.owner: ConnectionOwner | None = None
         self.idle_since_s = 0.0
         self.idle_at_most_s = float("inf")  # as announced by the vendor
         self._loop = loop
         self._limits = limits
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser
-        self._answer: VendorResponse | None = None
+        self._response: VendorResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = self._quiet_until = 0.0
         self._is_usable = False
@@ -74,52 +74,52 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        self._head_bytes = self._idle_talk_bytes = self._received_bytes = 0
+        self._head_bytes = self._bodyless_bytes = self._received_bytes = 0
         self._is_interim = self._to_eof = self._keeps_alive = False
 
     @property
     def is_usable(self) -> bool:
         """Another request may be sent: open, and no exchange in flight."""
-        return self._is_usable and self._answer is None
+        return self._is_usable and self._response is None
 
     def has_unread(self) -> bool:
         """For idle connections: bytes or an end are in the socket, not yet read by the event loop."""
         below: socket.socket | None = self._transport.get_extra_info("socket") if self._transport else None
         if below is None:
             return True
-        look = select.poll()
-        look.register(below.fileno(), select.POLLIN)
-        return bool(look.poll(0))
+        poller = select.poll()
+        poller.register(below.fileno(), select.POLLIN)
+        return bool(poller.poll(0))
 
     async def send(self, request: bytes, deadline: float) -> VendorResponse:
         """Returns at the head of the answer. Raises: VendorProblem, and then the connection is closed."""
         if not self.is_usable or self._transport is None:
             raise errors.unavailable()
         self._begin()
-        answer = self._answer = VendorResponse(self._loop, max_bytes=self._limits.body_bytes, deadline=deadline)
+        response = self._response = VendorResponse(self._loop, max_bytes=self._limits.body_bytes, deadline=deadline)
         self._deadline = self._quiet_until = deadline
-        self._timer = self._loop.call_at(deadline, self._look)
+        self._timer = self._loop.call_at(deadline, self._on_timer)
         self._transport.write(request)
-        await answer.wait(Until.HEAD)
-        if answer.fault is not None and not answer.has_head:
-            raise answer.fault.again()
-        return answer
+        await response.wait(WaitFor.HEAD)
+        if response.fault is not None and not response.has_head:
+            raise response.fault.copy()
+        return response
 
     def finish(self, *, may_drain: bool) -> bool:
         """End the exchange; `may_drain` waits for the end of a stream. True if the connection is free again."""
-        answer = self._answer
-        if answer is not None:
-            answer.go_on()
-            answer.release()
+        response = self._response
+        if response is not None:
+            response.resume_reading()
+            response.release()
         # An event stream usually ends a moment after its last message.
-        if may_drain and answer is not None and self._has_more_to_come(answer):
+        if may_drain and response is not None and self._has_more_to_come(response):
             self._is_draining = True
             self._deadline = self._quiet_until = min(self._deadline, self._loop.time() + DRAIN_S)
             self._arm()
             return False
         self._stop_timer()
-        self._answer = None
-        if answer is not None and not (answer.is_whole and self._keeps_alive and self._is_all_sent()):
+        self._response = None
+        if response is not None and not (response.is_whole and self._keeps_alive and self._is_all_sent()):
             self.abort()
         return self._is_usable
 
@@ -137,36 +137,36 @@ class Connection(asyncio.Protocol):
         self._is_usable = True
 
     def data_received(self, data: bytes) -> None:
-        answer = self._answer
-        if answer is None or answer.is_complete or answer.fault is not None:
+        response = self._response
+        if response is None or response.is_complete or response.fault is not None:
             self.abort()  # unrequested: it must not be read as the next answer
             return
-        self._idle_talk_bytes += len(data)
+        self._bodyless_bytes += len(data)
         self._received_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # all that it raises; callbacks raise nothing
             self._keeps_alive = False
-            if not answer.is_complete:
-                self._fail(errors.broken_off())
-        is_talk = (
-            self._idle_talk_bytes > MAX_IDLE_TALK_BYTES
-            or 4 * self._received_bytes - 5 * answer.size > 4 * MAX_FRAMING_BYTES
+            if not response.is_complete:
+                self._fail(errors.interrupted())
+        is_flood = (
+            self._bodyless_bytes > MAX_BODYLESS_BYTES
+            or 4 * self._received_bytes - 5 * response.size > 4 * MAX_FRAMING_BYTES
         )
-        if is_talk and not answer.is_complete:
+        if is_flood and not response.is_complete:
             self._fail(errors.bad_response("it is too large"))
-        if answer.has_head and not answer.is_complete and not answer.is_event_stream and not self._is_draining:
+        if response.has_head and not response.is_complete and not response.is_event_stream and not self._is_draining:
             # Only an event stream may pause, while a tool runs.
             first, self._quiet_until = self._quiet_until, self._loop.time() + self._limits.chunk_s
             if first == self._deadline:
                 self._arm()
         if self._transport is not None and not self._is_draining:
-            answer.hold_back(self._transport)
-        answer.wake()
-        if self._is_draining and (answer.is_complete or answer.fault is not None):
+            response.pause_reading(self._transport)
+        response.notify()
+        if self._is_draining and (response.is_complete or response.fault is not None):
             self._is_draining = False
             if self.owner is not None:
-                self.owner.drained(self)
+                self.owner.on_drained(self)
 
     def eof_received(self) -> None:
         """The transport closes itself."""
@@ -174,58 +174,60 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_usable = False
-        answer = self._answer
-        if answer is not None and not answer.is_complete:
-            if answer.has_head and self._to_eof and exc is None:
+        response = self._response
+        if response is not None and not response.is_complete:
+            if response.has_head and self._to_eof and exc is None:
                 self.on_message_complete()
             else:
-                self._fail(errors.broken_off() if answer.has_head else errors.unavailable(sign=Sign.UNANSWERED))
-            answer.wake()
+                self._fail(
+                    errors.interrupted() if response.has_head else errors.unavailable(evidence=Evidence.NO_RESPONSE)
+                )
+            response.notify()
         self._stop_timer()
         self._transport = None
         del self._parser  # it refers to this connection: a reference cycle
         if self.owner is not None:
-            self.owner.lost(self)
+            self.owner.on_lost(self)
 
     # --- httptools --------------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """A message after the answer makes the connection unusable; the answer stands."""
-        answer = self._answer
-        if answer is not None and answer.is_complete:
+        response = self._response
+        if response is not None and response.is_complete:
             self._keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        answer = self._answer
-        if answer is None or answer.has_head:  # after the head, it is a trailer
+        response = self._response
+        if response is None or response.has_head:  # after the head, it is a trailer
             return
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > MAX_HEAD_BYTES:
             self._fail(errors.bad_response("its headers are too large"))
         else:
-            known = answer.headers.setdefault(name.lower(), value)
+            known = response.headers.setdefault(name.lower(), value)
             if known is not value and name.lower() == b"content-encoding":
                 self._fail(errors.bad_response("its headers contradict each other"))
 
     def on_headers_complete(self) -> None:
-        answer = self._answer
-        if answer is None or answer.is_complete:
+        response = self._response
+        if response is None or response.is_complete:
             return
         status: int = self._parser.get_status_code()
         if 100 <= status < 200:
             self._is_interim = True
-            answer.headers.clear()
+            response.headers.clear()
             if status == 101:
                 self._fail(errors.bad_response("it changes the protocol"))
             return
-        answer.status = status
-        fault = self._judge_head(answer, status)
+        response.status = status
+        fault = self._check_head(response, status)
         if fault is not None:
             self._fail(errors.bad_response(fault))
-        answer.has_head = answer.fault is None
+        response.has_head = response.fault is None
 
-    def _judge_head(self, answer: VendorResponse, status: int) -> str | None:
-        headers, version = answer.headers, self._parser.get_http_version()
+    def _check_head(self, response: VendorResponse, status: int) -> str | None:
+        headers, version = response.headers, self._parser.get_http_version()
         transfer, length = headers.get(b"transfer-encoding"), headers.get(b"content-length")
         if version not in ("1.1", "1.0") or not 200 <= status < 600:
             return "it is not HTTP/1.1"
@@ -236,54 +238,54 @@ class Connection(asyncio.Protocol):
         self._to_eof = transfer is None and length is None and status not in (204, 304)
         self._keeps_alive = not self._to_eof and bool(self._parser.should_keep_alive())
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        answer.is_event_stream = kind == b"text/event-stream"
+        response.is_event_stream = kind == b"text/event-stream"
         coding = headers.get(b"content-encoding", b"identity").strip().lower()
         if coding in (b"gzip", b"x-gzip"):
-            answer.gunzip = Gunzip()
+            response.gunzip = Gunzip()
         elif coding not in (b"identity", b""):
             return "it uses another content coding"
         if b"keep-alive" in headers:
-            self.idle_at_most_s = _promised_s(headers[b"keep-alive"])
+            self.idle_at_most_s = _keep_alive_s(headers[b"keep-alive"])
         return None
 
     def on_body(self, data: bytes) -> None:
         """A piece as received. The reader decompresses it and counts the result against the cap again."""
-        answer = self._answer
-        if answer is None or answer.is_complete or answer.fault is not None:
+        response = self._response
+        if response is None or response.is_complete or response.fault is not None:
             return
-        self._idle_talk_bytes = 0
-        if len(data) > self._limits.body_bytes - answer.size:
+        self._bodyless_bytes = 0
+        if len(data) > self._limits.body_bytes - response.size:
             self._fail(errors.bad_response("it is too large"))
         elif data and not self._is_draining:
-            answer.pieces.append(data)
-        answer.size += len(data)
+            response.pieces.append(data)
+        response.size += len(data)
 
     def on_message_complete(self) -> None:
-        answer = self._answer
-        if answer is None or answer.fault is not None:
+        response = self._response
+        if response is None or response.fault is not None:
             return
         if self._is_interim:
             self._is_interim = False
             return
-        answer.is_complete = True
+        response.is_complete = True
 
     # --- time -------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _on_timer(self) -> None:
         """The one timer of an exchange. It may have moved since it was set."""
         self._timer = None
-        answer = self._answer
-        if answer is None or answer.is_complete:
+        response = self._response
+        if response is None or response.is_complete:
             return
         if self._loop.time() < min(self._deadline, self._quiet_until):
             self._arm()
             return
-        self._fail(errors.timeout(Sign.ANSWERED if answer.has_head else Sign.UNANSWERED))
-        answer.wake()
+        self._fail(errors.timeout(Evidence.RESPONDED if response.has_head else Evidence.NO_RESPONSE))
+        response.notify()
 
     def _arm(self) -> None:
         self._stop_timer()
-        self._timer = self._loop.call_at(min(self._deadline, self._quiet_until), self._look)
+        self._timer = self._loop.call_at(min(self._deadline, self._quiet_until), self._on_timer)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -291,19 +293,19 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _fail(self, fault: errors.VendorProblem) -> None:
-        answer = self._answer
-        if answer is not None and answer.fault is None:
-            answer.fault = fault
+        response = self._response
+        if response is not None and response.fault is None:
+            response.fault = fault
         self.abort()
 
-    def _has_more_to_come(self, answer: VendorResponse) -> bool:
-        return answer.is_event_stream and self._is_usable and not answer.is_complete and answer.fault is None
+    def _has_more_to_come(self, response: VendorResponse) -> bool:
+        return response.is_event_stream and self._is_usable and not response.is_complete and response.fault is None
 
     def _is_all_sent(self) -> bool:
         return self._transport is not None and self._transport.get_write_buffer_size() == 0
 
 
-def _promised_s(keep_alive: bytes) -> float:
+def _keep_alive_s(keep_alive: bytes) -> float:
     """The vendor's `Keep-Alive: timeout=5`, less a second for transit."""
     for part in keep_alive.lower().split(b","):
         name, _, value = part.strip().partition(b"=")

@@ -16,7 +16,7 @@ from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
-from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
@@ -37,8 +37,8 @@ class PoolKey:
         cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
     ) -> PoolKey:
         """A replaced credential has another digest."""
-        whose = (org_id.hex, vendor, credential_id.hex, url)
-        parts = "\0".join([*whose, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
+        owner_parts = (org_id.hex, vendor, credential_id.hex, url)
+        parts = "\0".join([*owner_parts, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
         return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
 
     def __eq__(self, other: object) -> bool:
@@ -76,7 +76,7 @@ class SessionPool:
         bulkhead: Bulkhead | None = None,
         circuits: Circuits | None = None,
     ) -> None:
-        self.bulkhead = bulkhead or Bulkhead(calls=30, waiting=100, wait_s=5.0)
+        self.bulkhead = bulkhead or Bulkhead(calls=30, max_queued=100, wait_s=5.0)
         self.circuits = circuits or Circuits()
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
         # Gets the tool whose answer contained a stored credential.
@@ -139,42 +139,42 @@ class SessionPool:
             owner=key.org_id,
             has_own_address=not destination.fixed_address,
             on_connected=on_connected,
-            on_tools_changed=partial(self._note_change, key),
+            on_tools_changed=partial(self._notify_tools_changed, key),
             secrets=SecretMask(destination.secrets()),
-            on_secret_echoed=partial(self._note_echo, key),
+            on_secret_echoed=partial(self._notify_secret_echoed, key),
         )
         try:
             await session.initialize(deadline=deadline)
         except VendorProblem as problem:  # counted here: one failure, however many calls wait
-            self.circuits.note(destination, problem.sign)
+            self.circuits.record(destination, problem.evidence)
             raise
-        self.circuits.note(destination, Sign.ANSWERED)
+        self.circuits.record(destination, Evidence.RESPONDED)
         session.last_used_s = asyncio.get_running_loop().time()
         self._sessions[key] = session
-        self._make_room(key)
+        self._evict_surplus(key)
         return session
 
-    def _make_room(self, newest: PoolKey) -> None:
+    def _evict_surplus(self, newest: PoolKey) -> None:
         """Close the oldest sessions of the organization that holds most. Those in use stay, even past the maximum."""
         if len(self._sessions) <= MAX_SESSIONS:
             return
-        held = Counter(key.org_id for key in self._sessions)
+        counts = Counter(key.org_id for key in self._sessions)
         unused: dict[uuid.UUID, deque[PoolKey]] = defaultdict(deque)
         for key, session in self._sessions.items():
             if not session.is_in_use and key != newest:
                 unused[key.org_id].append(key)
         while unused and len(self._sessions) > MAX_SESSIONS:
-            most = max(unused, key=held.__getitem__)
-            self._close_later(self._sessions.pop(unused[most].popleft()))
-            held[most] -= 1
-            if not unused[most]:
-                del unused[most]
+            largest = max(unused, key=counts.__getitem__)
+            self._close_later(self._sessions.pop(unused[largest].popleft()))
+            counts[largest] -= 1
+            if not unused[largest]:
+                del unused[largest]
 
-    def _note_change(self, key: PoolKey) -> None:
+    def _notify_tools_changed(self, key: PoolKey) -> None:
         if self.on_tools_changed is not None:
             self.on_tools_changed(key)
 
-    def _note_echo(self, key: PoolKey, tool: str) -> None:
+    def _notify_secret_echoed(self, key: PoolKey, tool: str) -> None:
         if self.on_secret_echoed is not None:
             self.on_secret_echoed(key, tool)
 

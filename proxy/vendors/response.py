@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Hashable, Iterator
 from enum import IntEnum
 
 from gateway.lib import body_budgets
-from gateway.lib.byte_budget import BudgetExhausted, Hold
+from gateway.lib.byte_budget import BudgetExhausted, Reservation
 from proxy.outcomes import VendorFault
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.content_coding import STEP_BYTES, BadCoding, Gunzip
@@ -16,7 +16,7 @@ FREE_BYTES = 64 * 1024  # past this, a compressed body is decompressed by turns:
 UNREAD_BYTES = 256 * 1024  # of an event stream, before the connection stops reading
 
 
-class Until(IntEnum):
+class WaitFor(IntEnum):
     """What a reader waits for."""
 
     HEAD = 0
@@ -37,8 +37,8 @@ class VendorResponse:
 
     __slots__ = (
         *("status", "is_event_stream", "headers", "pieces", "size", "fault", "has_head", "is_complete"),
-        *("gunzip", "deadline", "_waiter", "_until", "_loop", "_taken_bytes", "_held_back", "_max_bytes"),
-        *("_unpacked_bytes", "_undone_bytes", "_hold", "_granted_bytes"),
+        *("gunzip", "deadline", "_waiter", "_until", "_loop", "_taken_bytes", "_paused_transport", "_max_bytes"),
+        *("_unpacked_bytes", "_work_bytes", "_reservation", "_granted_bytes"),
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, deadline: float) -> None:
@@ -47,19 +47,19 @@ class VendorResponse:
         self._max_bytes = max_bytes
         self.deadline = deadline
         self._unpacked_bytes = 0
-        self._undone_bytes = 0  # packed or unpacked: one of the two may be next to nothing
+        self._work_bytes = 0  # packed or unpacked: one of the two may be next to nothing
         self.is_event_stream = False
         self._loop = loop
         self.headers: dict[bytes, bytes] = {}
         self.pieces: list[bytes] = []
         self.size = self._taken_bytes = 0
-        self._held_back: asyncio.Transport | None = None
-        self._hold: Hold | None = None
+        self._paused_transport: asyncio.Transport | None = None
+        self._reservation: Reservation | None = None
         self._granted_bytes = FREE_BYTES
         self.fault: errors.VendorProblem | None = None
         self.has_head = self.is_complete = False
         self._waiter: asyncio.Future[None] | None = None
-        self._until = Until.HEAD
+        self._until = WaitFor.HEAD
 
     @property
     def is_whole(self) -> bool:
@@ -72,20 +72,20 @@ class VendorResponse:
         return None if value is None else value.decode("latin-1")
 
     async def body(self, owner: Hashable = None) -> bytes:
-        """The whole decoded body. `owner`: see byte_budget and turns.
+        """The whole decoded body. `owner`: see byte_budget and fair_scheduler.
 
         Raises: VendorProblem past a deadline or limit, or when the connection breaks.
         """
         while not self.is_complete and self.fault is None:
             if self.size > self._granted_bytes:
-                await self._make_room(owner, self.size, self._most_bytes())
-                self.go_on()
+                await self._reserve(owner, self.size, self._most_bytes())
+                self.resume_reading()
             else:
-                await self.wait(Until.END)
+                await self.wait(WaitFor.END)
         if self.fault is not None:
-            raise self.fault.again()
+            raise self.fault.copy()
         if self.size > FREE_BYTES:
-            self._hold_of(owner).settle(self.size)
+            self._reservation_of(owner).settle(self.size)
         pieces, self.pieces = self.pieces, []
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self.gunzip is not None:
@@ -99,53 +99,53 @@ class VendorResponse:
             if self.pieces:
                 pieces, self.pieces = self.pieces, []
                 self._taken_bytes = self.size
-                self.go_on()
+                self.resume_reading()
                 chunk = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 yield chunk if self.gunzip is None else await self._unpacked(self.gunzip, chunk, owner)
             elif self.fault is not None:
-                raise self.fault.again()
+                raise self.fault.copy()
             elif self.is_complete:
                 if self.gunzip is not None:
                     self._check_unpacked(self.gunzip)
                 return
             else:
-                await self.wait(Until.MORE)
+                await self.wait(WaitFor.MORE)
 
-    async def keep(self, owner: Hashable, count: int) -> None:
+    async def retain(self, owner: Hashable, count: int) -> None:
         """The reader of an event stream now keeps `count` bytes of it. Raises: VendorProblem without room in time."""
         if count > FREE_BYTES:
-            await self._make_room(owner, count, count)
-        if self._hold is not None:
-            self._hold.shrink_to(count)
+            await self._reserve(owner, count, count)
+        if self._reservation is not None:
+            self._reservation.shrink_to(count)
 
     def release(self) -> None:
         """The exchange is over: give its room back."""
-        if self._hold is not None:
-            self._hold.release()
-            self._hold = None
+        if self._reservation is not None:
+            self._reservation.release()
+            self._reservation = None
 
-    async def _make_room(self, owner: Hashable, size: int, most: int) -> None:
-        hold = self._hold_of(owner)
+    async def _reserve(self, owner: Hashable, size: int, most: int) -> None:
+        reservation = self._reservation_of(owner)
         try:
             async with asyncio.timeout_at(self.deadline):
-                await hold.make_room(size, most)
+                await reservation.grow(size, most)
         except BudgetExhausted:
-            raise self._failed(_no_room()) from None
+            raise self._fail(_budget_exhausted()) from None
         except TimeoutError:
-            raise self._failed(errors.timeout(errors.Sign.ANSWERED)) from None
-        self._granted_bytes = hold.bytes
+            raise self._fail(errors.timeout(errors.Evidence.RESPONDED)) from None
+        self._granted_bytes = reservation.bytes
 
-    def _has_more_room(self) -> bool:
+    def _try_reserve_more(self) -> bool:
         """Whether another step was free, so that the reader need not wake for it."""
-        if self._hold is None or not self._hold.try_make_room(self.size, self._most_bytes()):
+        if self._reservation is None or not self._reservation.try_grow(self.size, self._most_bytes()):
             return False
-        self._granted_bytes = self._hold.bytes
+        self._granted_bytes = self._reservation.bytes
         return True
 
-    def _hold_of(self, owner: Hashable) -> Hold:
-        if self._hold is None:
-            self._hold = body_budgets.vendors().hold(owner)
-        return self._hold
+    def _reservation_of(self, owner: Hashable) -> Reservation:
+        if self._reservation is None:
+            self._reservation = body_budgets.vendors().new_reservation(owner)
+        return self._reservation
 
     def _most_bytes(self) -> int:
         """The declared length of the body, else the limit."""
@@ -158,54 +158,54 @@ class VendorResponse:
         pieces = gunzip.pieces(packed)
         try:
             while (piece := await self._next_piece(pieces, owner)) is not None:
-                self._undone_bytes += max(len(piece), STEP_BYTES)
+                self._work_bytes += max(len(piece), STEP_BYTES)
                 self._unpacked_bytes += len(piece)
                 if self._unpacked_bytes > self._max_bytes:
-                    raise self._failed(errors.bad_response("it is too large"))
+                    raise self._fail(errors.bad_response("it is too large"))
                 found.append(piece)
                 size += len(piece)
-                if size > max(FREE_BYTES, self._hold.bytes if self._hold is not None else 0):
-                    await self._make_room(owner, size, self._max_bytes)
+                if size > max(FREE_BYTES, self._reservation.bytes if self._reservation is not None else 0):
+                    await self._reserve(owner, size, self._max_bytes)
         except BadCoding:
-            raise self._failed(errors.bad_response("it is not encoded as it says")) from None
+            raise self._fail(errors.bad_response("it is not encoded as it says")) from None
         except TimeoutError:
-            raise self._failed(errors.timeout(errors.Sign.ANSWERED)) from None
+            raise self._fail(errors.timeout(errors.Evidence.RESPONDED)) from None
         return found[0] if len(found) == 1 else b"".join(found)
 
     async def _next_piece(self, pieces: Iterator[bytes], owner: Hashable) -> bytes | None:
-        if self._undone_bytes < FREE_BYTES:
+        if self._work_bytes < FREE_BYTES:
             return next(pieces, None)
-        async with fair_scheduler.current().turn(owner, self.deadline):
+        async with fair_scheduler.current().slot(owner, self.deadline):
             return next(pieces, None)
 
     def _check_unpacked(self, gunzip: Gunzip) -> None:
         if not gunzip.is_complete:
-            raise self._failed(errors.bad_response("it is not encoded as it says"))
+            raise self._fail(errors.bad_response("it is not encoded as it says"))
 
-    def _failed(self, fault: errors.VendorProblem) -> errors.VendorProblem:
+    def _fail(self, fault: errors.VendorProblem) -> errors.VendorProblem:
         """To be raised; the connection is not trusted any more."""
         self.fault = fault
-        return fault.again()
+        return fault.copy()
 
-    def hold_back(self, transport: asyncio.Transport) -> None:
+    def pause_reading(self, transport: asyncio.Transport) -> None:
         """Pause reading if the reader of an event stream is far behind, or a body needs room."""
-        if self._held_back is not None:
+        if self._paused_transport is not None:
             return
         if self.is_event_stream:
             is_enough = self.size - self._taken_bytes > UNREAD_BYTES
         else:
-            is_enough = self.size > self._granted_bytes and not self.is_complete and not self._has_more_room()
+            is_enough = self.size > self._granted_bytes and not self.is_complete and not self._try_reserve_more()
         if is_enough:
-            self._held_back = transport
+            self._paused_transport = transport
             transport.pause_reading()
 
-    def go_on(self) -> None:
+    def resume_reading(self) -> None:
         """Read again, if that was held back."""
-        if self._held_back is not None:
-            self._held_back.resume_reading()
-            self._held_back = None
+        if self._paused_transport is not None:
+            self._paused_transport.resume_reading()
+            self._paused_transport = None
 
-    async def wait(self, until: Until) -> None:
+    async def wait(self, until: WaitFor) -> None:
         """Until that is there, or the answer has failed."""
         self._until = until
         self._waiter = self._loop.create_future()
@@ -214,7 +214,7 @@ class VendorResponse:
         finally:
             self._waiter = None
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Let the reader go on, if what it waits for is there: once a packet at most, and not for every piece."""
         waiter = self._waiter
         if waiter is None or waiter.done():
@@ -223,14 +223,14 @@ class VendorResponse:
         if (
             self.is_complete
             or self.fault is not None
-            or (until is Until.END and self.size > self._granted_bytes)
-            or (until is Until.HEAD and self.has_head)
-            or (until is Until.MORE and self.pieces)
+            or (until is WaitFor.END and self.size > self._granted_bytes)
+            or (until is WaitFor.HEAD and self.has_head)
+            or (until is WaitFor.MORE and self.pieces)
         ):
             waiter.set_result(None)
 
 
-def _no_room() -> errors.VendorProblem:
+def _budget_exhausted() -> errors.VendorProblem:
     """The call ran, and its answer cannot be kept; whether it may be sent again is for the caller to judge."""
     text = "The vendor answered, and there is no room for its answer: too many large answers are on their way."
     return errors.VendorProblem(VendorFault.UNAVAILABLE, text)

@@ -28,31 +28,31 @@ async def send_request(
     timing: Timing | None = None,
     relay: ProgressRelay | None = None,
     is_repeatable: bool = True,
-) -> replies.VendorResult | replies.VendorError:
+) -> replies.VendorResult | replies.RpcError:
     """The vendor's answer; its progress goes to `relay`. Raises: VendorProblem.
 
     `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session.
     Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008
     """
     timing = timing or Timing()
-    circuits, place = pool.circuits, pool.bulkhead.compartment(destination.key)
-    if not place.take():
+    circuits, compartment = pool.circuits, pool.bulkhead.compartment(destination.key)
+    if not compartment.try_acquire():
         circuits.check(destination)  # an open circuit refuses before the wait
         began_s = asyncio.get_running_loop().time()
         with timing.session:
-            await place.wait(deadline)
+            await compartment.acquire(deadline)
         deadline += asyncio.get_running_loop().time() - began_s  # the wait is ours: the vendor keeps its whole timeout
     trials: Trials = ()
     try:
         trials = circuits.enter(destination)
-        return await _request_once_more(pool, destination, method, params, deadline, timing, relay, is_repeatable)
+        return await _send_request(pool, destination, method, params, deadline, timing, relay, is_repeatable)
     finally:
-        place.give_back()
+        compartment.release()
         if trials:
-            circuits.leave(trials)
+            circuits.exit(trials)
 
 
-async def _request_once_more(
+async def _send_request(
     pool: SessionPool,
     destination: Destination,
     method: str,
@@ -61,7 +61,7 @@ async def _request_once_more(
     timing: Timing,
     relay: ProgressRelay | None,
     is_repeatable: bool,
-) -> replies.VendorResult | replies.VendorError:
+) -> replies.VendorResult | replies.RpcError:
     for last_try in (False, True):
         with timing.session:
             session = await pool.lease(destination, deadline=deadline)
@@ -71,20 +71,20 @@ async def _request_once_more(
         except StaleSession as stale:
             pool.evict(destination, session)
             if last_try or not (stale.is_certain or is_repeatable):
-                return _final_word(stale)
+                return _final_error(stale)
         except errors.VendorProblem as problem:
-            pool.circuits.note(destination, problem.sign)
+            pool.circuits.record(destination, problem.evidence)
             raise
         else:
-            pool.circuits.note(destination, errors.Sign.ANSWERED)
+            pool.circuits.record(destination, errors.Evidence.RESPONDED)
             return answer
     raise AssertionError("unreachable")
 
 
-def _final_word(stale: StaleSession) -> replies.VendorError:
+def _final_error(stale: StaleSession) -> replies.RpcError:
     """The vendor's own error, when the request is not retried. Raises: VendorProblem without one."""
     if stale.is_certain:
-        raise errors.unavailable("The vendor forgets its sessions at once.", errors.Sign.ANSWERED) from stale
+        raise errors.unavailable("The vendor forgets its sessions at once.", errors.Evidence.RESPONDED) from stale
     if stale.error is None:
         raise errors.bad_response(f"HTTP {stale.status}") from stale
     return stale.error

@@ -19,15 +19,16 @@ from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
-from proxy.vendors.errors import Sign, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, Mask, base_headers, masked, messages, read_single
-from proxy.vendors.resumption import Awaited
+from proxy.vendors.errors import Evidence, StaleSession
+from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers
+from proxy.vendors.message_reader import Mask, mask_message, read_single, read_stream
+from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
 from proxy.vendors.transport import Prepared, VendorResponse, VendorTransport
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
-_MOST_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
+_MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -64,8 +65,8 @@ class VendorSession:
     async def initialize(self, *, deadline: float) -> None:
         """Raises: VendorProblem."""
         self._prepare(with_version=False)
-        answer = await self._exchange("initialize", INITIALIZE_PARAMS, deadline, first=True)
-        if isinstance(answer, replies.VendorError):
+        answer = await self._round_trip("initialize", INITIALIZE_PARAMS, deadline, first=True)
+        if isinstance(answer, replies.RpcError):
             raise errors.bad_response("it refused to initialize")
         version = replies.protocol_version(answer.raw_result)
         if version not in versions.NEWEST_FIRST:
@@ -85,14 +86,14 @@ class VendorSession:
         deadline: float,
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
-    ) -> replies.VendorResult | replies.VendorError:
+    ) -> replies.VendorResult | replies.RpcError:
         """With a `relay`, the vendor is asked for progress. `timing` learns of waits for a connection.
 
         Raises: VendorProblem; StaleSession when the vendor does not know the session, or seems not to.
         """
         self._under_way += 1
         try:
-            return await self._exchange(method, params, deadline, relay=relay, timing=timing)
+            return await self._round_trip(method, params, deadline, relay=relay, timing=timing)
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
@@ -110,7 +111,7 @@ class VendorSession:
         except errors.VendorProblem as problem:
             log.debug("vendor session not closed", fault=problem.fault.value)
 
-    async def _exchange(
+    async def _round_trip(
         self,
         method: str,
         params: Mapping[str, Any],
@@ -119,7 +120,7 @@ class VendorSession:
         first: bool = False,
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
-    ) -> replies.VendorResult | replies.VendorError:
+    ) -> replies.VendorResult | replies.RpcError:
         if self._prepared is None:
             raise RuntimeError("initialize comes first")
         message_id = next(self._ids)
@@ -137,11 +138,11 @@ class VendorSession:
                 if first:
                     self.session_id = answer.header("Mcp-Session-Id")
                 if not answer.is_event_stream:
-                    return await self._only_answer(answer, message_id, mask)
+                    return await self._read_single(answer, message_id, mask)
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
-                awaited = Awaited(message_id, deadline, relay, stream, mask, is_resumable=not first)
-                found = await self._read(answer, awaited)
-            return found or await resumption.read_on(awaited, partial(self._resume, timing))
+                pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=not first)
+                found = await self._read_stream(answer, pending)
+            return found or await resumption.read_resumed(pending, partial(self._resume, timing))
         except asyncio.CancelledError:
             if not first:
                 self._cancel_later(message_id)
@@ -154,57 +155,57 @@ class VendorSession:
             if mask.has_found and self.on_secret_echoed is not None:
                 self.on_secret_echoed(str(params.get("name") or method))
 
-    async def _only_answer(
+    async def _read_single(
         self, answer: VendorResponse, message_id: int, mask: Mask
-    ) -> replies.VendorResult | replies.VendorError:
-        try:  # no generator such as `messages`, which would need closing
+    ) -> replies.VendorResult | replies.RpcError:
+        try:  # no generator such as `read_stream`, which would need closing
             message = await read_single(answer, self.owner, mask)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(str(fault)) from fault
-        if is_answer(message, message_id):
+        if is_response(message, message_id):
             return message
-        self._answer_request(message)
-        raise errors.no_answer()
+        self._reply_to_request(message)
+        raise errors.no_response()
 
-    async def _read(
-        self, answer: VendorResponse, awaited: Awaited
-    ) -> replies.VendorResult | replies.VendorError | None:
+    async def _read_stream(
+        self, answer: VendorResponse, pending: PendingResponse
+    ) -> replies.VendorResult | replies.RpcError | None:
         """The answer among the other messages of the stream; None if the stream ends first."""
         try:
-            async with aclosing(messages(answer, self.owner, awaited.stream, awaited.mask)) as found:
+            async with aclosing(read_stream(answer, self.owner, pending.stream, pending.mask)) as found:
                 async for message in found:
-                    if is_answer(message, awaited.message_id):
+                    if is_response(message, pending.message_id):
                         return message
-                    await self._handle_other(message, awaited)
+                    await self._handle_other(message, pending)
         except TimeoutError as fault:  # the caller did not read the vendor's progress
-            raise errors.timeout(Sign.ANSWERED) from fault
+            raise errors.timeout(Evidence.RESPONDED) from fault
         except (replies.BadVendorReply, sse.SSETooLarge) as fault:
             raise errors.bad_response(str(fault)) from fault
         except errors.VendorProblem as problem:
-            if not problem.is_broken_off or awaited.event_id is None:
+            if not problem.is_interrupted or pending.event_id is None:
                 raise
         return None
 
     async def _resume(
-        self, timing: Timing | None, awaited: Awaited, event_id: str
-    ) -> replies.VendorResult | replies.VendorError | None:
+        self, timing: Timing | None, pending: PendingResponse, event_id: str
+    ) -> replies.VendorResult | replies.RpcError | None:
         headers = {**self._headers(), "Accept": "text/event-stream", "Last-Event-ID": event_id}
         del headers["Content-Type"]
         prepared = self._prepare_with(headers)
         sent = self.transport.send(
-            "GET", prepared, None, deadline=awaited.deadline, on_connected=self.on_connected, timing=timing
+            "GET", prepared, None, deadline=pending.deadline, on_connected=self.on_connected, timing=timing
         )
         async with sent as answer:
             if answer.status == 200 and answer.is_event_stream:
-                return await self._read(answer, awaited)
+                return await self._read_stream(answer, pending)
             _raise_if_refused(answer)
-            raise errors.no_answer()
+            raise errors.no_response()
 
     def _cancel_later(self, message_id: int) -> None:
         """A closed connection does not cancel a request. Spec: protocol.md A.5"""
         self._send_later(jsonrpc.notification("notifications/cancelled", {"requestId": message_id}))
 
-    async def _refusal(self, answer: VendorResponse, message_id: int, mask: Mask) -> replies.VendorError:
+    async def _refusal(self, answer: VendorResponse, message_id: int, mask: Mask) -> replies.RpcError:
         """The JSON-RPC error in a 400 or 404, sent by many servers for a bad request. Spec: D105
 
         Raises: StaleSession; VendorProblem for other statuses, or without such an error.
@@ -212,25 +213,25 @@ class VendorSession:
         _raise_if_refused(answer)
         status = answer.status
         body = await answer.body(self.owner) if status in (400, 404) else b""
-        error = replies.refusal(await masked(answer, self.owner, mask, body), message_id)
+        error = replies.refusal(await mask_message(answer, self.owner, mask, body), message_id)
         if self.session_id is not None:
-            word = session_state(status, body, error)
-            if word is not SessionState.KNOWN:
-                raise StaleSession(status, error, is_certain=word is SessionState.UNKNOWN)
+            state = session_state(status, body, error)
+            if state is not SessionState.KNOWN:
+                raise StaleSession(status, error, is_certain=state is SessionState.UNKNOWN)
         if error is None:
             raise errors.bad_response(f"HTTP {status}")
         return error
 
-    async def _handle_other(self, message: replies.VendorMessage, awaited: Awaited) -> None:
+    async def _handle_other(self, message: replies.VendorMessage, pending: PendingResponse) -> None:
         """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
-            self._answer_request(message)
+            self._reply_to_request(message)
         elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
             self.on_tools_changed()
-        elif awaited.relay is not None:
-            await awaited.relay.put(message, awaited.message_id, deadline=awaited.deadline)
+        elif pending.relay is not None:
+            await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
 
-    def _answer_request(self, message: replies.VendorMessage) -> None:
+    def _reply_to_request(self, message: replies.VendorMessage) -> None:
         if not isinstance(message, replies.VendorRequest):
             return
         # The vendor waits for an answer in the middle of a call, so it gets one at once.
@@ -241,12 +242,12 @@ class VendorSession:
             self._send_later(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
 
     def _send_later(self, body: bytes) -> None:
-        if len(self._background) < _MOST_IN_BACKGROUND:
-            task = asyncio.ensure_future(self._send_quietly(body))
+        if len(self._background) < _MAX_IN_BACKGROUND:
+            task = asyncio.ensure_future(self._send_in_background(body))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
-    async def _send_quietly(self, body: bytes) -> None:
+    async def _send_in_background(self, body: bytes) -> None:
         deadline = asyncio.get_running_loop().time() + _BACKGROUND_DEADLINE_S
         try:
             async with self._send("POST", body, deadline):
@@ -289,14 +290,14 @@ class _Mask:
         return masked_message
 
 
-def is_answer(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.VendorError]:
-    return isinstance(message, replies.VendorResult | replies.VendorError) and message.id == message_id
+def is_response(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.RpcError]:
+    return isinstance(message, replies.VendorResult | replies.RpcError) and message.id == message_id
 
 
 def _raise_if_refused(answer: VendorResponse) -> None:
     if answer.status in (401, 403):
         raise errors.rejected_credentials()
     if answer.status == 429:
-        raise errors.slow_down(parse_retry_after(answer.header("Retry-After"), now=clock.now()))
+        raise errors.rate_limited(parse_retry_after(answer.header("Retry-After"), now=clock.now()))
     if answer.status >= 500:
-        raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Sign.ANSWERED)
+        raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Evidence.RESPONDED)

@@ -15,7 +15,7 @@ from proxy.vendors.circuit import CircuitState
 
 # "Half open" is shown for so long without a call that tries. A running process keeps the state until a call tries; the
 # state of a process that has ended must expire.
-_AFTERWARDS_S = 3600
+_HALF_OPEN_SHOWN_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,22 @@ def of_credential(vendor: str, credential_id: UUID) -> str:
     return f"{vendor}:{credential_id}"
 
 
-def post(store: CoordinationStore, name: str, circuit: SharedCircuit | None) -> None:
+def publish(store: CoordinationStore, name: str, circuit: SharedCircuit | None) -> None:
     """Write the circuit; None when it is closed. Raises: CoordinationUnavailable."""
     if circuit is None:
         store.put_health(_key(name), b"null", 1)
     else:
-        ttl_s = math.ceil((circuit.until - circuit.since).total_seconds() + _AFTERWARDS_S)
+        ttl_s = math.ceil((circuit.until - circuit.since).total_seconds() + _HALF_OPEN_SHOWN_S)
         store.put_health(_key(name), msgspec.json.encode(circuit), ttl_s)
 
 
-def posted(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, SharedCircuit]:
+def published(store: CoordinationStore, names: Iterable[str]) -> Mapping[str, SharedCircuit]:
     """Those of `names` that are open or half open; closed ones are left out."""
-    asked = {_key(name): name for name in names}
+    by_key = {_key(name): name for name in names}
     found: dict[str, SharedCircuit] = {}
-    for key, raw in store.health(list(asked)).items():
+    for key, raw in store.health(list(by_key)).items():
         try:
-            found[asked[key]] = _decoder.decode(raw)
+            found[by_key[key]] = _decoder.decode(raw)
         except msgspec.ValidationError:  # closed, or written by another version of the service
             continue
     return found

@@ -30,7 +30,7 @@ MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as received; parsed, they tak
 MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages of one list, which are held together
 REFETCH_AFTER_S = 5.0  # bounds the fetches for unknown tools and for list_changed
 RETRY_AFTER_S = 10.0  # between attempts while fetching fails; the old list is served
-NEWS_WAIT_S = 5.0  # for a changed list; then the old one is served
+CHANGE_WAIT_S = 5.0  # for a changed list; then the old one is served
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ToolDirectory:
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing: set[asyncio.Task[None]] = set()
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
-        pool.on_tools_changed = self._note_change
+        pool.on_tools_changed = self._on_tools_changed
 
     async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
         """The vendor's tools, from memory if known. Raises: VendorProblem if they are not and fetching fails."""
@@ -89,7 +89,7 @@ class ToolDirectory:
         self._indexes.move_to_end(destination.key)
         now_s = asyncio.get_running_loop().time()
         if known.is_outdated and known.failure is None and now_s - known.fetched_s >= REFETCH_AFTER_S:
-            return await self._newest(vendor, destination, known, deadline=min(deadline, now_s + NEWS_WAIT_S))
+            return await self._newest(vendor, destination, known, deadline=min(deadline, now_s + CHANGE_WAIT_S))
         if now_s >= known.retry_s and (known.failure is not None or now_s - known.fetched_s > self._ttl_s):
             self._refresh_later(vendor, destination)
         return known
@@ -116,7 +116,7 @@ class ToolDirectory:
             return await self._fetched(vendor, destination, deadline)
         except errors.VendorProblem as problem:
             if destination.key in self._under_way:  # still running: the next call need not wait too
-                self._note_failure(destination.key, problem.fault)
+                self._record_failure(destination.key, problem.fault)
         return self._indexes.get(destination.key, known)
 
     def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
@@ -138,18 +138,18 @@ class ToolDirectory:
         try:
             return await self._fetch(vendor, destination)
         except errors.VendorProblem as problem:
-            self._note_failure(key, problem.fault)
+            self._record_failure(key, problem.fault)
             raise
         finally:
             del self._under_way[key]
 
-    def _note_failure(self, key: PoolKey, fault: VendorFault) -> None:
+    def _record_failure(self, key: PoolKey, fault: VendorFault) -> None:
         known = self._indexes.get(key)
         if known is not None:
             retry_s = asyncio.get_running_loop().time() + RETRY_AFTER_S
             self._indexes[key] = replace(known, failure=fault, retry_s=retry_s)
 
-    def _note_change(self, key: PoolKey) -> None:
+    def _on_tools_changed(self, key: PoolKey) -> None:
         """The vendor may announce changes at any rate. Spec: protocol.md A.5"""
         known = self._indexes.get(key)
         if known is not None and not known.is_outdated:
@@ -162,21 +162,21 @@ class ToolDirectory:
         listed, size_bytes = await self._list(vendor, destination, deadline)
         work = partial(_read, vendor, listed, self._tool_config)
         try:
-            index, problems = await fair_scheduler.by_size(destination.key.org_id, work, size_bytes, deadline)
+            index, problems = await fair_scheduler.run_small_inline(destination.key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         except TimeoutError as fault:
-            raise errors.timeout(errors.Sign.ANSWERED) from fault
+            raise errors.timeout(errors.Evidence.RESPONDED) from fault
         if problems:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[destination.key]
         index = replace(index, fetched_s=fetched_s, size_bytes=size_bytes, is_outdated=is_outdated)
-        self._keep(destination.key, index)
+        self._put(destination.key, index)
         if self._on_fetched is not None:
             self._on_fetched(destination.key, index.as_sent, size_bytes)
         return index
 
-    def _keep(self, key: PoolKey, index: ToolIndex) -> None:
+    def _put(self, key: PoolKey, index: ToolIndex) -> None:
         before = self._indexes.pop(key, None)
         self._indexes[key] = index
         self.size_bytes += index.size_bytes - (before.size_bytes if before else 0)
@@ -187,17 +187,17 @@ class ToolDirectory:
         """Evict the oldest lists of the organization that holds most, until `surplus` is gone."""
         if surplus <= 0:
             return
-        lines: defaultdict[UUID, deque[PoolKey]] = defaultdict(deque)
-        held: Counter[UUID] = Counter()
+        queues: defaultdict[UUID, deque[PoolKey]] = defaultdict(deque)
+        weights: Counter[UUID] = Counter()
         for key, index in self._indexes.items():
-            lines[key.org_id].append(key)
-            held[key.org_id] += weight(index)
+            queues[key.org_id].append(key)
+            weights[key.org_id] += weight(index)
         while surplus > 0:
-            most = max(held, key=held.__getitem__)
-            gone = self._indexes.pop(lines[most].popleft())
-            self.size_bytes -= gone.size_bytes
-            held[most] -= weight(gone)
-            surplus -= weight(gone)
+            most = max(weights, key=weights.__getitem__)
+            evicted = self._indexes.pop(queues[most].popleft())
+            self.size_bytes -= evicted.size_bytes
+            weights[most] -= weight(evicted)
+            surplus -= weight(evicted)
 
     async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
         """The unparsed tools of all pages, and their bytes."""
@@ -208,7 +208,7 @@ class ToolDirectory:
         for _ in range(self._max_pages):
             params = {} if cursor is None else {"cursor": cursor}
             answer = await send_request(self._pool, destination, "tools/list", params, deadline=deadline)
-            if isinstance(answer, replies.VendorError):
+            if isinstance(answer, replies.RpcError):
                 raise errors.bad_response("it refused to list its tools")
             size += len(answer.raw_result)
             if size > MAX_LIST_BYTES:

@@ -22,8 +22,8 @@ from gateway.lib.outbound import AddressRefused, check_url
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.connections import Connections, Origin, verifying_tls
-from proxy.vendors.dns import Names
-from proxy.vendors.errors import Sign
+from proxy.vendors.dns import Resolver
+from proxy.vendors.errors import Evidence
 from proxy.vendors.http1 import Connection, Limits
 from proxy.vendors.response import VendorResponse
 
@@ -67,7 +67,7 @@ class VendorTransport:
         self._connections_per_origin = connections_per_origin
         self._own_url = own_url  # refused: calls would loop
         self._tls = tls
-        self._names = Names()
+        self._resolver = Resolver()
         self._by_origin: dict[Origin, Connections] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -108,7 +108,7 @@ class VendorTransport:
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
-    ) -> _Exchange:
+    ) -> _HttpExchange:
         return self.send(method, self.prepare(url, headers), body, deadline=deadline)
 
     def send(
@@ -120,7 +120,7 @@ class VendorTransport:
         deadline: float,
         on_connected: Callable[[], None] | None = None,
         timing: Timing | None = None,
-    ) -> _Exchange:
+    ) -> _HttpExchange:
         """One exchange: `async with send(...) as answer`; `deadline` is loop time. Raises, on entering: VendorProblem.
 
         `on_connected` is called for a new connection, or for one handed over by an exchange that ended well.
@@ -133,7 +133,7 @@ class VendorTransport:
                 *(len(body), body),
             )
         connections = self._connections(prepared.origin)
-        return _Exchange(connections, prepared.organization, request, deadline, on_connected, timing)
+        return _HttpExchange(connections, prepared.organization, request, deadline, on_connected, timing)
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -151,11 +151,11 @@ class VendorTransport:
                 raise errors.unavailable()
             found = self._by_origin[origin] = Connections(
                 origin,
-                most=self._connections_per_origin,
+                max_open=self._connections_per_origin,
                 allow_private=self._allow_private,
                 limits=self._limits,
                 tls=self._tls,
-                names=self._names,
+                resolver=self._resolver,
             )
             if self._sweeper is None:
                 self._sweep_later()
@@ -177,7 +177,7 @@ class VendorTransport:
             self._sweep_later()
 
 
-class _Exchange:
+class _HttpExchange:
     __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request", "_timing")
 
     def __init__(
@@ -199,25 +199,25 @@ class _Exchange:
 
     async def __aenter__(self) -> VendorResponse:
         has_waited = False
-        connection = self._connections.take_idle(self._organization)
+        connection = self._connections.acquire_idle(self._organization)
         if connection is None:
-            connection, has_waited = await self._connections.take(self._organization, self._deadline, self._timing)
+            connection, has_waited = await self._connections.acquire(self._organization, self._deadline, self._timing)
             if self._on_connected is not None:
                 self._on_connected()
         self._connection = connection
         try:
             return await connection.send(self._request, self._deadline)
         except BaseException as fault:
-            self._connections.give_back(connection, self._organization, may_drain=False)
+            self._connections.release(connection, self._organization, may_drain=False)
             if has_waited and isinstance(fault, errors.VendorProblem) and fault.is_own_timeout:
-                fault.sign = Sign.SENT_LATE  # after our own line: the vendor had less than its timeout
+                fault.evidence = Evidence.SENT_LATE  # after our own line: the vendor had less than its timeout
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._connection is not None:
-            self._connections.give_back(self._connection, self._organization, may_drain=kind is None)
+            self._connections.release(self._connection, self._organization, may_drain=kind is None)
 
 
 def _header_line(header: tuple[str, str]) -> bytes:

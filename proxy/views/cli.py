@@ -21,44 +21,44 @@ from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.list_tools import vendor_index
 from proxy.outcomes import (
     BadArguments,
-    Broken,
     Delivered,
     Denial,
     Denied,
     Failed,
+    InternalError,
     Outcome,
     RateLimited,
     UnknownTool,
     VendorFault,
 )
 from proxy.protocol import cli_request, cli_schema, replies
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.views import responses
-from proxy.views.responses import Refusal
+from proxy.views.responses import HttpError
 from proxy.views.route import Route, body_of, count, require_json, serve
 
 
 async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
-    route = _route("POST", vendor, says_cache=True)
+    route = _route("POST", vendor, reports_cache=True)
 
-    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
-        require_json(asked)
+    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponse:
+        require_json(request)
         try:
-            parsed = cli_request.parse_cli_request(await body_of(exchange, asked))
+            parsed = cli_request.parse_cli_request(await body_of(context, request))
         except (strict_json.StrictJSONError, cli_request.CliRequestError) as fault:
             # An unreadable request counts too.
-            if exchange.admission is None:
-                await count(exchange)
-            raise Refusal(400, "invalid_request", str(fault)) from fault
-        known = exchange.caller.catalog.get(vendor)
+            if context.admission is None:
+                await count(context)
+            raise HttpError(400, "invalid_request", str(fault)) from fault
+        known = context.caller.catalog.get(vendor)
         if known is None:
-            return _worded(route, await refuse_unknown_vendor(exchange, vendor, parsed.tool))
-        outcome = await call_tool(exchange, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
+            return _render(route, await refuse_unknown_vendor(context, vendor, parsed.tool))
+        outcome = await call_tool(context, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
         size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
         # A large result takes long to convert: beside the event loop.
-        return await fair_scheduler.by_size(
-            exchange.caller.principal.org_id, partial(_worded, route, outcome), size_bytes
+        return await fair_scheduler.run_small_inline(
+            context.caller.principal.org_id, partial(_render, route, outcome), size_bytes
         )
 
     return await serve(request, route, handler)
@@ -67,66 +67,71 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
 async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
     route = _route("GET", vendor)
 
-    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponse:
-        await count(exchange)
-        known = exchange.caller.catalog.get(vendor)
+    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponse:
+        await count(context)
+        known = context.caller.catalog.get(vendor)
         if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)
-            raise Refusal(403, "no_credentials", "There are no credentials for this vendor.")
-        return responses.json_response(msgspec.json.encode(await _schema(exchange, route, known)))
+            raise HttpError(403, "no_credentials", "There are no credentials for this vendor.")
+        return responses.json_response(msgspec.json.encode(await _schema(context, route, known)))
 
     return await serve(request, route, handler)
 
 
-async def _schema(exchange: Exchange, route: Route, vendor: Vendor) -> dict[str, Any]:
-    verdict = may_use_vendor(exchange.caller, vendor)
+async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict[str, Any]:
+    verdict = may_use_vendor(context.caller, vendor)
     if isinstance(verdict, Denied):
         raise _forbidden(route, verdict)
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
-    with exchange.timing.vendor:
-        index = await vendor_index(exchange, vendor, deadline=deadline)
+    with context.timing.vendor:
+        index = await vendor_index(context, vendor, deadline=deadline)
     if isinstance(index, str):
-        raise Refusal(502, index, f"{vendor.name} did not list its tools: {index}.")
+        raise HttpError(502, index, f"{vendor.name} did not list its tools: {index}.")
     # Only commands that the caller may run.
-    allowed = {name for name in index.definitions if may_call_tool(exchange.caller, vendor, name) is None}
+    allowed = {name for name in index.definitions if may_call_tool(context.caller, vendor, name) is None}
     work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
-    commands = await fair_scheduler.by_size(exchange.caller.principal.org_id, work, index.size_bytes)
+    commands = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, index.size_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 
-def _route(method: str, vendor: str, *, says_cache: bool = False) -> Route:
+def _route(method: str, vendor: str, *, reports_cache: bool = False) -> Route:
     return Route(
-        *(CallSource.CLI, method, f"/v1/{vendor}/mcp"), scope=f"mcp:{vendor}", vendor=vendor, says_cache=says_cache
+        *(CallSource.CLI, method, f"/v1/{vendor}/mcp"),
+        scope=f"mcp:{vendor}",
+        vendor=vendor,
+        reports_cache=reports_cache,
     )
 
 
-def _worded(route: Route, outcome: Outcome) -> HttpResponse:
+def _render(route: Route, outcome: Outcome) -> HttpResponse:
     """Spec: §7 · D99, D100"""
     if isinstance(outcome, Delivered) and not outcome.is_error:
         try:
             content = replies.cli_content(outcome.raw_result)
         except replies.BadVendorReply as fault:
-            raise Refusal(502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}.") from fault
+            raise HttpError(
+                502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}."
+            ) from fault
         return responses.json_response(msgspec.json.encode({"result": {"content": content}}))
     if isinstance(outcome, Delivered):
-        raise Refusal(422, "tool_error", replies.error_text(outcome.raw_result))
+        raise HttpError(422, "tool_error", replies.error_text(outcome.raw_result))
     if isinstance(outcome, RateLimited):
         raise responses.rate_limited(outcome.retry_after_s)
     if isinstance(outcome, UnknownTool):
-        raise Refusal(403, "unknown_tool", f"There is no tool {outcome.name} that you may call.")
+        raise HttpError(403, "unknown_tool", f"There is no tool {outcome.name} that you may call.")
     if isinstance(outcome, BadArguments):
-        raise Refusal(400, "invalid_request", outcome.text)
+        raise HttpError(400, "invalid_request", outcome.text)
     if isinstance(outcome, Denied):
         raise _forbidden(route, outcome)
     if isinstance(outcome, Failed):
         headers = {} if outcome.retry_after_s is None else {"Retry-After": str(outcome.retry_after_s)}
         text = "vendor rejected credentials" if outcome.fault is VendorFault.REJECTED_CREDENTIALS else outcome.detail
-        raise Refusal(502, outcome.fault.value, text, headers)
-    if isinstance(outcome, Broken):
+        raise HttpError(502, outcome.fault.value, text, headers)
+    if isinstance(outcome, InternalError):
         raise responses.internal_error()
-    raise Refusal(502, "vendor_error", f"The vendor answered with an error: {replies.cut_text(outcome.message)}")
+    raise HttpError(502, "vendor_error", f"The vendor answered with an error: {replies.cut_text(outcome.message)}")
 
 
-def _forbidden(route: Route, denied: Denied) -> Refusal:
+def _forbidden(route: Route, denied: Denied) -> HttpError:
     if denied.denial is Denial.SCOPE:
         return responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
-    return Refusal(403, denied.denial.value, denied.text)
+    return HttpError(403, denied.denial.value, denied.text)

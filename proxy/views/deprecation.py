@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils.http import http_date
 
 from gateway.lib import clock
-from proxy.views.responses import Refusal
+from proxy.views.responses import HttpError
 
 
 def headers() -> dict[str, str]:
@@ -22,6 +22,6 @@ def headers() -> dict[str, str]:
 
 
 def refuse_when_gone() -> None:
-    """Raises: Refusal with 410 from the sunset on."""
+    """Raises: HttpError with 410 from the sunset on."""
     if settings.VENDOR_MCP_SUNSET is not None and clock.now() >= settings.VENDOR_MCP_SUNSET:
-        raise Refusal(410, "gone", f"This endpoint is gone. Use {settings.BASE_URL}/v1/mcp.")
+        raise HttpError(410, "gone", f"This endpoint is gone. Use {settings.BASE_URL}/v1/mcp.")

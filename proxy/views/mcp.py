@@ -25,11 +25,11 @@ from proxy.calls.list_tools import list_tools, may_list
 from proxy.calls.no_access_reasons import why_no_vendor
 from proxy.outcomes import (
     BadArguments,
-    Broken,
     Delivered,
     Denial,
     Denied,
     Failed,
+    InternalError,
     Outcome,
     RateLimited,
     UnknownTool,
@@ -37,7 +37,7 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import deprecation, responses
@@ -49,8 +49,8 @@ UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
 async def mcp(request: HttpRequest) -> HttpResponseBase:
-    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
-        return await _answer(exchange, asked, UNIFIED, None)
+    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponseBase:
+        return await _respond(context, request, UNIFIED, None)
 
     return await serve(request, UNIFIED, handler)
 
@@ -59,36 +59,38 @@ async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
     """Deprecated: the same pipeline for one vendor. Spec: D112"""
     route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
 
-    async def handler(exchange: Exchange, asked: HttpRequest) -> HttpResponseBase:
+    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponseBase:
         deprecation.refuse_when_gone()
-        known = exchange.caller.catalog.get(vendor)
+        known = context.caller.catalog.get(vendor)
         if known is None:
-            raise responses.Refusal(404, "not_found", "There is no such vendor.")
-        return await _answer(exchange, asked, route, known)
+            raise responses.HttpError(404, "not_found", "There is no such vendor.")
+        return await _respond(context, request, route, known)
 
     return await serve(request, route, handler, deprecation.headers())
 
 
-async def _answer(exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None) -> HttpResponseBase:
-    response = await _answer_body(exchange, request, route, vendor)
-    if exchange.admission is None:  # a notification or an unreadable message: it counts too
-        await count(exchange)
+async def _respond(
+    context: RequestContext, request: HttpRequest, route: Route, vendor: Vendor | None
+) -> HttpResponseBase:
+    response = await _respond_to_body(context, request, route, vendor)
+    if context.admission is None:  # a notification or an unreadable message: it counts too
+        await count(context)
     return response
 
 
-async def _answer_body(
-    exchange: Exchange, request: HttpRequest, route: Route, vendor: Vendor | None
+async def _respond_to_body(
+    context: RequestContext, request: HttpRequest, route: Route, vendor: Vendor | None
 ) -> HttpResponseBase:
     require_json(request)
     accept = request.META.get("HTTP_ACCEPT")
     _check_accept(accept)
     header = request.META.get("HTTP_MCP_PROTOCOL_VERSION")
     try:
-        body = await body_of(exchange, request)
+        body = await body_of(context, request)
     except strict_json.StrictJSONError as fault:
         return responses.json_response(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
-        return await _answer_batch(exchange, route, vendor, request, body)
+        return await _handle_batch(context, route, vendor, request, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
@@ -103,13 +105,13 @@ async def _answer_body(
     # An event stream is used only if the caller asks for progress and accepts streams.
     token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
     if token is None or not accepts_events(accept):
-        return responses.json_response(await _answer_request(exchange, route, vendor, message))
+        return responses.json_response(await _handle_request(context, route, vendor, message))
     relay = ProgressRelay(token)
-    return await respond_with_progress(message.id, relay, _call(exchange, route, vendor, message, relay))
+    return await respond_with_progress(message.id, relay, _call(context, route, vendor, message, relay))
 
 
-async def _answer_batch(
-    exchange: Exchange, route: Route, vendor: Vendor | None, request: HttpRequest, body: list[Any]
+async def _handle_batch(
+    context: RequestContext, route: Route, vendor: Vendor | None, request: HttpRequest, body: list[Any]
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
@@ -123,62 +125,64 @@ async def _answer_batch(
 
     async def answer(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
-        whole, exchange.timing, exchange.request_bytes = exchange.timing, Timing(), size
+        batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
-            return await _answer_request(exchange, route, vendor, message)
+            return await _handle_request(context, route, vendor, message)
         finally:
-            whole.add(exchange.timing)
-            exchange.timing = whole
+            batch_timing.add(context.timing)
+            context.timing = batch_timing
 
-    def keep(size: int) -> None:
+    def count_bytes(size: int) -> None:
         if size > FREE_BYTES:
-            cast(HotPathRequest, request).count_answer(size)
+            cast(HotPathRequest, request).count_response_bytes(size)
 
     sent = request.body
     # Finding the entries of a large batch takes long: beside the event loop.
     work = partial(strict_json.entry_sizes, sent)
-    sizes = await fair_scheduler.by_size(exchange.caller.principal.org_id, work, len(sent))
-    return await answer_batch(zip(messages, sizes, strict=True), answer, keep)
+    sizes = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(sent))
+    return await answer_batch(zip(messages, sizes, strict=True), answer, count_bytes)
 
 
-async def _answer_request(exchange: Exchange, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+async def _handle_request(
+    context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request
+) -> bytes:
     if message.method == "tools/call":
-        return await _call(exchange, route, vendor, message)
-    await count(exchange)
+        return await _call(context, route, vendor, message)
+    await count(context)
     if vendor is not None:
-        _check_scope(exchange, route, vendor)
+        _check_scope(context, route, vendor)
     if message.method == "initialize":
-        return jsonrpc.result(message.id, _initialize(exchange, vendor, message.params))
+        return jsonrpc.result(message.id, _initialize(context, vendor, message.params))
     if message.method == "ping":
         return jsonrpc.result_bytes(message.id, b"{}")
     if message.method == "tools/list":
-        return await _list(exchange, vendor, message)
+        return await _list(context, vendor, message)
     return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
 
 
-def _check_scope(exchange: Exchange, route: Route, vendor: Vendor) -> None:
-    """Refuses a token of another vendor from the first request on. Raises: Refusal with 403."""
-    verdict = may_use_vendor(exchange.caller, vendor)
+def _check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:
+    """Refuses a token of another vendor from the first request on. Raises: HttpError with 403."""
+    verdict = may_use_vendor(context.caller, vendor)
     if isinstance(verdict, Denied) and verdict.denial is Denial.SCOPE:
         raise responses.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
 
 
-def _initialize(exchange: Exchange, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
-    vendors = [vendor] if vendor else exchange.caller.catalog.all()
-    names = [one.name for one in vendors if may_list(exchange, one)]
+def _initialize(context: RequestContext, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
+    vendors = [vendor] if vendor else context.caller.catalog.all()
+    names = [one.name for one in vendors if may_list(context, one)]
     return initialize.initialize_result(
         params.get("protocolVersion"),
         base_url=settings.BASE_URL,
         vendor_names=names,
         gateway_version=gateway.__version__,
-        why_none="" if names else why_no_vendor(exchange.caller, vendors),
+        why_none="" if names else why_no_vendor(context.caller, vendors),
     )
 
 
-async def _list(exchange: Exchange, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
     if message.params.get("cursor") is not None:
         return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page")
-    listed = await list_tools(exchange, [vendor] if vendor else None)
+    listed = await list_tools(context, [vendor] if vendor else None)
     tools = b",".join(listed.encoded)
     if not listed.unavailable:
         return jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % tools)
@@ -188,7 +192,7 @@ async def _list(exchange: Exchange, vendor: Vendor | None, message: jsonrpc.Requ
 
 
 async def _call(
-    exchange: Exchange,
+    context: RequestContext,
     route: Route,
     vendor: Vendor | None,
     message: jsonrpc.Request,
@@ -201,11 +205,11 @@ async def _call(
         fault = "params.arguments must be an object"
     # Without the progress token: callers share sessions, and their tokens may be equal.
     _, meta = progress.split_meta(message.params.get("_meta"))
-    asked = ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
-    return _worded(route, message.id, await call_tool(exchange, asked))
+    call = ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
+    return _render(route, message.id, await call_tool(context, call))
 
 
-def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:
+def _render(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:
     """Spec: D105"""
     if isinstance(outcome, Delivered):
         return jsonrpc.result_bytes(message_id, outcome.raw_result)
@@ -222,7 +226,7 @@ def _worded(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> by
         if outcome.retry_after_s is not None:
             data["retryAfter"] = outcome.retry_after_s
         return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, outcome.detail, data)
-    if isinstance(outcome, Broken):
+    if isinstance(outcome, InternalError):
         data = {"reason": "internal_error"}
         return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, responses.INTERNAL_ERROR, data)
     return _denied(route, message_id, outcome)
@@ -240,4 +244,4 @@ def _check_accept(accept: str | None) -> None:
         return
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     if not kinds & {"application/json", "text/event-stream", "*/*", "application/*", "text/*", ""}:
-        raise responses.Refusal(406, "not_acceptable", "Accept application/json or text/event-stream.")
+        raise responses.HttpError(406, "not_acceptable", "Accept application/json or text/event-stream.")

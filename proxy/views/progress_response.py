@@ -37,14 +37,14 @@ async def respond_with_progress(
 ) -> HttpResponseBase:
     """Raises: as `call`, while no stream has begun. A caller who leaves cancels the call."""
     running = asyncio.ensure_future(call)
-    running.add_done_callback(lambda _: relay.wake())
+    running.add_done_callback(lambda _: relay.notify())
     try:
-        await relay.changed()
+        await relay.wait_changed()
     except asyncio.CancelledError:
         running.cancel()
         await asyncio.wait([running])
         raise
-    if running.done() and (not relay.has_waiting or running.cancelled() or running.exception() is not None):
+    if running.done() and (not relay.has_pending or running.cancelled() or running.exception() is not None):
         return responses.json_response(await running)
 
     async def end() -> None:
@@ -62,11 +62,11 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     """Notifications as they come, then the response; comments during pauses."""
     while True:
-        while (message := relay.take()) is not None:
+        while (message := relay.pop()) is not None:
             yield sse.encode_event(message)
         if running.done():
             break
-        if not await relay.changed(PING_EVERY_S):
+        if not await relay.wait_changed(PING_EVERY_S):
             yield sse.COMMENT_PING
     yield sse.encode_event(_last_message(message_id, running))
 

@@ -25,7 +25,7 @@ ALLOWED_HEADERS = (
 INTERNAL_ERROR = "Something went wrong on our side. The request's id leads to it in the log."
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """Ends a request before the pipeline, in OAuth's form and never as JSON-RPC. Spec: D106"""
 
     def __init__(self, status: int, error: str, description: str, headers: Mapping[str, str] | None = None) -> None:
@@ -60,7 +60,7 @@ def _without_body(status: int) -> HttpResponse:
     return response
 
 
-def http_error_response(refusal: Refusal, *, cli: bool) -> HttpResponse:
+def http_error_response(refusal: HttpError, *, cli: bool) -> HttpResponse:
     """`{error, error_description}`, or `{error}` with the description on CLI routes. Spec: D99"""
     if cli:
         body: dict[str, str] = {"error": refusal.description}
@@ -72,29 +72,29 @@ def http_error_response(refusal: Refusal, *, cli: bool) -> HttpResponse:
     return response
 
 
-def unauthorized(resource_path: str, scope: str, description: str | None) -> Refusal:
+def unauthorized(resource_path: str, scope: str, description: str | None) -> HttpError:
     """401 with the challenge that starts a client's login."""
     error = "invalid_token" if description else None  # RFC 6750 3.1: no error code without credentials
     value = challenges.challenge(settings.BASE_URL, resource_path, scope, error, description)
-    return Refusal(
+    return HttpError(
         401, error or "unauthorized", description or "A bearer token is needed.", {"WWW-Authenticate": value}
     )
 
 
-def insufficient_scope(resource_path: str, scope_needed: str, description: str) -> Refusal:
+def insufficient_scope(resource_path: str, scope_needed: str, description: str) -> HttpError:
     """403 with the scopes to ask for."""
     value = challenges.challenge(settings.BASE_URL, resource_path, scope_needed, "insufficient_scope", description)
-    return Refusal(403, "insufficient_scope", description, {"WWW-Authenticate": value})
+    return HttpError(403, "insufficient_scope", description, {"WWW-Authenticate": value})
 
 
-def rate_limited(retry_after_s: int) -> Refusal:
+def rate_limited(retry_after_s: int) -> HttpError:
     """429. Spec: D19"""
-    return Refusal(
+    return HttpError(
         429, "rate_limited", f"Too many requests. Try again in {retry_after_s} s.", {"Retry-After": str(retry_after_s)}
     )
 
 
-def too_many_large_bodies(admission: Admission) -> Refusal:
+def too_many_large_bodies(admission: Admission) -> HttpError:
     """429 for a body past the organization's window, which is given in bytes. Spec: D19"""
     wait_s = admission.retry_after_s
     text = f"Your organization has sent too much in large bodies. Try again in {wait_s} s."
@@ -103,41 +103,41 @@ def too_many_large_bodies(admission: Admission) -> Refusal:
         rule, unit = admission.rule, settings.BODY_UNIT_BYTES
         headers["RateLimit-Policy"] = f'"{rule.name}";q={rule.limit * unit};qu="content-bytes";w={rule.window_s}'
         headers["RateLimit"] = f'"{rule.name}";r={admission.remaining * unit};t={wait_s}'
-    return Refusal(429, "rate_limited", text, headers)
+    return HttpError(429, "rate_limited", text, headers)
 
 
-def auth_throttled(admission: Admission) -> Refusal:
+def auth_throttled(admission: Admission) -> HttpError:
     """429 for an address with too many refused bearers. Spec: D19, D22"""
     refusal = rate_limited(admission.retry_after_s)
     refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}
     return refusal
 
 
-def unavailable() -> Refusal:
+def unavailable() -> HttpError:
     """503: a store cannot be read or written."""
-    return Refusal(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
+    return HttpError(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
 
 
-def overloaded() -> Refusal:
+def overloaded() -> HttpError:
     """503: no memory for another large body at the moment."""
-    return Refusal(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
+    return HttpError(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
 
 
-def batch_full() -> Refusal:
-    return Refusal(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
+def batch_full() -> HttpError:
+    return HttpError(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
 
 
-def body_refused(refused: BodyRefused) -> Refusal:
+def body_refused(refused: BodyRefused) -> HttpError:
     """Closes the connection: the unread rest of the body would be taken for the next request."""
     headers = {"Connection": "close"}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
-    return Refusal(refused.status, refused.error, refused.description, headers)
+    return HttpError(refused.status, refused.error, refused.description, headers)
 
 
-def internal_error() -> Refusal:
+def internal_error() -> HttpError:
     """500 without details of the error. Spec: §7"""
-    return Refusal(500, "internal_error", INTERNAL_ERROR)
+    return HttpError(500, "internal_error", INTERNAL_ERROR)
 
 
 def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:

@@ -31,11 +31,11 @@ from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls.admit import admit
 from proxy.failed_auth_throttle import AuthThrottled
 from proxy.outcomes import CacheStatus
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import responses
-from proxy.views.responses import Refusal
+from proxy.views.responses import HttpError
 
 log = structlog.get_logger(__name__)
 LARGE_BODY_BYTES = 64 * 1024  # parsing from here on would delay other calls
@@ -54,7 +54,7 @@ class Route:
     scope: str = "mcp:all"
     agent_keys: bool = False  # keys of agents are accepted
     vendor: str | None = None  # slug in the path
-    says_cache: bool = False  # answers have X-Cache
+    reports_cache: bool = False  # answers have X-Cache
 
     @property
     def is_cli(self) -> bool:
@@ -72,7 +72,7 @@ def _audiences(base_url: str, vendor: str | None) -> frozenset[str]:
     return frozenset({f"{base_url}/v1/mcp", *own})
 
 
-Handler = Callable[[Exchange, HttpRequest], Awaitable[HttpResponseBase]]
+Handler = Callable[[RequestContext, HttpRequest], Awaitable[HttpResponseBase]]
 
 
 async def serve(
@@ -80,18 +80,18 @@ async def serve(
 ) -> HttpResponseBase:
     """Every answer has the timing headers. Spec: §4.14 · D102"""
     timing = Timing()
-    exchange: Exchange | None = None
+    context: RequestContext | None = None
     response: HttpResponseBase
     try:
         _check_origin(request)
         if request.method == "OPTIONS":
             return _preflight(request, route)
-        exchange = await _open(request, route, timing)
-        request.owner = exchange.caller.principal.org_id  # type: ignore[attr-defined]  # see HotPathRequest
-        response = await _handle(exchange, request, route, handler)
+        context = await _open(request, route, timing)
+        request.owner = context.caller.principal.org_id  # type: ignore[attr-defined]  # see HotPathRequest
+        response = await _handle(context, request, route, handler)
     except ClientDisconnected:
         raise
-    except Refusal as refusal:
+    except HttpError as refusal:
         response = responses.http_error_response(refusal, cli=route.is_cli)
     except InvalidBearer as fault:
         response = responses.http_error_response(_invalid_token(route, fault), cli=route.is_cli)
@@ -104,14 +104,14 @@ async def serve(
         response = responses.http_error_response(responses.internal_error(), cli=route.is_cli)
     for name, value in {**cors_headers(request.META.get("HTTP_ORIGIN")), **(extra or {})}.items():
         response.headers[name] = value
-    if route.says_cache:
-        response.headers["X-Cache"] = (CacheStatus.BYPASS if exchange is None else exchange.cache).value
+    if route.reports_cache:
+        response.headers["X-Cache"] = (CacheStatus.BYPASS if context is None else context.cache).value
     known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
-    response.more_headers = [*known, *_limits(exchange)]  # type: ignore[attr-defined]  # see gateway.hot_path_app
+    response.more_headers = [*known, *_limits(context)]  # type: ignore[attr-defined]  # see gateway.hot_path_app
     return response
 
 
-async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
+async def _open(request: HttpRequest, route: Route, timing: Timing) -> RequestContext:
     live = runtime.current()
     with timing.auth:
         try:
@@ -119,13 +119,13 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
         except NoBearer:
             raise responses.unauthorized(route.resource_path, route.scope, None) from None
         except MalformedAuthorization:
-            raise Refusal(400, "invalid_request", "Send Authorization: Bearer and one token.") from None
+            raise HttpError(400, "invalid_request", "Send Authorization: Bearer and one token.") from None
         address = _ip_address(request)
         caller = await authenticate(
-            live.snapshots, bearer, address=address, audiences=route.audiences, agent_keys=route.agent_keys
+            live.caller_cache, bearer, address=address, audiences=route.audiences, agent_keys=route.agent_keys
         )
-    # It refers to the request; a reference back would be a cycle (see whole_exchange).
-    return Exchange(
+    # It refers to the request; a reference back would be a cycle (see uvicorn_fast_path).
+    return RequestContext(
         runtime=live,
         source=route.source,
         bearer=bearer,
@@ -138,21 +138,21 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> Exchange:
     )
 
 
-async def _handle(exchange: Exchange, request: HttpRequest, route: Route, handler: Handler) -> HttpResponseBase:
+async def _handle(context: RequestContext, request: HttpRequest, route: Route, handler: Handler) -> HttpResponseBase:
     """Refusals count as requests, once. Spec: §8 · D22"""
     try:
         if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
-            raise Refusal(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
-        return await handler(exchange, request)
-    except Refusal:
-        if exchange.admission is None:
-            await count(exchange)
+            raise HttpError(405, "method_not_allowed", f"Use {route.method}.", {"Allow": route.method})
+        return await handler(context, request)
+    except HttpError:
+        if context.admission is None:
+            await count(context)
         raise
 
 
-def _limits(exchange: Exchange | None) -> list[tuple[bytes, bytes]]:
+def _limits(context: RequestContext | None) -> list[tuple[bytes, bytes]]:
     """The rest of the caller's limit, if the shared count was available. Spec: D19"""
-    admission = exchange.admission if exchange else None
+    admission = context.admission if context else None
     return responses.limit_headers(admission) if admission is not None and admission.epochs is not None else []
 
 
@@ -166,69 +166,70 @@ def _authorization(request: HttpRequest) -> str | None:
     return value
 
 
-def _invalid_token(route: Route, fault: InvalidBearer) -> Refusal:
+def _invalid_token(route: Route, fault: InvalidBearer) -> HttpError:
     return responses.unauthorized(route.resource_path, route.scope, fault.reason)
 
 
-async def count(exchange: Exchange) -> None:
-    """For requests that are no tool call. Raises: Refusal with 429; as `admit`. Spec: D22"""
-    with exchange.timing.auth:
-        admission = await admit(exchange, settings.BACKSTOP)
+async def count(context: RequestContext) -> None:
+    """For requests that are no tool call. Raises: HttpError with 429; as `admit`. Spec: D22"""
+    with context.timing.auth:
+        admission = await admit(context, settings.BACKSTOP)
     if not admission.allowed:
         raise responses.rate_limited(admission.retry_after_s)
 
 
-async def _count_large(exchange: Exchange, size_bytes: int) -> None:
-    """As a request of the caller, and by size for the organization. Raises: Refusal with 429; as `admit`."""
-    await count(exchange)
-    key, units = f"org:{exchange.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
-    with exchange.timing.auth:
-        admission = await exchange.runtime.store.charge(settings.LARGE_BODIES, key, units)
+async def _count_large(context: RequestContext, size_bytes: int) -> None:
+    """As a request of the caller, and by size for the organization. Raises: HttpError with 429; as `admit`."""
+    await count(context)
+    key, units = f"org:{context.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
+    with context.timing.auth:
+        admission = await context.runtime.store.charge(settings.LARGE_BODIES, key, units)
     if not admission.allowed:
         raise responses.too_many_large_bodies(admission)
 
 
-async def body_of(exchange: Exchange, request: HttpRequest) -> object:
-    """The body as JSON. Raises: StrictJSONError; Refusal with 408, 413, 429 or 503; ClientDisconnected; as `admit`."""
-    lean: HotPathRequest = request  # type: ignore[assignment]
-    is_here_and_small = lean.incoming is None and len(lean.body) < LARGE_BODY_BYTES
-    body = lean.body if is_here_and_small else await _loaded_body(exchange, lean)
-    exchange.request_bytes = len(body)
+async def body_of(context: RequestContext, request: HttpRequest) -> object:
+    """The body as JSON. Raises: StrictJSONError; HttpError with 408, 413, 429 or 503; ClientDisconnected; as
+    `admit`."""
+    hot_path_request: HotPathRequest = request  # type: ignore[assignment]
+    is_here_and_small = hot_path_request.incoming is None and len(hot_path_request.body) < LARGE_BODY_BYTES
+    body = hot_path_request.body if is_here_and_small else await _load_body(context, hot_path_request)
+    context.request_bytes = len(body)
     if len(body) < LARGE_BODY_BYTES:
         return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
     # In a thread that serves organizations round robin.
     work = partial(strict_json.loads, body, max_depth=settings.JSON_DEPTH)
     deadline = asyncio.get_running_loop().time() + BODY_SLOT_WAIT_S
     try:
-        return await fair_scheduler.in_thread(exchange.caller.principal.org_id, work, deadline)
+        return await fair_scheduler.run_in_thread(context.caller.principal.org_id, work, deadline)
     except TimeoutError:
         raise responses.overloaded() from None
 
 
-async def _loaded_body(exchange: Exchange, request: HotPathRequest) -> bytes:
+async def _load_body(context: RequestContext, request: HotPathRequest) -> bytes:
     declared = 0 if request.incoming is None else request.incoming.declared_bytes or 0
     # Counted before it is read, if its length is declared.
     if declared >= LARGE_BODY_BYTES:
-        await _count_large(exchange, declared)
+        await _count_large(context, declared)
     try:
         body = await request.load_body()
     except BodyRefused as refused:
         raise responses.body_refused(refused) from None
     if len(body) >= LARGE_BODY_BYTES > declared:
-        await _count_large(exchange, len(body))
+        await _count_large(context, len(body))
     return body
 
 
 def require_json(request: HttpRequest) -> None:
     if request.content_type != "application/json":
-        raise Refusal(415, "unsupported_media_type", "Send Content-Type: application/json.")
+        raise HttpError(415, "unsupported_media_type", "Send Content-Type: application/json.")
 
 
 def _check_origin(request: HttpRequest) -> None:
     """Only our pages, this computer's and configured ones may call from a browser (DNS rebinding). Spec: A.2"""
     origin = request.META.get("HTTP_ORIGIN")
     if origin is not None and not _acceptable(origin):
-        raise Refusal(403, "forbidden_origin", "This origin may not call the gateway.")
+        raise HttpError(403, "forbidden_origin", "This origin may not call the gateway.")
 
 
 def _preflight(request: HttpRequest, route: Route) -> HttpResponse:

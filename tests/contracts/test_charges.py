@@ -18,7 +18,7 @@ from gateway.coordination import redis_store
 from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_scripts import ADMIT
 from gateway.coordination.redis_store import RedisStore
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.coordination.store import Admission, CoordinationStore
@@ -63,16 +63,16 @@ def said(admission: Admission) -> Said:
 def stores(clock: Clock) -> Iterator[Mapping[str, CoordinationStore]]:
     """Each kind, empty, by the same clock."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Recovery, "begin", lambda self: None)
+        patch.setattr(RetryThread, "start", lambda self: None)
         made: dict[str, CoordinationStore] = {
             "file": SQLiteStore(Path(folder) / "coordination.sqlite3", new_value, clock.wall_ms),
             "process": alone(clock),
         }
         if settings.REDIS_URL:
             prefix = f"charges-{new_value()}:"
-            told = f"{{0, 1000 * redis.call('GET', '{prefix}now')}}"
+            store_time = f"{{0, 1000 * redis.call('GET', '{prefix}now')}}"
             assert ADMIT.count("redis.call('TIME')") == 1
-            patch.setattr(redis_store, "ADMIT", ADMIT.replace("redis.call('TIME')", told))
+            patch.setattr(redis_store, "ADMIT", ADMIT.replace("redis.call('TIME')", store_time))
             made["redis"] = RedisStore(settings.REDIS_URL, new_value, prefix)
         yield made
 
@@ -144,7 +144,7 @@ async def test_a_charge_of_one_is_an_admission(rule: Rule) -> None:
     """Both count in the same window, and so do calls of threads."""
     made: list[CoordinationStore] = [alone(Clock())]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Recovery, "begin", lambda self: None)
+        patch.setattr(RetryThread, "start", lambda self: None)
         made.append(SQLiteStore(Path(folder) / "coordination.sqlite3", new_value))
         if settings.REDIS_URL:
             made.append(RedisStore(settings.REDIS_URL, new_value, f"charges-{new_value()}:"))

@@ -220,10 +220,10 @@ async def test_exactly_five_thousand_calls_pass_over_all_routes_and_processes(cr
 def check_limit_headers(answer: Answer, name: str, limit: int, window_s: int) -> None:
     """The draft's two fields and the older three say the same."""
     assert answer.headers["ratelimit-policy"] == f'"{name}";q={limit};w={window_s}'
-    told = re.fullmatch(rf'"{name}";r=(\d+);t=(\d+)', answer.headers["ratelimit"])
-    assert told is not None
+    match = re.fullmatch(rf'"{name}";r=(\d+);t=(\d+)', answer.headers["ratelimit"])
+    assert match is not None
     older = [answer.headers[f"x-ratelimit-{each}"] for each in ("limit", "remaining", "reset")]
-    assert older == [str(limit), told[1], told[2]]
+    assert older == [str(limit), match[1], match[2]]
 
 
 def check_rows(crowd: Crowd, service_client: ServiceClient) -> None:

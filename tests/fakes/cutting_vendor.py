@@ -21,8 +21,8 @@ Exchange = Callable[["CuttingVendor", asyncio.StreamWriter], Awaitable[None]]
 class CuttingVendor:
     """Each exchange of a call, its POST and then every GET, is answered by the next of `exchanges`, the last for ever.
 
-    `gets` holds the headers of each GET, by lower-case name; `told` every message that is neither a call nor part of
-    the handshake.
+    `gets` holds the headers of each GET, by lower-case name; `other_messages` every message that is neither a call nor
+    part of the handshake.
     """
 
     raw: RawVendor
@@ -30,7 +30,7 @@ class CuttingVendor:
     call_id: Any = None
     calls: int = 0
     gets: list[dict[str, str]] = field(default_factory=list)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    other_messages: list[dict[str, Any]] = field(default_factory=list)
     handshake: Exchange | None = None  # instead of a proper one
 
     async def serve(self, raw: RawVendor, writer: asyncio.StreamWriter) -> None:
@@ -54,7 +54,7 @@ class CuttingVendor:
             writer.write(start + b"Content-Length: %d\r\n\r\n" % len(text) + text)
         else:
             if asked and asked.get("method") != "notifications/initialized":
-                self.told.append(asked)
+                self.other_messages.append(asked)
             writer.write(b"HTTP/1.1 202 Accepted\r\n" + EMPTY)
         await writer.drain()
 

@@ -45,18 +45,18 @@ def first_row(org_id: uuid.UUID, row_id: uuid.UUID, minute: datetime) -> CallRec
 async def main(calls: int, minute: int) -> None:
     """Note them, one call of the other organization among them, and close."""
     moment = datetime.fromtimestamp(minute * 60 + 30, UTC)
-    snapshots = CallerCache(backend.current())
-    counted = RateLimitedCalls(snapshots, now=lambda: moment)
+    cache = CallerCache(backend.current())
+    counted = RateLimitedCalls(cache, now=lambda: moment)
 
     async def note(org_id: uuid.UUID) -> None:
-        await counted.note(org_id, SUBJECT, lambda row_id, began_at: first_row(org_id, row_id, began_at))
+        await counted.record(org_id, SUBJECT, lambda row_id, began_at: first_row(org_id, row_id, began_at))
 
     at_once = calls // 2
     await asyncio.gather(note(OTHER_ORG), *(note(ORG) for _ in range(at_once)))
     for _ in range(calls - at_once):
         await note(ORG)
     await counted.aclose()
-    await snapshots.aclose()
+    await cache.aclose()
 
 
 if __name__ == "__main__":

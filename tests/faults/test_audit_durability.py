@@ -57,7 +57,7 @@ def new_record(request_id: str = "") -> CallRecord:
 
 
 def writer_on(database: ScratchDatabase, **options: float) -> AuditWriter:
-    return AuditWriter(open_audit_connection=partial(open_audit_connection, database.config), **options)  # type: ignore[arg-type]
+    return AuditWriter(open_connection=partial(open_audit_connection, database.config), **options)  # type: ignore[arg-type]
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

@@ -74,13 +74,13 @@ def read_only(made: Deployment) -> Iterator[None]:
     name = made.database.name
     with psycopg.connect(server, autocommit=True) as admin:
 
-        def turn(value: str) -> None:
+        def switch(value: str) -> None:
             admin.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {value}'.encode())
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
 
-        turn("on")
+        switch("on")
         yield
-        turn("off")
+        switch("off")
 
 
 def calls_of(vendor: FakeVendor) -> int:

@@ -101,8 +101,8 @@ async def believed(store: FallbackStore) -> Admission:
 
 def test_these_are_the_deadlines_of_production() -> None:
     code = "from gateway.coordination import redis_store as r; print(r.OPERATION_TIMEOUT_S, r.THREAD_TIMEOUT_S)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split() == [str(OPERATION_S), str(THREAD_S)]
+    known = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert known.split() == [str(OPERATION_S), str(THREAD_S)]
 
 
 @pytest.mark.parametrize("is_connected", [True, False])

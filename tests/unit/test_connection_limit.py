@@ -10,7 +10,7 @@ import pytest
 
 from gateway import connection_limit, http_protocol
 from gateway.asgi import application
-from gateway.connection_limit import ConnectionLimit, Place
+from gateway.connection_limit import ConnectionLimit, ConnectionSlot
 from tests.fakes.served_app import served
 
 
@@ -22,23 +22,40 @@ def limit_of(total: int, of_address: int) -> ConnectionLimit:
 
 def test_one_address_has_its_share_and_a_proxy_all() -> None:
     tried = limit_of(4, 2)
-    assert [tried.enter("a") for _ in range(3)] == [Place.REGULAR, Place.REGULAR, Place.RESERVED]
-    assert [tried.enter("proxy") for _ in range(3)] == [Place.REGULAR, Place.REGULAR, Place.RESERVED]
-    assert tried.enter("b") is Place.RESERVED, "all are taken"
-    tried.leave("a", Place.REGULAR)
-    assert tried.enter("b") is Place.REGULAR
+    assert [tried.acquire("a") for _ in range(3)] == [
+        ConnectionSlot.REGULAR,
+        ConnectionSlot.REGULAR,
+        ConnectionSlot.RESERVED,
+    ]
+    assert [tried.acquire("proxy") for _ in range(3)] == [
+        ConnectionSlot.REGULAR,
+        ConnectionSlot.REGULAR,
+        ConnectionSlot.RESERVED,
+    ]
+    assert tried.acquire("b") is ConnectionSlot.RESERVED, "all are taken"
+    tried.release("a", ConnectionSlot.REGULAR)
+    assert tried.acquire("b") is ConnectionSlot.REGULAR
 
 
 def test_the_reserve_has_an_end_for_one_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limit, "RESERVE", 3)
     monkeypatch.setattr(connection_limit, "RESERVE_OF_ADDRESS", 2)
     tried = limit_of(0, 0)
-    assert [tried.enter("a") for _ in range(3)] == [Place.RESERVED, Place.RESERVED, Place.NONE]
-    assert [tried.enter(peer) for peer in ("b", "c")] == [Place.RESERVED, Place.NONE]
-    for peer, place in (("a", Place.RESERVED), ("a", Place.RESERVED), ("a", Place.NONE), ("b", Place.RESERVED)):
-        tried.leave(peer, place)
-    assert tried._open[Place.RESERVED] == {}
-    assert tried._count == {Place.REGULAR: 0, Place.RESERVED: 0}
+    assert [tried.acquire("a") for _ in range(3)] == [
+        ConnectionSlot.RESERVED,
+        ConnectionSlot.RESERVED,
+        ConnectionSlot.NONE,
+    ]
+    assert [tried.acquire(peer) for peer in ("b", "c")] == [ConnectionSlot.RESERVED, ConnectionSlot.NONE]
+    for peer, slot in (
+        ("a", ConnectionSlot.RESERVED),
+        ("a", ConnectionSlot.RESERVED),
+        ("a", ConnectionSlot.NONE),
+        ("b", ConnectionSlot.RESERVED),
+    ):
+        tried.release(peer, slot)
+    assert tried._open[ConnectionSlot.RESERVED] == {}
+    assert tried._count == {ConnectionSlot.REGULAR: 0, ConnectionSlot.RESERVED: 0}
 
 
 @pytest.fixture

@@ -205,8 +205,8 @@ async def test_an_offer_to_change_the_protocol_writes_no_log(
 
 
 async def test_bodies_that_nothing_asks_for_have_a_bound_in_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "HELD_BYTES", 300_000)
-    monkeypatch.setattr(http_protocol.held, "bytes", 0)
+    monkeypatch.setattr(http_protocol, "BUFFERED_BYTES", 300_000)
+    monkeypatch.setattr(http_protocol.buffered, "bytes", 0)
     head = b"POST %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
     large = head % (b"/", 200_000) + b"x" * 200_000
     small = head % (b"/waits", 60_000) + b"x" * 60_000

@@ -18,8 +18,8 @@ import sys
 import gateway.asgi
 import gateway.urls, proxy.views.urls
 import audit.audit_connection, oauth_ext.validator
-from gateway.coordination import registry
-registry.current()
+from gateway.coordination import backend
+backend.current()
 print(*sys.modules)
 """
 UNNEEDED = {"aiohttp", "celery", "kombu", "drf_spectacular.generators", "django.test"}

@@ -21,24 +21,24 @@ class App:
     """Takes the short way where it is open; says how it went."""
 
     def __init__(self) -> None:
-        self.takes_short_way = True
+        self.uses_fast_path = True
         self.headers = HEADERS
         self.bodies: list[bytes | None] = []
         self.answered: list[bool] = []
         self.received: list[dict[str, Any]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        whole: FastPath = scope["extensions"][EXTENSION]
-        body = whole.body() if self.takes_short_way else None
+        fast_path: FastPath = scope["extensions"][EXTENSION]
+        body = fast_path.take_body() if self.uses_fast_path else None
         self.bodies.append(body)
         while body is None:
             message = await receive()
             self.received.append(message)
             body = None if message.get("more_body") else b""
-        if self.takes_short_way:
-            self.answered.append(whole.answer(200, self.headers, b"done"))
+        if self.uses_fast_path:
+            self.answered.append(fast_path.send_response(200, self.headers, b"done"))
             if self.answered[-1]:
-                assert not whole.answer(200, self.headers, b"done"), "nothing is answered twice"
+                assert not fast_path.send_response(200, self.headers, b"done"), "nothing is answered twice"
                 self.received.append(await receive())
                 return
         await send({"type": "http.response.start", "status": 200, "headers": self.headers})
@@ -81,7 +81,7 @@ async def test_the_same_bytes_as_the_servers_own_way(app: App, port: int) -> Non
     assert app.bodies == [b"{}", b"{}"]
     assert app.answered == [True, False], "the last one closes the connection, which is the server's affair"
     assert app.received == [{"type": "http.disconnect"}], "whoever listens on learns that the answer is complete"
-    app.takes_short_way = False
+    app.uses_fast_path = False
     assert await said(port, request(), LAST) == short
     assert short.count(b"HTTP/1.1 200 OK\r\n") == 2
     assert short.count(b"\r\n\r\ndone") == 2
@@ -93,15 +93,15 @@ async def test_pipelined_requests_are_answered_in_turn(app: App, port: int) -> N
 
 
 async def test_a_body_that_has_not_come_is_waited_for(app: App, port: int) -> None:
-    whole = request(body=b"[1, 2]")
-    answer = await said(port, whole[:-3], whole[-3:], LAST)
+    fast_path = request(body=b"[1, 2]")
+    answer = await said(port, fast_path[:-3], fast_path[-3:], LAST)
     assert app.bodies[0] is None
     assert answer.count(b"done") == 2
 
 
 async def test_a_client_that_waits_to_send_is_told_to(app: App, port: int) -> None:
-    whole = request(more=b"Expect: 100-continue\r\n")
-    answer = await said(port, whole[:-2], whole[-2:], LAST)
+    fast_path = request(more=b"Expect: 100-continue\r\n")
+    answer = await said(port, fast_path[:-2], fast_path[-2:], LAST)
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
 
 
@@ -120,7 +120,7 @@ async def test_a_line_break_in_a_header_never_leaves(app: App, port: int) -> Non
 
 async def test_an_answered_request_is_gone_without_garbage_collection(app: App, port: int) -> None:
     with freed_without_collection(FastPath, RequestResponseCycle):
-        for takes_short_way in (True, False):
-            app.takes_short_way = takes_short_way
+        for uses_fast_path in (True, False):
+            app.uses_fast_path = uses_fast_path
             await said(port, request() + request() + LAST)
         await asyncio.sleep(0)

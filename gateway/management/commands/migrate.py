@@ -34,14 +34,14 @@ def without_statement_timeout(connection: BaseDatabaseWrapper) -> Iterator[None]
     values = ("0", f"{LOCK_TIMEOUT_S}s", "0")
     connection.ensure_connection()
     session = connection.connection
-    answer_s, session.answer_s = getattr(session, "answer_s", None), None
+    response_timeout_s, session.response_timeout_s = getattr(session, "response_timeout_s", None), None
     try:
         with connection.cursor() as cursor:
             for name, value in zip(names, values, strict=True):
                 cursor.execute(f"SET {name} = '{value}'")
         yield
     finally:
-        session.answer_s = answer_s
+        session.response_timeout_s = response_timeout_s
         if connection.connection is session and not session.closed and not connection.in_atomic_block:
             with connection.cursor() as cursor:
                 for name in names:

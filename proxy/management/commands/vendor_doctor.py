@@ -14,8 +14,8 @@ from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from orgs import selectors
-from proxy.calls.destination import opened
-from proxy.doctor import Opened, examine
+from proxy.calls.destination import open_destination
+from proxy.doctor import OpenedCredential, diagnose
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         vendor = registry.vendor_or_none(slug)
         if vendor is None:
             raise CommandError(f"There is no vendor {slug} in the catalog.")
-        findings = asyncio.run(examine(vendor, _opened(vendor, org) if org else None))
+        findings = asyncio.run(diagnose(vendor, _opened(vendor, org) if org else None))
         width = max(len(finding.what) for finding in findings)
         for finding in findings:
             self.stdout.write(f"{'!' if finding.is_trouble else ' '} {finding.what:<{width}}  {finding.found}")
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             raise CommandError(f"{troubles} of {len(findings)} findings are trouble.", returncode=1)
 
 
-def _opened(vendor: Vendor, org: str) -> Opened:
+def _opened(vendor: Vendor, org: str) -> OpenedCredential:
     """Raises: CommandError."""
     org_id = ids.parse_id(org)
     organization = None if org_id is None else selectors.organization(org_id)
@@ -51,6 +51,6 @@ def _opened(vendor: Vendor, org: str) -> Opened:
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
     try:
-        return Opened(*opened(ref, vendor, wrapped_keys(organization.id), organization.id).open())
+        return OpenedCredential(*open_destination(ref, vendor, wrapped_keys(organization.id), organization.id).open())
     except (UnusableCredential, FieldError) as fault:
         raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault

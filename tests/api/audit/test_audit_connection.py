@@ -15,7 +15,7 @@ from django.db import connection
 from msgspec.structs import asdict, force_setattr, replace
 
 from audit import postgresql_connection
-from audit.audit_connection import Sink, open_audit_connection
+from audit.audit_connection import AuditConnection, open_audit_connection
 from audit.call_record import COLUMNS, MAX_INTEGER, CallRecord
 from audit.loop_committer import LoopCommitter
 from audit.models import RequestAuditEntry
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sink() -> Iterator[Sink]:
+def audit_connection() -> Iterator[AuditConnection]:
     opened = open_audit_connection()
     yield opened
     opened.close()
@@ -41,7 +41,7 @@ def stored(record: CallRecord) -> dict[str, object]:
     return RequestAuditEntry.objects.values(*COLUMNS).get(pk=record.id)
 
 
-def test_a_record_is_stored_as_it_is(sink: Sink) -> None:
+def test_a_record_is_stored_as_it_is(audit_connection: AuditConnection) -> None:
     record = make_record(
         error_code="forbidden",
         duration_ms=12,
@@ -57,24 +57,24 @@ def test_a_record_is_stored_as_it_is(sink: Sink) -> None:
         timestamp=datetime(2026, 3, 10, 12, 0, 0, 123456, tzinfo=UTC),
         status="denied",
     )
-    sink.commit([record])
+    audit_connection.commit([record])
     assert stored(record) == asdict(record)
 
 
-def test_whole_seconds_are_stored_as_django_stores_them(sink: Sink) -> None:
+def test_whole_seconds_are_stored_as_django_stores_them(audit_connection: AuditConnection) -> None:
     record = make_record(timestamp=datetime(2026, 3, 10, 12, 0, tzinfo=UTC))
-    sink.commit([record])
+    audit_connection.commit([record])
     assert RequestAuditEntry.objects.filter(timestamp=record.timestamp, org_id=ORG, id=record.id).exists()
 
 
 @pytest.mark.parametrize("size", [1, 2, 127, 128, 129, 512])
-def test_batches_of_every_size_are_stored_whole(sink: Sink, size: int) -> None:
+def test_batches_of_every_size_are_stored_whole(audit_connection: AuditConnection, size: int) -> None:
     records = [make_record(org_id=(ORG, OTHER_ORG)[number % 2], request_id=f"r-{number}") for number in range(size)]
-    sink.commit(records)
+    audit_connection.commit(records)
     assert set(RequestAuditEntry.objects.values_list("pk", "request_id")) == {(r.id, r.request_id) for r in records}
 
 
-def test_the_outcome_completes_the_intent(sink: Sink) -> None:
+def test_the_outcome_completes_the_intent(audit_connection: AuditConnection) -> None:
     begun = CallRecord(org_id=ORG, user_id="u", user_label="Ana", source="cli", request_id="r", vendor="acme", tool="t")
     ended = replace(
         begun,
@@ -87,66 +87,66 @@ def test_the_outcome_completes_the_intent(sink: Sink) -> None:
         credential_scope="team",
         credential_name="Key",
     )
-    sink.commit([begun])
+    audit_connection.commit([begun])
     assert stored(begun)["status"] == "unknown"
-    sink.commit([ended])
+    audit_connection.commit([ended])
     assert stored(begun) == asdict(ended)
 
 
-def test_a_late_intent_or_a_second_outcome_changes_nothing(sink: Sink) -> None:
+def test_a_late_intent_or_a_second_outcome_changes_nothing(audit_connection: AuditConnection) -> None:
     ended = make_record(status="success", duration_ms=5)
-    sink.commit([ended])
+    audit_connection.commit([ended])
     for later in (replace(ended, status="unknown", duration_ms=0), replace(ended, status="error", error_code="x")):
-        sink.commit([later])
+        audit_connection.commit([later])
         assert stored(ended) == asdict(ended)
 
 
-def test_the_same_batch_again_adds_nothing(sink: Sink) -> None:
+def test_the_same_batch_again_adds_nothing(audit_connection: AuditConnection) -> None:
     records = [make_record(request_id=f"r-{number}") for number in range(40)]
-    sink.commit(records)
-    sink.commit([*records, make_record()])
+    audit_connection.commit(records)
+    audit_connection.commit([*records, make_record()])
     assert RequestAuditEntry.objects.count() == 41
 
 
-def test_a_row_of_another_organization_is_never_completed(sink: Sink) -> None:
+def test_a_row_of_another_organization_is_never_completed(audit_connection: AuditConnection) -> None:
     begun = make_record(org_id=OTHER_ORG, status="unknown")
-    sink.commit([begun])
-    sink.commit([replace(begun, org_id=ORG, status="success")])
+    audit_connection.commit([begun])
+    audit_connection.commit([replace(begun, org_id=ORG, status="success")])
     assert stored(begun) == asdict(begun)
 
 
 @pytest.mark.parametrize("size", [1, 3, 200])
 @pytest.mark.parametrize(("column", "value"), [("duration_ms", -1), ("user_id", None), ("request_bytes", 2**70)])
 def test_a_record_that_cannot_be_stored_is_refused_with_its_whole_batch(
-    sink: Sink, size: int, column: str, value: object
+    audit_connection: AuditConnection, size: int, column: str, value: object
 ) -> None:
     poisoned = make_record()
     force_setattr(poisoned, column, value)  # no caller can build such a record: the class keeps its own ranges
     batch = [*(make_record() for _ in range(size - 1)), poisoned]
     with pytest.raises(RecordRefused):
-        sink.commit(batch)
+        audit_connection.commit(batch)
     assert not RequestAuditEntry.objects.exists()
-    sink.commit([make_record()])
+    audit_connection.commit([make_record()])
     assert RequestAuditEntry.objects.count() == 1
 
 
 @pytest.mark.parametrize("harmful", ["\x00", "\ud800", "\x1b[2J", "\r\nforged"])
-def test_hostile_names_are_stored_cleaned(sink: Sink, harmful: str) -> None:
+def test_hostile_names_are_stored_cleaned(audit_connection: AuditConnection, harmful: str) -> None:
     record = make_record(
         tool=f"acme{harmful}", client_name=harmful * 90, user_label=harmful, request_id=uuid.uuid4().hex
     )
-    sink.commit([record])
+    audit_connection.commit([record])
     row = stored(record)
     assert row["client_name"] == record.client_name
     assert str(row["tool"]).startswith("acme\ufffd")
     assert not any(ord(character) < 32 for value in row.values() for character in str(value))
 
 
-def test_a_probe_says_whether_a_record_could_be_kept(sink: Sink) -> None:
-    sink.probe()
+def test_a_probe_says_whether_a_record_could_be_kept(audit_connection: AuditConnection) -> None:
+    audit_connection.probe()
     assert not RequestAuditEntry.objects.exists()
-    sink.commit([make_record()])
-    sink.probe()
+    audit_connection.commit([make_record()])
+    audit_connection.probe()
 
 
 needs_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite knows no prepared statements")
@@ -161,15 +161,15 @@ def _no_pooler_known() -> Iterator[None]:
 
 @needs_postgresql
 @pytest.mark.usefixtures("_no_pooler_known")
-def test_a_statement_that_is_gone_between_batches_costs_speed_and_no_record(sink: Sink) -> None:
-    assert isinstance(sink, PostgreSQLAuditConnection)
+def test_a_statement_that_is_gone_between_batches_costs_speed_and_no_record(audit_connection: AuditConnection) -> None:
+    assert isinstance(audit_connection, PostgreSQLAuditConnection)
     first, second, third = make_record(), make_record(), make_record()
-    sink.commit([first])
-    assert sink.is_prepared
-    sink._pgconn.exec_(b"DEALLOCATE ALL")
-    sink.commit([second])
-    assert not sink.is_prepared
-    sink.commit([third])
+    audit_connection.commit([first])
+    assert audit_connection.is_prepared
+    audit_connection._pgconn.exec_(b"DEALLOCATE ALL")
+    audit_connection.commit([second])
+    assert not audit_connection.is_prepared
+    audit_connection.commit([third])
     assert RequestAuditEntry.objects.filter(pk__in=[first.id, second.id, third.id]).count() == 3
     next_one = open_audit_connection()
     assert isinstance(next_one, PostgreSQLAuditConnection)
@@ -211,9 +211,9 @@ def test_where_operators_say_that_there_is_a_pooler_nothing_is_prepared() -> Non
     assert RequestAuditEntry.objects.count() == 2
 
 
-def forget_statements(lane: LoopCommitter) -> None:
+def forget_statements(committer: LoopCommitter) -> None:
     """The connection leads to a session of the server in which nothing is prepared."""
-    pgconn = cast(PostgreSQLAuditConnection, lane._sink)._pgconn
+    pgconn = cast(PostgreSQLAuditConnection, committer._connection)._pgconn
     pgconn.nonblocking = 0
     pgconn.exec_(b"DEALLOCATE ALL")
     pgconn.nonblocking = 1
@@ -224,18 +224,18 @@ def forget_statements(lane: LoopCommitter) -> None:
 async def test_a_writer_behind_a_pooler_keeps_its_connection_after_the_first_surprise() -> None:
     writer = AuditWriter()
     await writer.write(make_record())
-    while writer._lane is None:
+    while writer._committer is None:
         await asyncio.sleep(0)
-    forget_statements(writer._lane)
+    forget_statements(writer._committer)
     for _ in range(5):
         await writer.write(make_record())
-    while writer._lane is None:
+    while writer._committer is None:
         await asyncio.sleep(0)
-    lane = writer._lane
+    committer = writer._committer
     for _ in range(5):
-        forget_statements(lane)  # each batch may meet another session of the server
+        forget_statements(committer)  # each batch may meet another session of the server
         await writer.write(make_record())
-    assert writer._lane is lane, "the connection without a prepared statement is used in the event loop, too"
+    assert writer._committer is committer, "the connection without a prepared statement is used in the event loop, too"
     assert writer.stats().faults == 1
     await writer.aclose()
     assert await RequestAuditEntry.objects.acount() == 11

@@ -16,7 +16,7 @@ from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy.api.discover import Discover
 from proxy.pages.tool_access import ToolAccessPage
-from proxy.vendor_request_limiter import questions
+from proxy.vendor_request_limiter import vendor_requests
 from tests.factories.api import Api
 from tests.factories.credentials import Setting, make_setting
 from tests.factories.tenant import connect
@@ -83,7 +83,7 @@ def test_the_organization_asks_so_often_whoever_asks(
 
 def test_without_a_place_the_answer_comes_at_once(api: Api, setting: Setting, live_vendor: FakeVendor) -> None:
     live_vendor.seen.clear()
-    with questions.place(api.cast.org.id), questions.place(api.cast.org.id):
+    with vendor_requests.slot(api.cast.org.id), vendor_requests.slot(api.cast.org.id):
         for name in ("discover", "team", "service client"):
             refused = ASKED[name](api, setting)
             assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited")
@@ -98,7 +98,7 @@ def test_without_a_place_the_answer_comes_at_once(api: Api, setting: Setting, li
 
 def test_a_creation_that_found_no_place_may_be_sent_again(api: Api, setting: Setting) -> None:
     path, key = "/orgs/{org}/credentials/fake", {"Idempotency-Key": "first-try-of-this-store"}
-    with questions.place(api.cast.org.id), questions.place(api.cast.org.id):
+    with vendor_requests.slot(api.cast.org.id), vendor_requests.slot(api.cast.org.id):
         assert api.send("admin", "POST", path, {"apiKey": "right-key"}, headers=key).status_code == 429
     assert api.send("admin", "POST", path, {"apiKey": "right-key"}, headers=key).status_code == 201
 
@@ -110,7 +110,7 @@ def test_no_database_connection_is_held_while_the_vendor_is_asked(
     """There are fewer connections than threads. One in a transaction is kept."""
     closed: list[str] = []
     monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: closed.append("given back"))
-    with transaction.atomic(), questions.place(committed_api.cast.org.id):
+    with transaction.atomic(), vendor_requests.slot(committed_api.cast.org.id):
         assert closed == []
-    with questions.place(committed_api.cast.org.id):
+    with vendor_requests.slot(committed_api.cast.org.id):
         assert closed == ["given back"]

@@ -331,7 +331,7 @@ def test_an_admin_connects_a_vendor_on_the_same_page(cast: Cast, monkeypatch: py
     async def ask(*question: object) -> ProbeAnswer:
         return answers.pop(0)
 
-    monkeypatch.setattr(credential_probe, "ask", ask)
+    monkeypatch.setattr(credential_probe, "probe_credentials", ask)
     flow = make_flow(cast, "admin")
     page = flow.ask(scope="mcp:zeta")
     secret = "pl4in-v4lue"

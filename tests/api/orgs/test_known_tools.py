@@ -18,14 +18,14 @@ from orgs.services import known_tools
 from orgs.services.known_tools import KEPT_TOOLS, KEPT_TOOLS_OF_FURTHER_LISTS, record_tools
 from orgs.services.tool_approval import Review, approve_shown_tools, approve_tools, fingerprint_of
 from orgs.services.tool_change_log import RECORDED_PER_WINDOW, WINDOW
-from proxy.protocol.tool_definitions import MAX_TOOLS, agreed_json
+from proxy.protocol.tool_definitions import MAX_TOOLS, approvable_json
 from tests.factories.cast import Cast
 
 TEAM = "team:1"
 
 
 def definitions(names: Iterable[str], description: str = "", **more: Any) -> dict[str, bytes]:
-    return {name: agreed_json({"name": name, "description": description or name, **more}) for name in names}
+    return {name: approvable_json({"name": name, "description": description or name, **more}) for name in names}
 
 
 def look(

@@ -53,7 +53,7 @@ def site(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A signed-in world with a vendor `fake` that needs one API key."""
     load_vendor("http://127.0.0.1:9/mcp")
     made = Site(cast, make_tenant(cast.org, cast.user("owner")))
-    monkeypatch.setattr(credential_probe, "ask", made.answer_probe)
+    monkeypatch.setattr(credential_probe, "probe_credentials", made.answer_probe)
     return made
 
 

@@ -19,7 +19,7 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import Membership
-from proxy.vendors.shared_circuits import SharedCircuit, post
+from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.credentials import make_service_client
@@ -72,7 +72,7 @@ def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
     monkeypatch.setattr(backend, "current", lambda: store)
     now = clock.now()
     for until, words in ((now + timedelta(seconds=30), "would be held back"), (now, "would be called")):
-        post(store, "fake", SharedCircuit(5, now, until))
+        publish(store, "fake", SharedCircuit(5, now, until))
         found = text(ask(connected, "admin", "owner@example.com"))
         assert words in found
         assert "and fail" not in found

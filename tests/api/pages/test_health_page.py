@@ -12,7 +12,7 @@ from django.contrib.staticfiles import finders
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
-from proxy.vendors.shared_circuits import SharedCircuit, post
+from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.health import connected_vendor, put_health
 
@@ -63,8 +63,8 @@ def test_the_worst_comes_first_and_every_state_has_its_words(troubled: Site) -> 
 
 def test_calls_that_are_held_back_are_told_beside_the_detail(troubled: Site, shared: SQLiteStore) -> None:
     now = clock.now()
-    post(shared, "gamma", SharedCircuit(6, now, now + timedelta(seconds=30)))
-    post(shared, "alpha", SharedCircuit(5, now, now))
+    publish(shared, "gamma", SharedCircuit(6, now, now + timedelta(seconds=30)))
+    publish(shared, "alpha", SharedCircuit(5, now, now))
     details = {row[0]: row[5] for row in table(text(page_of(troubled)))}
     held_back = "Tool calls are held back: it could not be reached"
     assert details["Gamma"].startswith("timed out after 5 s, 3 failures in a row")

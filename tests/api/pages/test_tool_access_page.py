@@ -218,7 +218,7 @@ def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendo
 def test_what_was_only_listed_waits_for_its_turn(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr(tool_review, "MAX_COMPARED", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert "Approve the 1 shown" in text(page)
@@ -369,7 +369,7 @@ def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, ve
 def test_of_very_many_changes_the_first_are_compared(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr(tool_review, "MAX_COMPARED", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site)
     assert [(each.name, each.state, bool(each.description)) for each in page.context["changes"]] == [
@@ -399,7 +399,7 @@ def test_a_new_tool_is_shown_whole_and_hidden_text_is_counted_everywhere(site: S
 def test_comparing_has_so_much_time_for_a_page(
     site: Site, vendor: FakeVendor, tick_s: float, compared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "COMPARING_S", 0.25)
+    monkeypatch.setattr(tool_review, "COMPARE_TIME_S", 0.25)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     tools = ToolReview(site.cast.org, discover(site).context["vendor"])
     ticks = itertools.count()
@@ -426,7 +426,7 @@ def test_many_tools_are_paged_and_ticks_of_other_pages_are_kept(
 def test_of_very_many_changes_the_first_are_named(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "NAMED_AT_ONCE", 2)
+    monkeypatch.setattr(tool_review, "MAX_NAMED", 2)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert [change.name for change in page.context["changes"]] == ["fake_fail", "fake_list"]

@@ -146,14 +146,14 @@ async def test_a_small_body_asks_the_store_once(agent: Agent, tenant: Tenant, mo
     store, asked = runtime.current().store, []
     admit = store.admit
 
-    async def noting(*arguments: Any) -> Any:
+    async def recording(*arguments: Any) -> Any:
         asked.append(arguments[0].name)
         return await admit(*arguments)
 
     async def charge(*arguments: Any) -> Any:
         raise AssertionError("a small body has no units")
 
-    monkeypatch.setattr(store, "admit", noting)
+    monkeypatch.setattr(store, "admit", recording)
     monkeypatch.setattr(store, "charge", charge)
     assert (await post(agent, tenant, UNIT - 1, CALL)).status_code == 200
     assert (await post(agent, tenant, UNIT - 1, CALL, chunked=True)).status_code == 200

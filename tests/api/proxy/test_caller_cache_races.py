@@ -160,7 +160,7 @@ async def test_a_store_that_lost_its_memory_vouches_for_nobody(
 ) -> None:
     """Loaded, then revoked, then everything forgotten: "never bumped" must not look like "unchanged"."""
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
-    caller = await runtime.current().snapshots.caller(tenant.agent_key, "127.0.0.1")
+    caller = await runtime.current().caller_cache.get(tenant.agent_key, "127.0.0.1")
     assert caller.epochs is not None
     assert all(caller.epochs)
     await in_thread(lambda: revoke_agent_key(actor=tenant.owner, client=tenant.client))
@@ -186,11 +186,11 @@ async def test_what_has_not_changed_stays_the_object_it_was(
         return catalog
 
     monkeypatch.setattr(shared_rows.catalog_registry, "load", counted)
-    snapshots = runtime.current().snapshots
-    first = await snapshots.reload(tenant.agent_key)
+    cache = runtime.current().caller_cache
+    first = await cache.reload(tenant.agent_key)
     monkeypatch.setattr(shared_rows, "MAX_AGE_S", 0.0)
-    second = await snapshots.reload(jwt)
-    other = await snapshots.reload(other_tenant.agent_key)
+    second = await cache.reload(jwt)
+    other = await cache.reload(other_tenant.agent_key)
     assert len(loads) == 3
     assert first.catalog is second.catalog is other.catalog
     assert first.organization is second.organization

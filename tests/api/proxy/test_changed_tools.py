@@ -31,7 +31,9 @@ async def vendor() -> AsyncIterator[ListingVendor]:
         yield running
 
 
-async def told(agent: Agent, tenant: Tenant, vendor: ListingVendor, *, times: int = 1, token: bool = False) -> None:
+async def notify_changed(
+    agent: Agent, tenant: Tenant, vendor: ListingVendor, *, times: int = 1, token: bool = False
+) -> None:
     """The list is known for a while, and a call brought the news."""
     await listed(agent, tenant.agent_key)
     later(REFETCH_AFTER_S)
@@ -52,7 +54,7 @@ async def test_the_next_list_is_a_new_one(
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
     assert await listed(agent, other_tenant.agent_key) == (KNOWN, {})
-    await told(agent, tenant, vendor, times=times, token=token)
+    await notify_changed(agent, tenant, vendor, times=times, token=token)
     assert vendor.seen["tools/list"] == 2, "nothing is fetched until somebody needs it"
     for _ in range(3):
         assert await listed(agent, tenant.agent_key) == (WITH_NEW, {})
@@ -61,13 +63,13 @@ async def test_the_next_list_is_a_new_one(
 
 
 async def test_without_news_nothing_is_fetched(agent: Agent, tenant: Tenant, vendor: ListingVendor) -> None:
-    await told(agent, tenant, vendor, times=0)
+    await notify_changed(agent, tenant, vendor, times=0)
     assert await listed(agent, tenant.agent_key) == (KNOWN, {})
     assert vendor.seen["tools/list"] == 1
 
 
 async def test_a_call_goes_by_the_new_list_too(agent: Agent, tenant: Tenant, jwt: str, vendor: ListingVendor) -> None:
-    await told(agent, tenant, vendor)
+    await notify_changed(agent, tenant, vendor)
     vendor.order.clear()
     assert (await agent.cli(jwt, "write")).status_code == 200
     assert vendor.order == ["tools/list", "tools/call"]
@@ -76,7 +78,7 @@ async def test_a_call_goes_by_the_new_list_too(agent: Agent, tenant: Tenant, jwt
 async def test_however_often_it_says_so_the_list_is_fetched_once_in_a_while(
     agent: Agent, tenant: Tenant, vendor: ListingVendor
 ) -> None:
-    await told(agent, tenant, vendor)
+    await notify_changed(agent, tenant, vendor)
     vendor.news = 3
     for fetched in (2, 3, 4):
         for _ in range(3):
@@ -110,7 +112,7 @@ async def test_news_while_the_list_is_on_its_way_are_not_lost(
 async def test_a_list_that_cannot_be_fetched_is_served_as_it_was(
     agent: Agent, tenant: Tenant, jwt: str, vendor: ListingVendor
 ) -> None:
-    await told(agent, tenant, vendor)
+    await notify_changed(agent, tenant, vendor)
     vendor.list_status = 503
     for _ in range(3):
         assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_unavailable"})
@@ -126,11 +128,11 @@ async def test_a_list_that_cannot_be_fetched_is_served_as_it_was(
 async def test_nobody_waits_long_for_it_and_nobody_after_the_first(
     agent: Agent, tenant: Tenant, jwt: str, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_index, "NEWS_WAIT_S", 0.2)
-    await told(agent, tenant, vendor)
+    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 0.2)
+    await notify_changed(agent, tenant, vendor)
     vendor.list_gate.clear()
     assert (await agent.cli(jwt, "write")).status_code == 200, "by the list that is known"
-    monkeypatch.setattr(tool_index, "NEWS_WAIT_S", 3600.0)
+    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 3600.0)
     for _ in range(3):
         assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_timeout"})
         assert runtime.current().directory._under_way
@@ -143,9 +145,9 @@ async def test_nobody_waits_long_for_it_and_nobody_after_the_first(
 async def test_a_list_does_not_come_later_than_its_deadline(
     agent: Agent, tenant: Tenant, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
-    monkeypatch.setattr(tool_index, "NEWS_WAIT_S", 3600.0)
+    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 3600.0)
     settings.TOOL_LIST_DEADLINE_S = 0.2
-    await told(agent, tenant, vendor)
+    await notify_changed(agent, tenant, vendor)
     vendor.list_gate.clear()
     assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_timeout"})
     assert runtime.current().directory._under_way, "it ended without what it waited for"

@@ -28,7 +28,7 @@ FOR_ALL = shared_circuits.vendor_wide("fake")
 @pytest.fixture(autouse=True)
 async def _no_circuit_is_left() -> AsyncIterator[None]:
     yield
-    await in_thread(lambda: shared_circuits.post(coordination.current(), FOR_ALL, None))
+    await in_thread(lambda: shared_circuits.publish(coordination.current(), FOR_ALL, None))
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def held(live: runtime.Runtime) -> dict[str, Any]:
         "VENDOR_REPLY_BYTES": limits.body_bytes,
         "VENDOR_SESSION_IDLE_S": live.pool._idle_s,
         "VENDOR_CALLS_PER_ORGANIZATION": bulkhead.calls,
-        "VENDOR_CALLS_QUEUED": bulkhead.waiting,
+        "VENDOR_CALLS_QUEUED": bulkhead.max_queued,
         "VENDOR_CALLS_WAIT_S": bulkhead.wait_s,
         "TOOL_LIST_TTL_S": directory._ttl_s,
         "TOOL_LIST_MAX_PAGES": directory._max_pages,
@@ -104,11 +104,11 @@ async def test_a_call_has_the_seconds_of_its_vendor(
     left_s: list[float] = []
     original = call_tool.send_request
 
-    async def noting(*args: Any, **options: Any) -> Any:
+    async def recording(*args: Any, **options: Any) -> Any:
         left_s.append(options["deadline"] - asyncio.get_running_loop().time())
         return await original(*args, **options)
 
-    monkeypatch.setattr(call_tool, "send_request", noting)
+    monkeypatch.setattr(call_tool, "send_request", recording)
     assert "result" in (await agent.call(tenant.agent_key, "fake_write")).json()
     (left,) = left_s
     assert timeout_s - 15 < left <= timeout_s

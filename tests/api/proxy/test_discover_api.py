@@ -109,7 +109,7 @@ def test_a_vendor_that_is_disconnected_while_it_answers(
 def test_an_organization_that_ends_while_the_vendor_answers(
     api: Api, connected: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "note_list", not_found)
+    monkeypatch.setattr(discovery, "record_list", not_found)
     assert api.refused("admin", "GET", PATH) == (404, "not_found")
 
 

@@ -20,7 +20,7 @@ from audit.models import AdminAuditEntry
 from gateway.catalog.tool_config import parse_tool_config
 from orgs.services import secret_echoes
 from proxy import runtime, secret_echo_detector
-from proxy.vendors import handshake
+from proxy.vendors import message_reader
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant, connect
 from tests.factories.threads import in_thread
@@ -70,13 +70,13 @@ async def echoes(tenant: Tenant) -> list[tuple[str, str, Any]]:
 
 
 async def settled() -> None:
-    watch = runtime.current().secret_echo_detector
-    while watch._tasks:
-        await asyncio.wait(set(watch._tasks))
+    detector = runtime.current().secret_echo_detector
+    while detector._tasks:
+        await asyncio.wait(set(detector._tasks))
 
 
 @pytest.mark.parametrize("reply", ["json", "sse"])
-@pytest.mark.parametrize("padding", [0, 2 * handshake.MASKED_AT_ONCE_BYTES], ids=["short", "long"])
+@pytest.mark.parametrize("padding", [0, 2 * message_reader.INLINE_MASK_BYTES], ids=["short", "long"])
 async def test_the_key_reaches_no_caller_and_no_cache(
     agent: Agent, tenant: Tenant, jwt: str, vendor: EchoingVendor, settings: LazySettings, reply: str, padding: int
 ) -> None:
@@ -158,13 +158,13 @@ async def test_one_row_for_each_tool_and_hour_over_all_processes(
     for _ in range(3):
         await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 1
-    watch = runtime.current().secret_echo_detector
-    watch._noted.clear()  # as another process
+    detector = runtime.current().secret_echo_detector
+    detector._recorded_at_s.clear()  # as another process
     await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 1
     await in_thread(lambda: AdminAuditEntry.objects.update(timestamp=secret_echoes.clock.now() - secret_echoes.WINDOW))
-    later_s = watch._monotonic() + secret_echo_detector.WINDOW_S
-    watch._monotonic = lambda: later_s
+    later_s = detector._monotonic() + secret_echo_detector.WINDOW_S
+    detector._monotonic = lambda: later_s
     await agent.call(tenant.agent_key, "fake_list")
     assert len(await echoes(tenant)) == 2
     monkeypatch.setattr(secret_echoes, "RECORDED_PER_WINDOW", 1)

@@ -126,7 +126,7 @@ def test_a_vendor_whose_circuit_is_open(
     now = clock.now()
     credential = Credential.objects.get(organization=cast.org)
     for name in ("acme", f"acme:{credential.id}"):
-        shared_circuits.post(store, name, SharedCircuit(7, now, now + timedelta(seconds=30)))
+        shared_circuits.publish(store, name, SharedCircuit(7, now, now + timedelta(seconds=30)))
         step = explain_access(tenant.client.subject, TOOL).failing
         assert step is not None
         assert (step.name, step.detail) == (
@@ -134,10 +134,10 @@ def test_a_vendor_whose_circuit_is_open(
             "Acme could not be reached 7 times in a row: calls are held back.",
         )
         assert "UTC" in step.remedy
-        shared_circuits.post(store, name, None)
-    shared_circuits.post(store, f"acme:{uuid.uuid4()}", SharedCircuit(7, now, now + timedelta(seconds=30)))
+        shared_circuits.publish(store, name, None)
+    shared_circuits.publish(store, f"acme:{uuid.uuid4()}", SharedCircuit(7, now, now + timedelta(seconds=30)))
     assert failing(tenant.client.subject) is None, "somebody else's credential"
-    shared_circuits.post(store, "acme", SharedCircuit(7, now, now))
+    shared_circuits.publish(store, "acme", SharedCircuit(7, now, now))
     put_health(store, "acme", HealthStatus.DOWN, error_detail="could not be reached")
     assert failing(tenant.client.subject) is None, "the next call is let through"
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (

@@ -40,12 +40,12 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     seen: Counter[str] = Counter()
     original: Callable[..., Any] = CursorWrapper.execute
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
         seen["sent"] += 1
         return original(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CursorWrapper, "execute", noted)
+        patch.setattr(CursorWrapper, "execute", recorded)
         yield seen
 
 
@@ -134,7 +134,7 @@ async def test_a_revoked_token_is_looked_up_once(
     )
     assert (await agent.rpc(revoked, "ping")).status_code == 200
     await in_thread(lambda: AccessToken.objects.filter(token_checksum=secrets.sha256(revoked).hex()).delete())
-    runtime.current().snapshots._callers.clear()
+    runtime.current().caller_cache._callers.clear()
     for token in (valid, foreign):
         assert (await agent.rpc(token, "ping")).status_code == 200
     first = await agent.rpc(revoked, "ping")
@@ -160,7 +160,7 @@ def test_the_memory_of_revoked_tokens_is_bounded_and_ends(monkeypatch: pytest.Mo
     known = failed_auth_throttle.RevokedTokens()
     now = clock.now()
     for digest in (b"1", b"2", b"3"):
-        known.remember(digest, RevokedBearer(now + timedelta(seconds=30)))
+        known.add(digest, RevokedBearer(now + timedelta(seconds=30)))
     known.check(b"1")
     for digest in (b"2", b"3"):
         with pytest.raises(RevokedBearer):
@@ -172,7 +172,7 @@ def test_the_memory_of_revoked_tokens_is_bounded_and_ends(monkeypatch: pytest.Mo
 
 async def test_the_address_is_heard_again(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     await shut_out(agent)
-    refused = runtime.current().snapshots._refused
+    refused = runtime.current().caller_cache._failed_auth
     monkeypatch.setattr(refused, "_monotonic", lambda: time.monotonic() + 61)
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
 
@@ -223,4 +223,4 @@ async def test_the_memory_of_addresses_is_bounded(
     for number in range(3):
         for _ in range(2):
             await ping_from(f"192.0.2.{number}", unknown_key())
-    assert list(runtime.current().snapshots._refused._until_s) == ["ip:192.0.2.1", "ip:192.0.2.2"]
+    assert list(runtime.current().caller_cache._failed_auth._blocked_until_s) == ["ip:192.0.2.1", "ip:192.0.2.2"]

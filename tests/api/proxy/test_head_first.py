@@ -192,7 +192,7 @@ async def test_a_refused_body_without_end_ends_the_connection(connect: Connect) 
 
 
 async def test_a_small_body_that_comes_later_needs_no_room(connect: Connect, tenant: Tenant) -> None:
-    body_budgets.inbound().hold(tenant.organization.id).settle(1_000 * LARGE)
+    body_budgets.inbound().new_reservation(tenant.organization.id).settle(1_000 * LARGE)
     client = await connect()
     await client.send(head(tenant.agent_key, FREE_BYTES), PING)
     await client.send(b" " * (FREE_BYTES - len(PING)))
@@ -224,7 +224,7 @@ async def test_one_organization_does_not_use_up_anothers_share(
     connect: Connect, tenant: Tenant, other_tenant: Tenant, settings: Any
 ) -> None:
     settings.LARGE_BODY_WAIT_S = 0.1
-    kept = body_budgets.inbound().hold(tenant.organization.id)
+    kept = body_budgets.inbound().new_reservation(tenant.organization.id)
     kept.settle(4 * LARGE)
     large = await connect()
     await large.send(head(tenant.agent_key), b" " * 100_000)

@@ -9,7 +9,7 @@ import pytest
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.health.states import HealthStatus
-from proxy.vendors.shared_circuits import SharedCircuit, post
+from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health
 
@@ -59,9 +59,9 @@ def test_calls_that_are_held_back(api: Api, shared: SQLiteStore) -> None:
         (f"beta:{ids['beta']}", clock.now() - timedelta(seconds=1)),
         (f"delta:{foreign}", late),
     ):
-        post(shared, name, SharedCircuit(5, clock.now() - timedelta(seconds=5), until))
-    post(shared, "gamma", SharedCircuit(5, clock.now(), late))
-    post(shared, "gamma", None)
+        publish(shared, name, SharedCircuit(5, clock.now() - timedelta(seconds=5), until))
+    publish(shared, "gamma", SharedCircuit(5, clock.now(), late))
+    publish(shared, "gamma", None)
     found = {each["vendorSlug"]: each for each in api.get("member", PATH)["vendors"]}
     assert {slug: each["circuit"] for slug, each in found.items()} == {
         "alpha": "open",

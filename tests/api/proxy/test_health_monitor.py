@@ -129,10 +129,10 @@ async def test_a_round_spreads_its_probes_and_leaves_gaps_of_chance(
     """Each probe waits for a time of its own, drawn anew in each round, before it takes a place. Spec: D131"""
     pauses: list[float] = []
 
-    async def noting(pause_s: float) -> None:
+    async def recording(pause_s: float) -> None:
         pauses.append(pause_s)
 
-    monkeypatch.setattr(monitor, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": noting}))
+    monkeypatch.setattr(monitor, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": recording}))
     vendors = [vendor_at(open_vendor.url, f"vendor-{number}") for number in range(20)]
     for _ in range(2):
         assert len(await run_round(shared, vendors)) == 20

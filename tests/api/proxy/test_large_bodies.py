@@ -43,12 +43,12 @@ async def test_organizations_take_turns(
 
     monkeypatch.setattr(route.strict_json, "loads", loads)
     bodies = [LARGE_PING.replace(b'"id":1', b'"id":%d' % number) for number in range(1, 5)]
-    line = fair_scheduler._of_loop(fair_scheduler._beside_it)
+    scheduler = fair_scheduler._of_loop(fair_scheduler._thread_schedulers)
     waiting = []
     for number, body in enumerate(bodies):
         bearer = (other_tenant if number == 3 else tenant).agent_key
         waiting.append(asyncio.ensure_future(send(agent, bearer, body)))
-        await until(lambda: line._is_taken and sum(map(len, line._lines.values())) == number)  # noqa: B023
+        await until(lambda: scheduler._is_busy and sum(map(len, scheduler._queues.values())) == number)  # noqa: B023
     assert (await agent.http.get("/health")).status_code == 200, "the loop is free meanwhile"
     may_go_on.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * 4
@@ -57,7 +57,7 @@ async def test_organizations_take_turns(
 
 async def test_a_turn_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "BODY_SLOT_WAIT_S", 0.01)
-    async with fair_scheduler._of_loop(fair_scheduler._beside_it).turn("another organization"):
+    async with fair_scheduler._of_loop(fair_scheduler._thread_schedulers).slot("another organization"):
         answer = await send(agent, tenant.agent_key)
     assert (answer.status_code, answer.json()["error"]) == (503, "overloaded")
     assert int(answer.headers["Retry-After"]) > 0

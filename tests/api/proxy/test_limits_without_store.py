@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from httpx import Response
 
 from gateway.coordination.fallback_store import FallbackStore
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 from proxy import runtime
@@ -106,7 +106,7 @@ class Process:
 
 @pytest.fixture
 async def process(agent: Agent, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Process:
-    monkeypatch.setattr(Recovery, "begin", lambda self: None)  # the tests say when the store is tested
+    monkeypatch.setattr(RetryThread, "start", lambda self: None)  # the tests say when the store is tested
     settings.TOOL_CALLS = RULE
     return Process(agent)
 

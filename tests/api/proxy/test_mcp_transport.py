@@ -339,7 +339,7 @@ async def test_without_the_coordination_store_nothing_is_served(
 
 async def test_last_use_is_noted(agent: Agent, tenant: Tenant) -> None:
     await agent.call(tenant.agent_key, "fake_list")
-    await runtime.current().snapshots.noted()  # it is written behind the call's back
+    await runtime.current().caller_cache.flush_last_used()  # it is written behind the call's back
     await in_thread(tenant.client.refresh_from_db)
     assert tenant.client.last_used_at is not None
 

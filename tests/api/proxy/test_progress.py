@@ -17,7 +17,7 @@ from audit.writer import AuditUnavailable
 from gateway.coordination.rules import Rule
 from proxy import runtime
 from proxy.calls import call_audit
-from proxy.progress_relay import MOST_WAITING
+from proxy.progress_relay import MAX_PENDING
 from proxy.protocol.sse import SSEParser
 from proxy.vendors.response import UNREAD_BYTES
 from proxy.views import progress_response
@@ -301,7 +301,7 @@ async def test_a_flood_waits_for_its_reader_and_the_deadline_holds(
         assert time.monotonic() - began_s > 4  # the vendor's timeout is 5 s
         assert (found[0].status, found[0].error_code) == ("error", "vendor_timeout")
         *notes, last = await stream.read_all()
-        assert len(notes) <= MOST_WAITING + 2
+        assert len(notes) <= MAX_PENDING + 2
         assert last["error"]["data"]["reason"] == "vendor_timeout"
     assert 0 < max(held) < UNREAD_BYTES + 512 * 1024
     assert sorted(lags)[len(lags) // 2] < 1  # the loop is not held
@@ -309,7 +309,7 @@ async def test_a_flood_waits_for_its_reader_and_the_deadline_holds(
 
 def held_bytes() -> int:
     answers = [
-        connection._answer for one in runtime.current().transport._by_origin.values() for connection in one._busy
+        connection._response for one in runtime.current().transport._by_origin.values() for connection in one._busy
     ]
     return sum(len(piece) for answer in answers if answer is not None for piece in answer.pieces)
 

@@ -44,17 +44,17 @@ def clock() -> Clock:
 @pytest.fixture
 async def new_counter(transactional_db: None, clock: Clock) -> AsyncIterator[Callable[[], RateLimitedCalls]]:
     """Each counter is what one process has."""
-    snapshots = CallerCache(runtime.registry.current())
+    cache = CallerCache(runtime.backend.current())
     made: list[RateLimitedCalls] = []
 
     def new() -> RateLimitedCalls:
-        made.append(RateLimitedCalls(snapshots, now=clock))
+        made.append(RateLimitedCalls(cache, now=clock))
         return made[-1]
 
     yield new
     for counter in made:
         await counter.aclose()
-    await snapshots.aclose()
+    await cache.aclose()
 
 
 async def note(counter: RateLimitedCalls, org_id: uuid.UUID = ORG, subject: str = "user-1") -> None:
@@ -62,7 +62,7 @@ async def note(counter: RateLimitedCalls, org_id: uuid.UUID = ORG, subject: str 
         facts = {"status": "denied", "error_code": "rate_limited", "timestamp": minute}
         return make_record(id=row_id, org_id=org_id, user_id=subject, **facts)
 
-    await counter.note(org_id, subject, first_row)
+    await counter.record(org_id, subject, first_row)
 
 
 async def counts() -> dict[tuple[uuid.UUID, str, datetime], int]:
@@ -96,13 +96,13 @@ async def test_only_the_first_call_of_a_minute_waits_for_the_database(
     new_counter: Callable[[], RateLimitedCalls], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[int] = []
-    keep_part = rows.keep_part
+    upsert_part = rows.upsert_part
 
     def counting(record: CallRecord, part: str, calls: int) -> None:
         written.append(calls)
-        keep_part(record, part, calls)
+        upsert_part(record, part, calls)
 
-    monkeypatch.setattr(rows, "keep_part", counting)
+    monkeypatch.setattr(rows, "upsert_part", counting)
     counter = new_counter()
     await asyncio.gather(*(note(counter) for _ in range(500)))
     assert written == [1]
@@ -125,7 +125,7 @@ async def test_a_count_that_is_said_again_counts_once(transactional_db: None) ->
 
     def said_again() -> None:
         for part, calls in (("a", 1), ("b", 1), ("b", 5), ("a", 3), ("b", 5), ("a", 3)):
-            rows.keep_part(record, part, calls)
+            rows.upsert_part(record, part, calls)
 
     await in_thread(said_again)
     assert list((await counts()).values()) == [8]
@@ -140,7 +140,7 @@ async def test_a_minute_is_marked_when_its_row_is_durable(
         raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(rows, "keep_part", away)
+        patch.setattr(rows, "upsert_part", away)
         refused = await asyncio.gather(note(counter), note(counter), return_exceptions=True)
     assert [type(each) for each in refused] == [DatabaseUnavailable] * 2
     assert await counts() == {}
@@ -161,7 +161,7 @@ async def test_a_count_that_could_not_be_kept_is_kept_later(
         raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(rows, "keep_part", away)
+        patch.setattr(rows, "upsert_part", away)
         with pytest.raises(DatabaseUnavailable):
             await counter.flush()
     await counter.flush()

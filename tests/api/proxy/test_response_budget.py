@@ -68,7 +68,7 @@ async def test_a_large_answer_is_counted_while_it_is_there(large: VendorTranspor
 
 
 async def test_small_answers_need_no_room(large: VendorTransport) -> None:
-    body_budgets.vendors().hold("acme").settle(100 * MIB)
+    body_budgets.vendors().new_reservation("acme").settle(100 * MIB)
     small = b"x" * FREE_BYTES
     async with raw_vendor(says(JSON + b"Content-Length: %d\r\n\r\n" % len(small) + small)) as vendor:
         deadline = asyncio.get_running_loop().time() + 5.0
@@ -130,7 +130,7 @@ async def test_answers_that_do_not_fit_together_are_read_in_turn(large: VendorTr
 async def test_one_organizations_answers_do_not_use_up_anothers_share(large: VendorTransport, settings: Any) -> None:
     settings.LARGE_BODY_WAIT_S = 0.1
     budget = body_budgets.vendors()
-    kept = budget.hold("acme")
+    kept = budget.new_reservation("acme")
     kept.settle(12 * MIB)
     async with raw_vendor(says(LARGE + BODY[:100_000], BODY[100_000:], pause_s=0.05)) as vendor:
         with pytest.raises(VendorProblem) as refused:
@@ -145,11 +145,11 @@ async def test_one_organizations_answers_do_not_use_up_anothers_share(large: Ven
 
 async def test_an_answer_that_waits_for_room_goes_on_when_there_is_some(large: VendorTransport) -> None:
     budget = body_budgets.vendors()
-    kept = budget.hold("acme")
+    kept = budget.new_reservation("acme")
     kept.settle(12 * MIB)
     async with raw_vendor(says(LARGE + BODY[:100_000], BODY[100_000:], pause_s=0.05)) as vendor:
         waits = asyncio.ensure_future(ask(large, vendor.url, "acme"))
-        await until(lambda: budget._waiting)
+        await until(lambda: budget._queues)
         kept.release()
         assert await waits == MIB
     assert budget.held == 0

@@ -14,10 +14,10 @@ import pytest
 
 from gateway.hot_path_request import HotPathRequest
 from proxy import runtime
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors import resumption
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.resumption import Awaited
+from proxy.vendors.resumption import PendingResponse
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import streaming
 from tests.api.proxy.test_progress import asked, messages_of
@@ -171,7 +171,7 @@ async def test_no_call_waits_for_garbage_collection(
     agent: Agent, tenant: Tenant, jwt: str, cutting: FakeVendor, call: Call
 ) -> None:
     await call(agent, tenant, jwt)
-    with freed_without_collection(HotPathRequest, Exchange, VendorResponse, Awaited):
+    with freed_without_collection(HotPathRequest, RequestContext, VendorResponse, PendingResponse):
         for _ in range(3):
             assert (await call(agent, tenant, jwt)).status_code == 200
         await until(lambda: busy_connections() == 0)

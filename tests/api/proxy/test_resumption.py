@@ -19,14 +19,14 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
 from proxy.protocol.sse import SSEParser
 from proxy.vendors import handshake, resumption
-from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.resumption import Awaited
+from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.traces import until
-from tests.api.proxy.vendor_requests import turns_taken
+from tests.api.proxy.vendor_requests import slots_taken
 from tests.fakes.cutting_vendor import (
     ANSWER,
     CuttingVendor,
@@ -65,7 +65,7 @@ class Caller:
 
     async def call(
         self, *, within_s: float = 20.0, relay: ProgressRelay | None = None
-    ) -> replies.VendorResult | replies.VendorError:
+    ) -> replies.VendorResult | replies.RpcError:
         """The answer."""
         deadline = asyncio.get_running_loop().time() + within_s
         params = {"name": "a", "arguments": {}}
@@ -108,7 +108,7 @@ async def test_a_stream_that_ends_early_is_asked_for_the_rest() -> None:
         assert "content-type" not in asked
         assert "content-length" not in asked
         assert (one.vendor.calls, one.vendor.raw.connections) == (1, 1)
-        assert one.vendor.told == []
+        assert one.vendor.other_messages == []
 
 
 async def test_a_stream_that_breaks_is_asked_for_what_came_after_its_last_whole_event() -> None:
@@ -134,10 +134,10 @@ async def test_each_report_of_each_stream_is_relayed_once() -> None:
     async with caller(*streams) as one:
         relay = ProgressRelay("mine")
         assert isinstance(await one.call(relay=relay), replies.VendorResult)
-        told = []
-        while (report := relay.take()) is not None:
-            told.append(json.loads(report)["params"])
-        assert told == [{"progressToken": "mine", "progress": step} for step in (1, 2, 3, 4)]
+        reported = []
+        while (report := relay.pop()) is not None:
+            reported.append(json.loads(report)["params"])
+        assert reported == [{"progressToken": "mine", "progress": step} for step in (1, 2, 3, 4)]
         assert [asked["last-event-id"] for asked in one.vendor.gets] == ["e-2", "e-4", "e-5"]
 
 
@@ -145,8 +145,8 @@ async def test_what_a_vendor_asks_on_a_resumed_stream_is_answered() -> None:
     question = event(b'{"jsonrpc":"2.0","id":"q","method":"ping"}')
     async with caller(ends(PRIMING), ends(question, ANSWER)) as one:
         assert await one.is_answered()
-        await until(lambda: one.vendor.told)
-        assert one.vendor.told == [{"jsonrpc": "2.0", "id": "q", "result": {}}]
+        await until(lambda: one.vendor.other_messages)
+        assert one.vendor.other_messages == [{"jsonrpc": "2.0", "id": "q", "result": {}}]
 
 
 async def test_a_byte_order_mark_begins_each_stream() -> None:
@@ -250,8 +250,8 @@ async def test_a_vendor_that_says_when_to_come_back_may_have_no_news_for_long() 
 async def test_but_not_for_longer_than_the_deadline() -> None:
     async with caller(ends(PRIMING), ends()) as one:
         assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
-        await until(lambda: one.vendor.told)
-        assert one.vendor.told[0]["method"] == "notifications/cancelled"
+        await until(lambda: one.vendor.other_messages)
+        assert one.vendor.other_messages[0]["method"] == "notifications/cancelled"
 
 
 async def test_a_connection_that_ends_without_an_answer_counts_as_no_news() -> None:
@@ -260,7 +260,7 @@ async def test_a_connection_that_ends_without_an_answer_counts_as_no_news() -> N
         assert not one.pool.circuits.has_trouble
     async with caller(ends(PRIMING), hangs_up) as one:
         problem = await one.problem()
-        assert (problem.fault, problem.sign) == (VendorFault.UNAVAILABLE, Sign.ANSWERED)
+        assert (problem.fault, problem.evidence) == (VendorFault.UNAVAILABLE, Evidence.RESPONDED)
         assert len(one.vendor.gets) == 2
         assert not one.pool.circuits.has_trouble, "the call itself was answered"
 
@@ -270,18 +270,24 @@ async def test_the_newest_pause_holds_and_none_outlasts_the_deadline() -> None:
         problem = await one.problem(within_s=4.0)
         assert (problem.fault, problem.is_own_timeout) == (VendorFault.TIMEOUT, True)
         assert len(one.vendor.gets) == 1
-        await until(lambda: one.vendor.told)
-        (told,) = one.vendor.told
-        assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": one.vendor.call_id})
+        await until(lambda: one.vendor.other_messages)
+        (reported,) = one.vendor.other_messages
+        assert (reported["method"], reported["params"]) == (
+            "notifications/cancelled",
+            {"requestId": one.vendor.call_id},
+        )
 
 
 @pytest.mark.parametrize("last", [stays(mark("e-2")), stays()], ids=["after an event", "after the head"])
 async def test_the_deadline_ends_a_resumed_stream_and_the_vendor_is_told(last: Exchange) -> None:
     async with caller(ends(PRIMING), last) as one:
         assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
-        await until(lambda: one.vendor.told)
-        (told,) = one.vendor.told
-        assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": one.vendor.call_id})
+        await until(lambda: one.vendor.other_messages)
+        (reported,) = one.vendor.other_messages
+        assert (reported["method"], reported["params"]) == (
+            "notifications/cancelled",
+            {"requestId": one.vendor.call_id},
+        )
         assert not one.pool.circuits.has_trouble
 
 
@@ -291,9 +297,9 @@ async def test_a_deadline_before_the_head_is_no_trouble_of_the_way() -> None:
 
     async with caller(ends(PRIMING), silence) as one:
         problem = await one.problem(within_s=0.5)
-        assert (problem.fault, problem.sign) == (VendorFault.TIMEOUT, Sign.ANSWERED)
+        assert (problem.fault, problem.evidence) == (VendorFault.TIMEOUT, Evidence.RESPONDED)
         assert not one.pool.circuits.has_trouble
-        await until(lambda: one.vendor.told)
+        await until(lambda: one.vendor.other_messages)
 
 
 @pytest.mark.parametrize("retry_ms", [0, 5_000], ids=["while it is read", "while it is waited for"])
@@ -304,8 +310,8 @@ async def test_who_leaves_ends_the_call_at_the_vendor(retry_ms: int) -> None:
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
-        await until(lambda: one.vendor.told)
-        assert [told["params"] for told in one.vendor.told] == [{"requestId": one.vendor.call_id}]
+        await until(lambda: one.vendor.other_messages)
+        assert [reported["params"] for reported in one.vendor.other_messages] == [{"requestId": one.vendor.call_id}]
         assert one.vendor.calls == 1
 
 
@@ -325,7 +331,7 @@ async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
 
 
 async def test_all_streams_of_a_call_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = turns_taken(monkeypatch)
+    taken = slots_taken(monkeypatch)
     monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 2_000)
     comment = b": " + b"x" * 900 + b"\n\n"
     async with caller(ends(PRIMING, comment), ends(comment, mark("e-2"))) as one:
@@ -360,7 +366,7 @@ async def test_a_handshake_is_not_resumed() -> None:
 )
 async def test_nothing_waits_for_garbage_collection(streams: tuple[Exchange, ...]) -> None:
     async with caller(*streams) as one:
-        with freed_without_collection(VendorResponse, SSEParser, Awaited, VendorProblem):
+        with freed_without_collection(VendorResponse, SSEParser, PendingResponse, VendorProblem):
             with contextlib.suppress(VendorProblem):
                 await one.call()
             for _ in range(5):  # what is left of a stream's generator is closed in a task of its own

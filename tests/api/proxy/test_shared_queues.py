@@ -24,7 +24,7 @@ from proxy.vendors import http1
 from proxy.vendors import pool as pools
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.connections import Connections
-from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
@@ -87,7 +87,7 @@ class Callers:
 async def callers(slow_vendor: SlowVendor) -> AsyncIterator[Callers]:
     """With the bounds that a process has by default."""
     transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=30, waiting=1_000, wait_s=60.0))
+    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=30, max_queued=1_000, wait_s=60.0))
     yield Callers(slow_vendor, pool)
     await pool.aclose()
     await transport.aclose()
@@ -106,8 +106,8 @@ async def test_four_organizations_with_thirty_slow_calls_each_keep_a_fifth_from_
     callers.vendor.go_on.set()
     assert all(isinstance(each, replies.VendorResult) for each in await asyncio.gather(*slow))
     [connections] = callers.pool._transport._by_origin.values()
-    await until(lambda: connections._places.is_unused)
-    assert connections._most == 100
+    await until(lambda: connections._permits.is_unused)
+    assert connections._max_open == 100
 
 
 async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call(monkeypa
             prepared = transport.prepare(vendor.url, {}, organization="acme")
             async with transport.send("POST", prepared, b"{}", deadline=loop.time() + 10) as answer:
                 assert await anext(answer.chunks()) == event
-            assert len(only(transport)._ending) <= 2
+            assert len(only(transport)._draining) <= 2
         assert vendor.connections == 8
         is_over.set()
         await transport.aclose()
@@ -141,7 +141,7 @@ async def test_who_joins_a_handshake_inherits_nobody_elses_deadline(callers: Cal
     patient = asyncio.ensure_future(callers.call(1))
     with pytest.raises(VendorProblem) as caught:
         await hasty
-    assert (caught.value.fault, caught.value.sign) == (VendorFault.TIMEOUT, Sign.NOTHING)
+    assert (caught.value.fault, caught.value.evidence) == (VendorFault.TIMEOUT, Evidence.NONE)
     assert not callers.pool.circuits.has_trouble
     callers.vendor.go_on.set()
     assert isinstance(await patient, replies.VendorResult)
@@ -161,7 +161,7 @@ async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
     slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=1, waiting=9, wait_s=60.0))
+    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=1, max_queued=9, wait_s=60.0))
     callers = Callers(slow_vendor, pool)
     await callers.call(1)
     loop = asyncio.get_running_loop()
@@ -172,14 +172,14 @@ async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
     deadline, deadlines = loop.time() + 1_000, []
     request = pools.VendorSession.request
 
-    async def noting(session: Any, *args: Any, **more: Any) -> Any:
+    async def recording(session: Any, *args: Any, **more: Any) -> Any:
         deadlines.append(more["deadline"])
         return await request(session, *args, **more)
 
-    monkeypatch.setattr(pools.VendorSession, "request", noting)
+    monkeypatch.setattr(pools.VendorSession, "request", recording)
     params = {"name": "fake_list", "arguments": {}}
     second = asyncio.ensure_future(send_request(pool, callers.where(1), "tools/call", params, deadline=deadline))
-    await until(lambda: any(each._waiting for each in pool.bulkhead._compartments.values()))
+    await until(lambda: any(each._queue for each in pool.bulkhead._compartments.values()))
     ahead_s = 40.0
     slow_vendor.go_on.set()
     await asyncio.gather(first, second)
@@ -202,13 +202,13 @@ async def test_waiting_in_line_for_a_connection_is_not_the_vendors_time(
     busy = [asyncio.ensure_future(callers.call(each, slow=True, timing=slow[each - 1])) for each in (1, 2)]
     await until(lambda: slow_vendor.waiting == 2)
     [connections] = transport._by_origin.values()
-    in_line = [asyncio.ensure_future(callers.call(3, timing=each)) for each in (served, given_up)]
-    await until(lambda: connections._places._waiting == 2)
+    queued = [asyncio.ensure_future(callers.call(3, timing=each)) for each in (served, given_up)]
+    await until(lambda: connections._permits._queued == 2)
     ahead_s = 1_000.0
-    in_line[1].cancel()
-    await asyncio.wait(in_line[1:])
+    queued[1].cancel()
+    await asyncio.wait(queued[1:])
     slow_vendor.go_on.set()
-    await asyncio.gather(*busy, in_line[0])
+    await asyncio.gather(*busy, queued[0])
     for timing in (served, given_up):
         assert timing.session.ms >= 1_000_000
         assert 0 <= timing.vendor.ms < 1_000_000
@@ -230,17 +230,17 @@ async def test_a_timeout_after_waiting_in_line_says_nothing_about_the_vendor(slo
     await until(lambda: slow_vendor.waiting == 2)
     late = asyncio.ensure_future(callers.call(3, slow=True, within_s=1.0))
     [connections] = transport._by_origin.values()
-    await until(lambda: connections._places._waiting == 1)
+    await until(lambda: connections._permits._queued == 1)
     slow[1].cancel()
     with pytest.raises(VendorProblem) as caught:
         await late
     assert slow_vendor.waiting == 3, "it was sent"
-    assert (caught.value.fault, caught.value.sign) == (VendorFault.TIMEOUT, Sign.SENT_LATE)
+    assert (caught.value.fault, caught.value.evidence) == (VendorFault.TIMEOUT, Evidence.SENT_LATE)
     assert not pool.circuits.has_trouble
     await until(lambda: slow_vendor.seen["notifications/cancelled"])
     with pytest.raises(VendorProblem) as caught:
         await callers.call(2, slow=True, within_s=0.2)
-    assert caught.value.sign is Sign.UNANSWERED
+    assert caught.value.evidence is Evidence.NO_RESPONSE
     assert pool.circuits.has_trouble
     slow_vendor.go_on.set()
     await asyncio.wait(slow)

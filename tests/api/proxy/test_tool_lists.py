@@ -37,16 +37,16 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where lists were read, and commands made of them."""
     seen: list[str] = []
 
-    def noting(original: Any) -> Any:
-        def noted(*args: Any, **kwargs: Any) -> Any:
+    def recording(original: Any) -> Any:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
             is_loop = threading.current_thread() is threading.main_thread()
             seen.append("loop" if is_loop else "thread")
             return original(*args, **kwargs)
 
-        return noted
+        return recorded
 
-    monkeypatch.setattr(tool_index, "build_index", noting(tool_index.build_index))
-    monkeypatch.setattr(cli_schema, "commands", noting(cli_schema.commands))
+    monkeypatch.setattr(tool_index, "build_index", recording(tool_index.build_index))
+    monkeypatch.setattr(cli_schema, "commands", recording(cli_schema.commands))
     return seen
 
 

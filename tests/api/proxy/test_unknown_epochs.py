@@ -52,7 +52,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.fixture
-async def away(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> CallerCache:
+async def without_store(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> CallerCache:
     """The snapshots of a process whose store is away."""
 
     async def unknown(names: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ async def away(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> Cal
 
     store = runtime.current().store
     monkeypatch.setattr(store, "read_epochs", unknown)
-    made = runtime.current().snapshots
+    made = runtime.current().caller_cache
     monkeypatch.setattr(made, "_spread", lambda: 0.0)
     return made
 
@@ -70,74 +70,76 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[object]]:
     """The number of loads of each organization, and of "catalog"."""
     seen: Counter[object] = Counter()
 
-    def noting(name: Callable[..., object], work: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*args: object) -> Any:
+    def recording(name: Callable[..., object], work: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*args: object) -> Any:
             seen[name(*args)] += 1
             return work(*args)
 
-        return noted
+        return recorded
 
-    monkeypatch.setattr(shared_rows, "organization_access", noting(lambda key: key, shared_rows.organization_access))
+    monkeypatch.setattr(shared_rows, "organization_access", recording(lambda key: key, shared_rows.organization_access))
     registry = shared_rows.catalog_registry
-    monkeypatch.setattr(registry, "load", noting(lambda: "catalog", registry.load))
+    monkeypatch.setattr(registry, "load", recording(lambda: "catalog", registry.load))
     return seen
 
 
 async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
-    away: CallerCache, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
+    without_store: CallerCache, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
 ) -> None:
     more = [await in_thread(lambda: access_token(tenant)) for _ in range(6)]
     bearers = [tenant.agent_key, jwt, *more]
-    callers = await asyncio.gather(*(away.caller(bearer, ADDRESS) for bearer in [*bearers, other_tenant.agent_key]))
+    callers = await asyncio.gather(
+        *(without_store.get(bearer, ADDRESS) for bearer in [*bearers, other_tenant.agent_key])
+    )
     mine, other = tenant.organization.id, other_tenant.organization.id
     assert loads == {mine: 1, other: 1, "catalog": 1}
     assert len({id(caller.organization) for caller in callers}) == 2
     time.now_s += shared_rows.UNCONFIRMED_AGE_S
-    await asyncio.gather(*(away.reload(bearer) for bearer in bearers))
+    await asyncio.gather(*(without_store.reload(bearer) for bearer in bearers))
     assert loads == {mine: 1, other: 1, "catalog": 1}
     time.now_s += 0.001
-    await asyncio.gather(*(away.reload(bearer) for bearer in bearers))
+    await asyncio.gather(*(without_store.reload(bearer) for bearer in bearers))
     assert loads == {mine: 2, other: 1, "catalog": 2}
 
 
 async def test_a_known_caller_is_loaded_with_two_statements(
-    away: CallerCache, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    without_store: CallerCache, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await away.caller(tenant.agent_key, ADDRESS)
-    await away.noted()
+    await without_store.get(tenant.agent_key, ADDRESS)
+    await without_store.flush_last_used()
     statements: list[str] = []
     execute = CursorWrapper.execute
 
-    def noted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+    def recorded(self: CursorWrapper, sql: str, params: Any = None) -> Any:
         statements.append(sql)
         return execute(self, sql, params)
 
-    monkeypatch.setattr(CursorWrapper, "execute", noted)
-    await away.reload(tenant.agent_key)
-    await away.noted()
+    monkeypatch.setattr(CursorWrapper, "execute", recorded)
+    await without_store.reload(tenant.agent_key)
+    await without_store.flush_last_used()
     assert len(statements) == 2, statements
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part(
-    away: CallerCache, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
+    without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(away, "_spread", lambda: spread)
-    await away.caller(tenant.agent_key, ADDRESS)
+    monkeypatch.setattr(without_store, "_spread", lambda: spread)
+    await without_store.get(tenant.agent_key, ADDRESS)
     time.now_s += shared_rows.UNCONFIRMED_AGE_S
-    second = await away.caller(jwt, ADDRESS)
+    second = await without_store.get(jwt, ADDRESS)
     assert second.as_of_s == second.loaded_at_s - shared_rows.UNCONFIRMED_AGE_S
     lasts_s = second.unconfirmed_until_s - second.as_of_s
     assert lasts_s == UNCONFIRMED_AGE_S - spread * UNCONFIRMED_SPREAD_S < 5.0
     time.now_s = second.unconfirmed_until_s - 0.001
-    assert await away.caller(jwt, ADDRESS) is second
-    assert await away.confirmed(jwt, second, None) is second
+    assert await without_store.get(jwt, ADDRESS) is second
+    assert await without_store.revalidated(jwt, second, None) is second
     time.now_s = second.unconfirmed_until_s
-    assert await away.confirmed(jwt, second, None) is not second
+    assert await without_store.revalidated(jwt, second, None) is not second
 
 
 async def test_a_revocation_is_in_force_by_age(
-    agent: Agent, away: CallerCache, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def local(*args: Any) -> Any:
         return replace(await admit(*args), epochs=None)
@@ -161,8 +163,8 @@ async def test_a_revocation_is_in_force_by_age(
 async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
     agent: Agent, time: Time, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshots = runtime.current().snapshots
-    old = await snapshots.caller(tenant.agent_key, ADDRESS)
+    cache = runtime.current().caller_cache
+    old = await cache.get(tenant.agent_key, ADDRESS)
     seen = ("after the change", *(old.epochs or ())[1:])
 
     async def joined_too_early(*args: object) -> Caller:
@@ -170,20 +172,20 @@ async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
 
     time.now_s += 1
     with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "reload", joined_too_early)
+        patch.setattr(cache, "reload", joined_too_early)
         with pytest.raises(DatabaseUnavailable, match="older than an epoch"):
-            await snapshots.confirmed(tenant.agent_key, old, seen)
-    new = await snapshots.confirmed(tenant.agent_key, old, seen)
+            await cache.revalidated(tenant.agent_key, old, seen)
+    new = await cache.revalidated(tenant.agent_key, old, seen)
     assert new.loaded_at_s > old.loaded_at_s
 
 
 async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
-    away: CallerCache, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
+    without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
 ) -> None:
     """The store said that something changed, and went away before the rows were read."""
-    old = await away.caller(tenant.agent_key, ADDRESS)
+    old = await without_store.get(tenant.agent_key, ADDRESS)
     time.now_s += shared_rows.UNCONFIRMED_AGE_S / 2
-    new = await away.confirmed(tenant.agent_key, old, ("changed", "changed", "changed"))
+    new = await without_store.revalidated(tenant.agent_key, old, ("changed", "changed", "changed"))
     assert new.as_of_s == time.now_s
     assert loads[tenant.organization.id] == loads["catalog"] == 2
 
@@ -195,23 +197,27 @@ async def test_who_was_used_longest_ago_is_forgotten_first(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caller_cache, "MAX_CALLERS", 2)
-    snapshots = runtime.current().snapshots
-    first = await snapshots.caller(tenant.agent_key, ADDRESS)
-    await snapshots.caller(jwt, ADDRESS)
-    first = await snapshots.reload(tenant.agent_key)
-    await snapshots.caller(other_tenant.agent_key, ADDRESS)
-    assert len(snapshots._callers) == 2
-    assert await snapshots.caller(tenant.agent_key, ADDRESS) is first
+    cache = runtime.current().caller_cache
+    first = await cache.get(tenant.agent_key, ADDRESS)
+    await cache.get(jwt, ADDRESS)
+    first = await cache.reload(tenant.agent_key)
+    await cache.get(other_tenant.agent_key, ADDRESS)
+    assert len(cache._callers) == 2
+    assert await cache.get(tenant.agent_key, ADDRESS) is first
 
 
 async def test_the_organization_used_longest_ago_is_forgotten_first(
-    away: CallerCache, tenant: Tenant, other_tenant: Tenant, loads: Counter[object], monkeypatch: pytest.MonkeyPatch
+    without_store: CallerCache,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    loads: Counter[object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shared_rows, "MAX_ORGANIZATIONS", 2)
     third = await in_thread(lambda: make_tenant(other_tenant.organization, other_tenant.owner, name="third bot"))
     for bearer in (tenant.agent_key, other_tenant.agent_key, third.agent_key, tenant.agent_key):
-        await away.reload(bearer)
-    assert list(away._shared._organizations) == [other_tenant.organization.id, tenant.organization.id]
+        await without_store.reload(bearer)
+    assert list(without_store._shared._organizations) == [other_tenant.organization.id, tenant.organization.id]
     assert set(loads.values()) == {1}
 
 
@@ -222,19 +228,19 @@ async def test_one_process_at_a_time_relays_for_all(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another host committed a bump that it could not send: a process that reaches the store sends it."""
-    store, snapshots = runtime.current().store, runtime.current().snapshots
+    store, cache = runtime.current().store, runtime.current().caller_cache
     name = f"subject:{tenant.client.subject}"
     monkeypatch.setattr(outbox, "LEADER", replace(outbox.LEADER, window_s=3600))
     before = await store.begin_epochs([name])
     await in_thread(lambda: outbox.put([name, name]))
-    assert await relay_if_leader(store, snapshots) == 2
+    assert await relay_if_leader(store, cache) == 2
     after = await store.read_epochs([name])
     assert before is not None
     assert after is not None
     assert after[0] not in {"", before[0]}
     assert not await in_thread(PendingBump.objects.exists)
     await in_thread(lambda: outbox.put([name]))
-    assert await relay_if_leader(store, snapshots) == 0, "another one leads"
+    assert await relay_if_leader(store, cache) == 0, "another one leads"
 
 
 async def test_a_fault_of_ours_does_not_end_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +269,7 @@ async def test_a_fault_of_ours_does_not_end_the_relay(monkeypatch: pytest.Monkey
 async def test_a_process_without_the_store_relays_nothing(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, snapshots = runtime.current().store, runtime.current().snapshots
+    store, cache = runtime.current().store, runtime.current().caller_cache
     await in_thread(lambda: outbox.put(["subject:a"]))
     admit = store.admit
 
@@ -275,5 +281,5 @@ async def test_a_process_without_the_store_relays_nothing(
 
     for answer in (local, is_locked):
         monkeypatch.setattr(store, "admit", answer)
-        assert await relay_if_leader(store, snapshots) == 0
+        assert await relay_if_leader(store, cache) == 0
     assert await in_thread(PendingBump.objects.exists)

@@ -32,11 +32,11 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Every name means these addresses; the names that were asked for."""
     asked: list[str] = []
 
-    def look_up(host: str, port: int) -> list[str]:
+    def lookup(host: str, port: int) -> list[str]:
         asked.append(host)
         return list(addresses)
 
-    monkeypatch.setattr(dns, "look_up", look_up)
+    monkeypatch.setattr(dns, "lookup", lookup)
     return asked
 
 
@@ -90,10 +90,10 @@ async def test_the_next_address_is_tried_when_the_first_refuses(
 async def test_what_the_resolver_says_stays_here(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, fault: OSError, text: str
 ) -> None:
-    def look_up(host: str, port: int) -> list[str]:
+    def lookup(host: str, port: int) -> list[str]:
         raise fault
 
-    monkeypatch.setattr(dns, "look_up", look_up)
+    monkeypatch.setattr(dns, "lookup", lookup)
     with pytest.raises(VendorProblem, match=text) as caught:
         await ask(transport, "http://secret.internal/mcp")
     assert "secret" not in str(caught.value)
@@ -112,12 +112,12 @@ def silent_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Names below slow.example have a name server that says nothing, until the event is set; others are ours."""
     is_over = threading.Event()
 
-    def look_up(host: str, port: int) -> list[str]:
+    def lookup(host: str, port: int) -> list[str]:
         if host.endswith(".slow.example"):
             is_over.wait(60)
         return ["127.0.0.1"]
 
-    monkeypatch.setattr(dns, "look_up", look_up)
+    monkeypatch.setattr(dns, "lookup", lookup)
     yield is_over
     is_over.set()
 
@@ -140,11 +140,11 @@ async def test_one_organizations_silent_names_hold_up_nobody_else(
         await asyncio.sleep(0)
         for owner in (None, "globex"):
             assert await ask_of(owner, transport, f"http://quick.example:{vendor.port}/") == b"{}"
-        await until(lambda: lookups() == dns.LOOKUPS_OF_ONE)
+        await until(lambda: lookups() == dns.LOOKUPS_PER_OWNER)
         ended = await asyncio.gather(*stuck, return_exceptions=True)
         assert {getattr(each, "fault", None) for each in ended} == {VendorFault.TIMEOUT}
         silent_names.set()
-        await until(lambda: transport._names._of_credentials.is_unused)
+        await until(lambda: transport._resolver._credential_slots.is_unused)
         assert await ask_of("acme", transport, f"http://quick.example:{vendor.port}/") == b"{}"
 
 
@@ -164,7 +164,7 @@ async def test_many_organizations_silent_names_leave_room_for_another(
             each.cancel()
         await asyncio.wait(stuck)
         silent_names.set()
-        await until(lambda: transport._names._of_credentials.is_unused)
+        await until(lambda: transport._resolver._credential_slots.is_unused)
 
 
 def lookups() -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.outcomes import VendorFault
 from proxy.vendors import connections as connections_module
-from proxy.vendors.errors import Sign, VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.fair_semaphore import FairSemaphore
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.vendor_requests import ask, only
@@ -91,7 +91,7 @@ async def test_waiting_in_line_ends_at_the_deadline_and_leaves_no_trace(transpor
             await left
         gate.open.set()
         assert await asyncio.gather(*first) == [b"{}"] * 2
-        assert not only(transport)._places._lines
+        assert not only(transport)._permits._queues
         assert await ask(transport, vendor.url) == b"{}"
 
 
@@ -119,12 +119,12 @@ async def test_a_connection_handed_to_somebody_who_just_left_goes_to_the_next(
             await leaving
         assert await staying == b"{}"
         assert await asyncio.gather(*first) == [b"{}"] * 2
-        assert (len(held._idle), held._places.is_unused) == (2, True)
+        assert (len(held._idle), held._permits.is_unused) == (2, True)
 
 
 @pytest.mark.usefixtures("two_at_most")
 async def test_the_line_has_an_end(transport: VendorTransport, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections_module, "MAX_WAITING", 1)
+    monkeypatch.setattr(connections_module, "MAX_QUEUED", 1)
     gate = Gate()
     async with raw_vendor(gate) as vendor:
         calls = [asyncio.ensure_future(ask(transport, vendor.url)) for _ in range(3)]
@@ -160,7 +160,7 @@ async def test_a_rested_connection_is_looked_at_before_the_loop_has_noticed(tran
         with here, there:
             there.close()  # its end is in the socket, and nobody has read it
             idle._transport.get_extra_info = lambda name: here  # type: ignore[union-attr, method-assign]
-            idle.idle_since_s -= connections_module.LOOK_AFTER_IDLE_S
+            idle.idle_since_s -= connections_module.CHECK_AFTER_IDLE_S
             assert await ask(transport, vendor.url) == b"{}"
         assert (vendor.connections, len(vendor.requests)) == (2, 2)
 
@@ -211,18 +211,18 @@ async def test_after_closing_nothing_is_sent(transport: VendorTransport) -> None
 
 
 @pytest.mark.parametrize(
-    ("connect_s", "within_s", "sign"),
-    [(0.1, 60.0, Sign.UNREACHED), (60.0, 0.1, Sign.NOTHING)],
+    ("connect_s", "within_s", "evidence"),
+    [(0.1, 60.0, Evidence.CONNECT_FAILED), (60.0, 0.1, Evidence.NONE)],
     ids=["as long as connecting may take", "no longer than the call had left"],
 )
 async def test_only_a_call_with_time_to_connect_says_that_nobody_is_there(
-    connect_s: float, within_s: float, sign: Sign
+    connect_s: float, within_s: float, evidence: Evidence
 ) -> None:
     """A failure to connect counts for all organizations."""
     transport = VendorTransport(allow_private=True, limits=Limits(connect_s=connect_s))
     with deaf_port() as port, pytest.raises(VendorProblem) as caught:
         await ask(transport, f"http://127.0.0.1:{port}/mcp", within_s=within_s)
-    assert (caught.value.fault, caught.value.sign) == (VendorFault.TIMEOUT, sign)
+    assert (caught.value.fault, caught.value.evidence) == (VendorFault.TIMEOUT, evidence)
     assert not caught.value.is_own_timeout, "nothing was sent that could be cancelled"
     assert only(transport).is_unused
     await transport.aclose()

@@ -122,7 +122,7 @@ def test_any_answer_ends_the_call_in_a_documented_way(garbage: bytes, cuts: list
                 ended = await send_request(pool, where, "tools/call", params, deadline=deadline)
             except VendorProblem as problem:
                 ended = problem
-            assert isinstance(ended, replies.VendorResult | replies.VendorError | VendorProblem)
+            assert isinstance(ended, replies.VendorResult | replies.RpcError | VendorProblem)
             if isinstance(ended, VendorProblem):
                 assert ended.fault in VendorFault
                 assert ended.detail.isprintable()

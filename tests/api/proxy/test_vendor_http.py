@@ -15,7 +15,7 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Connection
 from proxy.vendors.transport import Limits, VendorResponse, VendorTransport
 from tests.api.proxy.traces import until
-from tests.api.proxy.vendor_requests import turns_taken
+from tests.api.proxy.vendor_requests import slots_taken
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 from tests.garbage import freed_without_collection
 
@@ -276,7 +276,7 @@ async def test_bytes_before_any_request_are_not_its_answer(transport: VendorTran
         vendor = RawVendor(port=server.sockets[0].getsockname()[1])
         deadline = asyncio.get_running_loop().time() + 1
         connections = transport._connections(transport.prepare(vendor.url, {}).origin)
-        connection, _ = await connections.take(None, deadline)
+        connection, _ = await connections.acquire(None, deadline)
         await asyncio.sleep(0.05)
         assert not connection.is_usable
         with pytest.raises(VendorProblem):
@@ -421,7 +421,7 @@ async def test_an_event_stream_may_be_packed(transport: VendorTransport) -> None
 @pytest.mark.parametrize(("size", "slices"), [(60_000, 0), (300_000, 5)])
 async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatch, size: int, slices: int) -> None:
     """64 KiB are free, and then each piece of 64 KiB is a slice on the account of the organization."""
-    owners = turns_taken(monkeypatch)
+    owners = slots_taken(monkeypatch)
     packed = gzip.compress(b"x" * size)
     transport = VendorTransport(allow_private=True)
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
@@ -436,7 +436,7 @@ async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatc
 async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slices = turns_taken(monkeypatch)
+    slices = slots_taken(monkeypatch)
     packed = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 18_000
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     assert (await fault_of(transport, says(head + packed))).fault is VendorFault.BAD_RESPONSE
@@ -446,6 +446,6 @@ async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
 async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
     packed = gzip.compress(b"x" * 90_000)
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
-    async with fair_scheduler.current().turn("somebody else"):
+    async with fair_scheduler.current().slot("somebody else"):
         problem = await fault_of(transport, says(head + packed), within_s=0.3)
     assert problem.fault is VendorFault.TIMEOUT

@@ -25,9 +25,9 @@ SUNSET = datetime(2028, 1, 31, tzinfo=UTC)
 
 def deprecated_at(answer: httpx.Response) -> datetime:
     """What the header says, as RFC 9745 writes it."""
-    told = re.fullmatch(r"@(\d+)", answer.headers["Deprecation"])
-    assert told is not None
-    return datetime.fromtimestamp(int(told[1]), UTC)
+    match = re.fullmatch(r"@(\d+)", answer.headers["Deprecation"])
+    assert match is not None
+    return datetime.fromtimestamp(int(match[1]), UTC)
 
 
 async def every_kind_of_answer(agent: Agent, tenant: Tenant, jwt: str) -> dict[int, httpx.Response]:

@@ -21,7 +21,7 @@ from django.db.backends.utils import CursorWrapper
 from gateway.coordination import epochs
 from gateway.hot_path_request import HotPathRequest
 from proxy import runtime
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors.response import VendorResponse
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.tenant import Tenant
@@ -44,7 +44,7 @@ KINDS = {kind for kind, _, _ in WATCHED}
 async def warmed(cold_call: Awaitable[httpx.Response]) -> None:
     """The call has worked, and what it left to be done behind its back is done."""
     assert (await cold_call).status_code == 200
-    await runtime.current().snapshots.noted()
+    await runtime.current().caller_cache.flush_last_used()
     await runtime.current().tool_change_detector.settled()
 
 
@@ -53,16 +53,16 @@ def watched() -> Iterator[Counter[str]]:
     """How often each of WATCHED was called inside the block, in any thread."""
     seen: Counter[str] = Counter()
 
-    def noting(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*args: Any, **kwargs: Any) -> Any:
+    def recording(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
             seen[kind] += 1
             return original(*args, **kwargs)
 
-        return noted
+        return recorded
 
     with pytest.MonkeyPatch.context() as patch:
         for kind, owner, name in WATCHED:
-            patch.setattr(owner, name, noting(kind, getattr(owner, name)))
+            patch.setattr(owner, name, recording(kind, getattr(owner, name)))
         yield seen
 
 
@@ -154,7 +154,7 @@ async def test_no_call_waits_for_garbage_collection(
     agent: Agent, tenant: Tenant, jwt: str, call: Call, status: int
 ) -> None:
     assert (await call(agent, tenant, jwt)).status_code == status
-    with freed_without_collection(HotPathRequest, Exchange, VendorResponse):
+    with freed_without_collection(HotPathRequest, RequestContext, VendorResponse):
         for _ in range(3):
             assert (await call(agent, tenant, jwt)).status_code == status
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from proxy.vendors.connections import Connections
-from proxy.vendors.fair_scheduler import Turns
+from proxy.vendors.fair_scheduler import FairScheduler
 from proxy.vendors.transport import Limits, VendorTransport
 
 LIMITS = Limits(connect_s=1.0, chunk_s=0.5, body_bytes=100_000)
@@ -22,16 +22,18 @@ async def ask(transport: VendorTransport, url: str, *, within_s: float = 3.0) ->
         return await answer.body()
 
 
-def turns_taken(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
+def slots_taken(monkeypatch: pytest.MonkeyPatch) -> list[Hashable]:
     """Whose turn it was, for each turn that is asked for from now on."""
     owners: list[Hashable] = []
-    turn = Turns.turn
+    slot = FairScheduler.slot
 
-    def noting(lane: Turns, owner: Hashable, deadline: float | None = None) -> AbstractAsyncContextManager[None]:
+    def recording(
+        scheduler: FairScheduler, owner: Hashable, deadline: float | None = None
+    ) -> AbstractAsyncContextManager[None]:
         owners.append(owner)
-        return turn(lane, owner, deadline)
+        return slot(scheduler, owner, deadline)
 
-    monkeypatch.setattr(Turns, "turn", noting)
+    monkeypatch.setattr(FairScheduler, "slot", recording)
     return owners
 
 

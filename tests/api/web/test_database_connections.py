@@ -73,7 +73,7 @@ def test_a_server_that_is_silent_is_waited_for_a_moment_only() -> None:
             began = time.monotonic()
             with pytest.raises(OperationalError, match="in time"):
                 ask(wrapper)
-            assert SHORT.answer_s <= time.monotonic() - began < SHORT.answer_s + 2
+            assert SHORT.response_timeout_s <= time.monotonic() - began < SHORT.response_timeout_s + 2
         wrapper.close()
         assert ask(wrapper) == 1, "the pool has let go of the connection that was given up"
 
@@ -132,12 +132,12 @@ def test_pages_that_take_every_connection_leave_the_hot_path_its_own() -> None:
     close_reserved_connections()
     with (
         ThreadPoolExecutor(size) as pages,
-        ThreadPoolExecutor(4, initializer=use_reserved_connections, initargs=(4, SHORT)) as island,
+        ThreadPoolExecutor(4, initializer=use_reserved_connections, initargs=(4, SHORT)) as db_threads,
     ):
         futures = [pages.submit(page) for _ in range(size)]
         try:
             taken.wait(30)
-            assert [island.submit(load).result(5) for _ in range(8)] == [(1, 4)] * 8
+            assert [db_threads.submit(load).result(5) for _ in range(8)] == [(1, 4)] * 8
         finally:
             enough.set()
         for future in futures:
@@ -146,12 +146,12 @@ def test_pages_that_take_every_connection_leave_the_hot_path_its_own() -> None:
 
 
 async def test_callers_are_loaded_on_the_reserved_connections() -> None:
-    snapshots = CallerCache(cast(CoordinationStore, None))
+    cache = CallerCache(cast(CoordinationStore, None))
     try:
-        assert await snapshots.run(lambda: type(connections["default"]).__name__) == "ReservedWrapper"
-        assert await snapshots.run(lambda: ask(connections["default"], "SHOW statement_timeout")) == "4s"
+        assert await cache.run_in_db_thread(lambda: type(connections["default"]).__name__) == "ReservedWrapper"
+        assert await cache.run_in_db_thread(lambda: ask(connections["default"], "SHOW statement_timeout")) == "4s"
     finally:
-        await snapshots.aclose()
+        await cache.aclose()
 
 
 def test_migrations_take_their_time_and_wait_for_no_lock() -> None:
@@ -160,9 +160,9 @@ def test_migrations_take_their_time_and_wait_for_no_lock() -> None:
     with without_statement_timeout(connection):
         assert ask(connection, "SHOW statement_timeout") == "0"
         assert ask(connection, "SHOW lock_timeout") == "5s"
-        assert connection.connection.answer_s is None
+        assert connection.connection.response_timeout_s is None
     assert (ask(connection, "SHOW statement_timeout"), ask(connection, "SHOW lock_timeout")) == usual
-    assert connection.connection.answer_s > 300
+    assert connection.connection.response_timeout_s > 300
 
 
 def test_the_migrate_command_is_ours() -> None:
@@ -180,4 +180,4 @@ def test_a_connection_without_a_pool_is_as_patient_as_it_is_told() -> None:
     assert load_backend(entry["ENGINE"]).DatabaseWrapper is BoundedWrapper.__mro__[1]
     with closing(BoundedWrapper(entry, "default")) as wrapper:
         assert ask(wrapper) == 1
-        assert wrapper.connection.answer_s == BoundedWrapper.answer_s
+        assert wrapper.connection.response_timeout_s == BoundedWrapper.response_timeout_s

@@ -35,10 +35,10 @@ GOOD = {"database": "ok", "migrations": "ok", "coordination": "ok"}
 
 @pytest.fixture(autouse=True)
 def _new_process() -> Iterator[None]:
-    readiness.forget()
+    readiness.reset()
     yield
-    readiness.forget()
-    draining.forget()
+    readiness.reset()
+    draining.reset()
 
 
 @pytest.fixture
@@ -83,18 +83,18 @@ async def test_readiness_is_not_behind_pages(http: httpx.AsyncClient, monkeypatc
 
 async def test_many_who_ask_take_one_look_and_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    look = readiness.database_states
+    check = readiness.database_states
 
     def counted() -> Any:
         nonlocal looks
         looks += 1
-        return look()
+        return check()
 
     monkeypatch.setattr(readiness, "database_states", counted)
     now_s = 1_000.0
     checks = readiness.Readiness(monotonic=lambda: now_s)
     assert await asyncio.gather(*(checks.checks() for _ in range(30))) == [GOOD] * 30
-    now_s += readiness.KEPT_S - 0.1
+    now_s += readiness.CACHE_S - 0.1
     assert (await checks.checks(), looks) == (GOOD, 1)
     now_s += 0.2
     assert (await checks.checks(), looks) == (GOOD, 2)
@@ -136,10 +136,10 @@ async def test_a_database_that_cannot_be_asked_is_not_ready(
 
 async def test_a_process_that_cannot_commit_rows_is_not_ready(http: httpx.AsyncClient) -> None:
     outage = runtime.current().audit.outage
-    outage.is_away = True
+    outage.is_active = True
     answer = await http.get("/ready")
     assert (answer.status_code, answer.json()["checks"]["database"]) == (503, "failed")
-    outage.is_away = False
+    outage.is_active = False
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="a file has no standby")

@@ -99,11 +99,11 @@ def test_the_most_particular_time_of_the_operator_counts_then_the_catalogs(
 ) -> None:
     policy = config(**of_acme).policy(vendor(t=ToolOverride(None, shipped_s)), "t", hinting(True))
     assert policy.ttl_s == ttl_s
-    assert policy.keeps_results is (ttl_s > 0)
+    assert policy.is_cacheable is (ttl_s > 0)
 
 
 def test_a_writing_tool_keeps_nothing() -> None:
-    assert not ToolConfig().policy(vendor(), "t", {}).keeps_results
+    assert not ToolConfig().policy(vendor(), "t", {}).is_cacheable
 
 
 @pytest.mark.parametrize(

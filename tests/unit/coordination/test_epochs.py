@@ -14,7 +14,7 @@ from django.db import transaction
 
 from gateway.coordination import backend, epochs, outbox, sqlite_store
 from gateway.coordination.models import PendingBump
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.coordination.tasks import relay_outbox
 from tests.factories.threads import in_thread
@@ -39,7 +39,7 @@ class Store:
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
     monkeypatch.setattr(backend, "current", lambda: made)
-    monkeypatch.setattr(Recovery, "begin", lambda self: None)
+    monkeypatch.setattr(RetryThread, "start", lambda self: None)
     return made
 
 
@@ -102,7 +102,7 @@ def test_a_bump_that_was_missed_stays_until_somebody_relays_it(with_redis: Store
 def test_a_relay_sends_any_number_and_each_name_once_in_a_round(
     with_redis: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "AT_ONCE", 3)
+    monkeypatch.setattr(outbox, "BATCH_ROWS", 3)
     with_redis.up = False
     change(*[ANNA] * 3, *(f"org:{number}" for number in range(7)))
     with_redis.up = True

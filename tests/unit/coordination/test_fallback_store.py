@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from gateway.coordination import fallback_store, last_known_quota, retry_thread
 from gateway.coordination.fallback_store import LOG_EVERY_S, FallbackStore
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 
@@ -116,7 +116,7 @@ class Box:
 @pytest.fixture(autouse=True)
 def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread tests the store: the tests say when it is tested."""
-    monkeypatch.setattr(Recovery, "begin", lambda self: None)
+    monkeypatch.setattr(RetryThread, "start", lambda self: None)
 
 
 def made(processes: int = 2, box: Box | None = None) -> tuple[FallbackStore, FlakyStore, Clock]:
@@ -175,9 +175,9 @@ async def test_a_dead_store_is_asked_once_and_believed_when_it_was_found_back() 
         assert store.health(["acme"]) == {}
         store.put_health("acme", b"", 1)
         await store.renew_epoch("a")
-        for ask in (store.ping, lambda: store.bump_epochs(["a"])):
+        for count in (store.ping, lambda: store.bump_epochs(["a"])):
             with pytest.raises(CoordinationUnavailable):
-                ask()
+                count()
     assert inner.asked == 1
     assert not store.recover()
     inner.up = True
@@ -272,7 +272,7 @@ async def test_writes_that_never_cease_keep_no_store_from_being_believed() -> No
     def writes_end(store: FallbackStore, inner: FlakyStore) -> None:
         asyncio.run_coroutine_threadsafe(store.renew_epoch("cache:b"), loop).result()
         store.bump_epochs(["subject:c"])
-        assert store._is_away, "it is not believed yet"
+        assert store._is_down, "it is not believed yet"
 
     loop = asyncio.get_running_loop()
     store, inner = await missing_one(writes_end)
@@ -306,8 +306,8 @@ async def test_the_log_hears_of_an_outage_at_once_and_then_every_few_seconds(
     for _ in range(20):
         clock.now += LOG_EVERY_S / 10
         store.recover()
-    said = [record for record in caplog.records if record.name == fallback_store.__name__]
-    assert len(said) == 3
+    known = [record for record in caplog.records if record.name == fallback_store.__name__]
+    assert len(known) == 3
     inner.up = True
     store.recover()
 
@@ -395,15 +395,15 @@ async def test_a_used_up_window_opens_for_nobody_who_is_alone_in_the_deployment(
     assert await leaving.admitted("bo") == 8
 
 
-@pytest.mark.parametrize(("said_s", "told_s"), [(90, 90), (3, 3), (0, 1)])
-async def test_who_has_nothing_left_is_told_when_the_store_may_say_otherwise(said_s: int, told_s: int) -> None:
+@pytest.mark.parametrize(("said_s", "expected_s"), [(90, 90), (3, 3), (0, 1)])
+async def test_who_has_nothing_left_is_told_when_the_store_may_say_otherwise(said_s: int, expected_s: int) -> None:
     leaving = Leaving()
     await leaving.says(0, retry_after_s=said_s)
     answer = await leaving.store.admit(RULE, "anna", ())
-    assert (answer.allowed, answer.remaining, answer.retry_after_s) == (False, 0, told_s)
+    assert (answer.allowed, answer.remaining, answer.retry_after_s) == (False, 0, expected_s)
     leaving.clock.now += 1.5
     looked = leaving.store.peek(RULE, "anna")
-    assert (looked.allowed, looked.remaining, looked.retry_after_s) == (False, 0, max(1, told_s - 1)), (
+    assert (looked.allowed, looked.remaining, looked.retry_after_s) == (False, 0, max(1, expected_s - 1)), (
         "whole seconds, up"
     )
     assert looked.rule.limit == 4
@@ -439,20 +439,20 @@ async def test_more_that_is_left_takes_the_place_of_less() -> None:
 
 
 async def test_synchronous_answers_are_remembered_too() -> None:
-    for ask in ("hit", "peek"):
+    for count in ("hit", "peek"):
         leaving = Leaving()
         leaving.inner.left = 1
-        assert getattr(leaving.store, ask)(RULE, "anna").remaining == 1
+        assert getattr(leaving.store, count)(RULE, "anna").remaining == 1
         leaving.inner.up = False
         assert await leaving.admitted() == 1
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_known_quota, "MAX_REMEMBERED", 3)
+    monkeypatch.setattr(last_known_quota, "MAX_KNOWN", 3)
     leaving = Leaving()
     for key in ("anna", "bo", "cleo", "anna", "dan"):
         await leaving.says(0, key)
     for number in range(20):
         await leaving.says(7, f"somebody {number}")
     assert [await leaving.admitted(key) for key in ("anna", "bo", "cleo", "dan")] == [0, 4, 0, 0]
-    assert len(leaving.store._remainders._said) == 3
+    assert len(leaving.store._last_known_quota._known) == 3

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gateway.coordination import resp
-from gateway.coordination.pipelined_redis import PipelinedRedis, _Wire
+from gateway.coordination.pipelined_redis import PipelinedConnection, PipelinedRedis
 from gateway.coordination.resp import ErrorReply
 
-PATIENT_S = 20.0
+LONG_TIMEOUT_S = 20.0
 PING = resp.command("PING")
 
 
@@ -40,9 +40,9 @@ class Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            while line := await reader.readline():
+            while client := await reader.readline():
                 parts = []
-                for _ in range(int(line[1:])):
+                for _ in range(int(client[1:])):
                     size = int((await reader.readline())[1:])
                     parts.append((await reader.readexactly(size + 2))[:-2])
                 self.seen.append(parts)
@@ -66,16 +66,18 @@ async def server() -> AsyncIterator[Server]:
     listening.close()
 
 
-def line_to(server: Server, *, patience_s: float = PATIENT_S, address: str = "redis://127.0.0.1:{}") -> PipelinedRedis:
-    return PipelinedRedis(address.format(server.port), patience_s=patience_s)
+def client_of(
+    server: Server, *, timeout_s: float = LONG_TIMEOUT_S, address: str = "redis://127.0.0.1:{}"
+) -> PipelinedRedis:
+    return PipelinedRedis(address.format(server.port), timeout_s=timeout_s)
 
 
 async def test_many_commands_share_one_connection_and_get_their_own_answers(server: Server) -> None:
-    line = line_to(server)
-    answers = await asyncio.gather(*(line.ask(resp.command("ECHO", number)) for number in range(200)))
+    client = client_of(server)
+    answers = await asyncio.gather(*(client.execute(resp.command("ECHO", number)) for number in range(200)))
     assert answers == [str(number).encode() for number in range(200)]
     assert server.connections == 1
-    line.close()
+    client.close()
 
 
 async def test_what_was_alone_leaves_at_once_and_a_crowd_in_one_packet() -> None:
@@ -85,15 +87,15 @@ async def test_what_was_alone_leaves_at_once_and_a_crowd_in_one_packet() -> None
         def write(self, data: Any) -> None:
             packets.append(data)
 
-    wire = _Wire(asyncio.get_running_loop(), PATIENT_S)
-    wire.connection_made(Transport())
+    connection = PipelinedConnection(asyncio.get_running_loop(), LONG_TIMEOUT_S)
+    connection.connection_made(Transport())
     at_once = []
     for crowd in (1, 1, 3, 2, 1, 1):
         seen = len(packets)
-        futures = [wire.ask(PING) for _ in range(crowd)]
+        futures = [connection.send(PING) for _ in range(crowd)]
         at_once.append(len(packets) - seen)
         await asyncio.sleep(0)
-        wire.data_received(b"+PONG\r\n" * crowd)
+        connection.data_received(b"+PONG\r\n" * crowd)
         await asyncio.gather(*futures)
     assert at_once == [0, 1, 1, 0, 0, 1]
     assert [len(packet) // len(PING) for packet in packets] == [1, 1, 1, 2, 2, 1, 1]
@@ -106,9 +108,9 @@ async def test_replies_may_come_in_pieces(server: Server) -> None:
             await asyncio.sleep(0)
 
     server.behave = slowly
-    line = line_to(server)
-    assert await asyncio.gather(line.ask(PING), line.ask(PING)) == [[1, b"\r\n\r\n"]] * 2
-    line.close()
+    client = client_of(server)
+    assert await asyncio.gather(client.execute(PING), client.execute(PING)) == [[1, b"\r\n\r\n"]] * 2
+    client.close()
 
 
 async def test_one_who_leaves_takes_nobody_elses_answer(server: Server) -> None:
@@ -119,16 +121,16 @@ async def test_one_who_leaves_takes_nobody_elses_answer(server: Server) -> None:
         await echo(parts, writer)
 
     server.behave = wait
-    line = line_to(server)
-    first = asyncio.ensure_future(line.ask(resp.command("ECHO", "first")))
-    second = asyncio.ensure_future(line.ask(resp.command("ECHO", "second")))
+    client = client_of(server)
+    first = asyncio.ensure_future(client.execute(resp.command("ECHO", "first")))
+    second = asyncio.ensure_future(client.execute(resp.command("ECHO", "second")))
     while not server.seen:
         await asyncio.sleep(0.001)
     first.cancel()
     gate.set()
     assert await second == b"second"
     assert first.cancelled()
-    line.close()
+    client.close()
 
 
 async def test_an_error_is_the_one_commands_alone(server: Server) -> None:
@@ -136,28 +138,28 @@ async def test_an_error_is_the_one_commands_alone(server: Server) -> None:
         writer.write(b"-ERR no\r\n" if parts == [b"BAD"] else b"+PONG\r\n")
 
     server.behave = refuse
-    line = line_to(server)
-    bad, good = await asyncio.gather(line.ask(resp.command("BAD")), line.ask(PING), return_exceptions=True)
+    client = client_of(server)
+    bad, good = await asyncio.gather(client.execute(resp.command("BAD")), client.execute(PING), return_exceptions=True)
     assert isinstance(bad, ErrorReply)
     assert good == b"PONG"
     assert server.connections == 1
-    line.close()
+    client.close()
 
 
 async def test_silence_fails_all_who_wait_and_the_next_one_connects_again(server: Server) -> None:
     async def silent(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
         return
 
-    line = line_to(server, patience_s=0.5)
-    assert await line.ask(resp.command("ECHO", "warm")) == b"warm"
+    client = client_of(server, timeout_s=0.5)
+    assert await client.execute(resp.command("ECHO", "warm")) == b"warm"
     server.behave = silent
-    failed = await asyncio.gather(*(line.ask(PING) for _ in range(3)), return_exceptions=True)
+    failed = await asyncio.gather(*(client.execute(PING) for _ in range(3)), return_exceptions=True)
     assert [type(fault) for fault in failed] == [TimeoutError] * 3
     assert len(server.seen) == 4, "what may have been counted is not sent again"
     server.behave = echo
-    assert await line.ask(resp.command("ECHO", "back")) == b"back"
+    assert await client.execute(resp.command("ECHO", "back")) == b"back"
     assert server.connections == 2
-    line.close()
+    client.close()
 
 
 async def test_a_connection_that_ended_meanwhile_is_replaced(server: Server) -> None:
@@ -168,10 +170,10 @@ async def test_a_connection_that_ended_meanwhile_is_replaced(server: Server) -> 
             await echo(parts, writer)
 
     server.behave = part
-    line = line_to(server)
-    assert await line.ask(resp.command("ECHO", "again")) == b"again"
+    client = client_of(server)
+    assert await client.execute(resp.command("ECHO", "again")) == b"again"
     assert server.connections == 2
-    line.close()
+    client.close()
 
 
 @pytest.mark.parametrize("talk", [b"+one\r\n+two\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"+one\r\n$9\r\n"])
@@ -180,13 +182,13 @@ async def test_bytes_that_nobody_asked_for_are_never_the_next_answer(server: Ser
         writer.write(talk if parts == [b"FIRST"] else b"+mine\r\n")
 
     server.behave = chatter
-    line = line_to(server)
-    [first] = await asyncio.gather(line.ask(resp.command("FIRST")), return_exceptions=True)
+    client = client_of(server)
+    [first] = await asyncio.gather(client.execute(resp.command("FIRST")), return_exceptions=True)
     assert first == b"one" if talk.startswith(b"+one") else isinstance(first, ConnectionError)
     connections = server.connections
-    assert await line.ask(PING) == b"mine"
+    assert await client.execute(PING) == b"mine"
     assert server.connections == connections + 1
-    line.close()
+    client.close()
 
 
 async def test_nobody_there_is_an_error_at_once() -> None:
@@ -195,7 +197,7 @@ async def test_nobody_there_is_an_error_at_once() -> None:
     closed.close()
     await closed.wait_closed()
     with pytest.raises(ConnectionError):
-        await PipelinedRedis(f"redis://127.0.0.1:{port}", patience_s=PATIENT_S).ask(PING)
+        await PipelinedRedis(f"redis://127.0.0.1:{port}", timeout_s=LONG_TIMEOUT_S).execute(PING)
 
 
 async def test_it_says_who_it_is_and_picks_its_database(server: Server) -> None:
@@ -203,10 +205,10 @@ async def test_it_says_who_it_is_and_picks_its_database(server: Server) -> None:
         writer.write(b"+OK\r\n")
 
     server.behave = greet
-    line = line_to(server, address="redis://anna:p%40ss@127.0.0.1:{}/3")
-    await line.ask(PING)
+    client = client_of(server, address="redis://anna:p%40ss@127.0.0.1:{}/3")
+    await client.execute(PING)
     assert server.seen == [[b"AUTH", b"anna", b"p@ss"], [b"SELECT", b"3"], [b"PING"]]
-    line.close()
+    client.close()
 
 
 async def test_a_refused_password_lets_nothing_through(server: Server) -> None:
@@ -214,11 +216,11 @@ async def test_a_refused_password_lets_nothing_through(server: Server) -> None:
         writer.write(b"-WRONGPASS invalid\r\n")
 
     server.behave = refuse
-    line = line_to(server, address="redis://:wrong@127.0.0.1:{}")
+    client = client_of(server, address="redis://:wrong@127.0.0.1:{}")
     with pytest.raises(ErrorReply, match="WRONGPASS"):
-        await line.ask(PING)
+        await client.execute(PING)
     assert [b"PING"] not in server.seen
-    line.close()
+    client.close()
 
 
 async def test_all_who_wait_for_a_connection_share_one_attempt_and_its_failure(server: Server) -> None:
@@ -228,13 +230,13 @@ async def test_all_who_wait_for_a_connection_share_one_attempt_and_its_failure(s
         return
 
     server.behave = silent
-    line = line_to(server, patience_s=0.2, address="redis://:secret@127.0.0.1:{}")
+    client = client_of(server, timeout_s=0.2, address="redis://:secret@127.0.0.1:{}")
     loop = asyncio.get_running_loop()
     failed_at: list[float] = []
 
     async def ask() -> None:
         with pytest.raises(TimeoutError):
-            await line.ask(PING)
+            await client.execute(PING)
         failed_at.append(loop.time())
 
     await asyncio.gather(*(ask() for _ in range(128)))
@@ -242,9 +244,9 @@ async def test_all_who_wait_for_a_connection_share_one_attempt_and_its_failure(s
     assert len(failed_at) == 128
     assert server.seen == [[b"AUTH", b"secret"]]
     server.behave = echo
-    assert await line.ask(resp.command("ECHO", "back")) == b"back"
+    assert await client.execute(resp.command("ECHO", "back")) == b"back"
     assert server.connections == 2
-    line.close()
+    client.close()
 
 
 @pytest.mark.parametrize(
@@ -264,13 +266,13 @@ async def test_a_server_that_cannot_write_is_left_and_its_name_is_followed(
         writer.write(said + b"\r\n" if server.connections == 1 else b"+PONG\r\n")
 
     server.behave = first_refuses
-    line = line_to(server)
+    client = client_of(server)
     with pytest.raises(ErrorReply) as refused:
-        await line.ask(PING)
+        await client.execute(PING)
     assert refused.value.code == code
-    assert await line.ask(PING) == b"PONG", "on a new connection"
+    assert await client.execute(PING) == b"PONG", "on a new connection"
     assert server.connections == 2
-    line.close()
+    client.close()
 
 
 async def test_a_busy_loop_waits_for_a_silent_server_no_longer_than_one_more_look() -> None:
@@ -283,10 +285,10 @@ async def test_a_busy_loop_waits_for_a_silent_server_no_longer_than_one_more_loo
         if not ended.is_set():
             loop.call_soon(be_late)
 
-    wire = _Wire(loop, 0.05)
-    wire.connection_made(_Silent())
+    connection = PipelinedConnection(loop, 0.05)
+    connection.connection_made(_Silent())
     be_late()
     with pytest.raises(TimeoutError):
-        await wire.ask(PING)
+        await connection.send(PING)
     ended.set()
     assert len(passes) <= 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from gateway.coordination.retried_bumps import RetriedBumps
-from gateway.coordination.retry_thread import Recovery
+from gateway.coordination.retry_thread import RetryThread
 
 
 def test_what_is_begun_when_an_attempt_has_just_ended_well_is_tried() -> None:
@@ -16,15 +16,15 @@ def test_what_is_begun_when_an_attempt_has_just_ended_well_is_tried() -> None:
         nonlocal tried
         tried += 1
         if tried == 1:
-            recovery.begin()  # the thread is there, and would end with this attempt
+            retry_thread.start()  # the thread is there, and would end with this attempt
         else:
             is_over.set()
         return True
 
-    recovery = Recovery(attempt, "test-recovery")
-    recovery.begin()
+    retry_thread = RetryThread(attempt, "test-recovery")
+    retry_thread.start()
     assert is_over.wait(20)
-    recovery.stop()
+    retry_thread.stop()
     assert tried == 2
     assert all(thread.name != "test-recovery" for thread in threading.enumerate())
 
@@ -37,14 +37,14 @@ def test_a_thread_that_has_ended_is_followed_by_another() -> None:
         left.pop(0).set()
         return True
 
-    recovery = Recovery(attempt, "test-recovery")
+    retry_thread = RetryThread(attempt, "test-recovery")
     for each in rounds:
-        recovery.begin()
+        retry_thread.start()
         assert each.wait(20)
         for thread in threading.enumerate():
             if thread.name == "test-recovery":
                 thread.join(20)
-    recovery.stop()
+    retry_thread.stop()
     assert left == []
 
 
@@ -63,17 +63,17 @@ class _Store:
 
 def test_a_late_bump_that_comes_when_the_others_have_just_been_sent_is_sent() -> None:
     store = _Store()
-    late = RetriedBumps(lambda: store)  # type: ignore[arg-type,return-value]
-    send = late._recovery._attempt
+    retried = RetriedBumps(lambda: store)  # type: ignore[arg-type,return-value]
+    send = retried._retry_thread._attempt
 
     def attempt() -> bool:
         is_done = send()
         if store.bumped == ["subject:a"]:
-            late.add(["subject:b"])
+            retried.add(["subject:b"])
         return is_done
 
-    late._recovery._attempt = attempt
-    late.add(["subject:a"])
+    retried._retry_thread._attempt = attempt
+    retried.add(["subject:a"])
     assert store.has_two.wait(20)
-    late._recovery.stop()
+    retried._retry_thread.stop()
     assert store.bumped == ["subject:a", "subject:b"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.hot_path_app import HotPathApp
-from gateway.hot_path_request import HotPathRequest, _known_key
+from gateway.hot_path_request import HotPathRequest, _cached_meta_key
 from gateway.incoming_body import BodyRefused
 from gateway.lib import client_address
 from proxy.views.route import cors_headers
@@ -21,7 +21,7 @@ KEPT_BYTES = 2_000_000  # of 120 MB that were sent
 
 @pytest.fixture
 def handler() -> HotPathApp:
-    return HotPathApp("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
+    return HotPathApp("proxy.views.urls", max_body_bytes=10, render_error="proxy.views.early.early_refusal")
 
 
 def kept_after(send: Callable[[int], object], times: int) -> int:
@@ -50,9 +50,9 @@ def test_header_names() -> None:
         HotPathRequest(make_scope(headers=[(f"{LONG}{number}".encode(), b"")]))
 
     assert kept_after(send, 512) < KEPT_BYTES
-    known = _known_key.cache_info().currsize
+    known = _cached_meta_key.cache_info().currsize
     assert "HTTP_A_B" in HotPathRequest(make_scope(headers=[(b"a-b", b"")])).META
-    assert _known_key.cache_info().currsize == known + 1
+    assert _cached_meta_key.cache_info().currsize == known + 1
 
 
 def test_hosts(handler: HotPathApp, settings: Any) -> None:

@@ -77,8 +77,8 @@ async def settle() -> None:
 
 async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
     pages = Pages()
-    room = ConcurrencyLimit(pages, size=3, wait_s=60)
-    visits = [visit(room, body(b"a%d" % number, more=True), body(b"b")) for number in range(20)]
+    limit = ConcurrencyLimit(pages, size=3, wait_s=60)
+    visits = [visit(limit, body(b"a%d" % number, more=True), body(b"b")) for number in range(20)]
     await settle()
     assert pages.inside == 3
     pages.go_on.set()
@@ -106,7 +106,7 @@ async def test_without_room_in_time_the_answer_says_when_to_come_back() -> None:
 
 
 async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency_limit, "MOST_WAITING", 2)
+    monkeypatch.setattr(concurrency_limit, "MAX_WAITING", 2)
     pages = Pages()
     application = BodyLimit(ConcurrencyLimit(pages, size=1, wait_s=60), max_bytes=100)
     visits = [visit(application, body(b"")) for _ in range(4)]
@@ -120,16 +120,16 @@ async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_who_dawdles_or_leaves_or_breaks_holds_no_room() -> None:
     pages = Pages()
     pages.go_on.set()
-    room = ConcurrencyLimit(pages, size=1, wait_s=60)
-    _, slow = visit(room, body(b"half", more=True))
-    _, gone = visit(room, body(b"half", more=True), {"type": "http.disconnect"})
-    _, broken = visit(room, body(b"fail"))
-    _, cancelled = visit(room, body(b""))
+    limit = ConcurrencyLimit(pages, size=1, wait_s=60)
+    _, slow = visit(limit, body(b"half", more=True))
+    _, gone = visit(limit, body(b"half", more=True), {"type": "http.disconnect"})
+    _, broken = visit(limit, body(b"fail"))
+    _, cancelled = visit(limit, body(b""))
     cancelled.cancel()
     with pytest.raises(RuntimeError):
         await broken
     await gone
-    well, task = visit(room, body(b"well"))
+    well, task = visit(limit, body(b"well"))
     await task
     assert well.status == 200
     assert pages.bodies == [b"fail", b"well"]
@@ -175,12 +175,12 @@ def small_budget(settings: Any) -> None:
 async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
     """Taken before the place: who waits for one keeps no more than its address may."""
     pages = Pages()
-    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
+    limit = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     first, second, other, small = Visitor(LARGE), Visitor(LARGE), Visitor(LARGE), Visitor({"type": "http.request"})
     budget = body_budgets.pages()
 
     def enter(visitor: Visitor, address: str) -> asyncio.Task[None]:
-        return asyncio.ensure_future(room(from_address(address), visitor.receive, visitor.send))
+        return asyncio.ensure_future(limit(from_address(address), visitor.receive, visitor.send))
 
     tasks = [enter(first, "203.0.113.9")]
     while pages.inside < 1:
@@ -201,32 +201,32 @@ async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
 
 async def test_a_sender_that_dawdles_holds_what_it_has_sent() -> None:
     pages = Pages()
-    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
+    limit = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     dawdling, other = Visitor({**LARGE, "more_body": True}), Visitor(LARGE)
-    slow = asyncio.ensure_future(room(from_address("203.0.113.9"), dawdling.receive, dawdling.send))
+    slow = asyncio.ensure_future(limit(from_address("203.0.113.9"), dawdling.receive, dawdling.send))
     budget = body_budgets.pages()
     await settle()
     assert budget.held == 100_000 + STEP_BYTES
     pages.go_on.set()
     slow.cancel()
     await asyncio.wait([slow])
-    await room(from_address("198.51.100.7"), other.receive, other.send)
+    await limit(from_address("198.51.100.7"), other.receive, other.send)
     assert (other.status, budget.held) == (200, 0)
 
 
 @pytest.mark.usefixtures("small_budget")
 async def test_large_bodies_of_strangers_leave_calls_their_room() -> None:
     pages = Pages()
-    room = ConcurrencyLimit(pages, size=4, wait_s=5.0)
+    limit = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     visitors = [Visitor(LARGE) for _ in range(3)]
     tasks = [
-        asyncio.ensure_future(room(from_address(f"203.0.113.{number}"), visitor.receive, visitor.send))
+        asyncio.ensure_future(limit(from_address(f"203.0.113.{number}"), visitor.receive, visitor.send))
         for number, visitor in enumerate(visitors)
     ]
     while pages.inside < 2:
         await asyncio.sleep(0)
     with pytest.raises(Refusal):
         await tasks[2]
-    assert body_budgets.inbound().hold("acme").try_make_room(1_000_000, 1_000_000)
+    assert body_budgets.inbound().new_reservation("acme").try_grow(1_000_000, 1_000_000)
     pages.go_on.set()
     await asyncio.gather(*tasks[:2])

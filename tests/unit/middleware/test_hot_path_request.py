@@ -46,7 +46,7 @@ def make_scope(**changes: Any) -> dict[str, Any]:
 def test_it_equals_djangos_own(changes: dict[str, Any]) -> None:
     scope = make_scope(**changes)
     lean, own = HotPathRequest(scope), ASGIRequest(scope, BytesIO(b"{}"))
-    lean.put_body(b"{}")
+    lean.set_body(b"{}")
     own_meta = {name: value for name, value in own.META.items() if not name.startswith("wsgi.")}
     assert own_meta == lean.META
     for name in ("method", "path", "path_info", "scheme", "content_type", "body"):
@@ -79,7 +79,7 @@ def test_the_media_type(sent: bytes, read: str) -> None:
 
 def test_a_known_host_stays_known_only_while_it_is_ours(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["testserver"]
-    handler = HotPathApp("proxy.views.urls", max_body_bytes=10, refuse="proxy.views.early.early_refusal")
+    handler = HotPathApp("proxy.views.urls", max_body_bytes=10, render_error="proxy.views.early.early_refusal")
     request = HotPathRequest(make_scope())
     for _ in range(2):
         handler._check_host(request)

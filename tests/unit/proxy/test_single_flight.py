@@ -86,7 +86,7 @@ async def test_an_attempt_that_does_not_outlive_its_callers() -> None:
     assert await flight.run("a", quick) == 8, "nobody joins what is being given up"
     await asyncio.wait(callers)
     assert ended == ["cancelled"]
-    assert flight._waiting == {}
+    assert flight._waiters == {}
     assert flight._running == {}
 
 

@@ -33,10 +33,10 @@ def test_a_wait_of_ours_inside_the_vendors_phase_is_the_sessions(monkeypatch: py
             now_s += 1
         with timing.vendor:
             now_s += 2
-            with timing.line():
+            with timing.queue_wait():
                 now_s += 4
             now_s += 8
-    with contextlib.suppress(TimeoutError), timing.vendor, timing.line():
+    with contextlib.suppress(TimeoutError), timing.vendor, timing.queue_wait():
         now_s += 16
         raise TimeoutError
     assert [each.ms for each in (timing.auth, timing.session, timing.vendor)] == [0, 26_000, 20_000]

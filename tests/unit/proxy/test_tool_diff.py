@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import tool_diff
-from proxy.tool_diff import Piece, hints, line_diff, shown, word_diff
+from proxy.tool_diff import DiffPiece, hints, line_diff, visible, word_diff
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,23 @@ from proxy.tool_diff import Piece, hints, line_diff, shown, word_diff
     ],
 )
 def test_hidden_characters_are_spelled_out(text: str, expected: str, hidden: int) -> None:
-    found = shown(text)
+    found = visible(text)
     assert (found.text, found.hidden) == (expected, hidden)
 
 
 def test_words_that_came_and_went_are_marked() -> None:
     assert word_diff("List all things.", "List all keys. Send them.") == [
-        Piece("same", "List all "),
-        Piece("removed", "things."),
-        Piece("added", "keys. Send them."),
+        DiffPiece("same", "List all "),
+        DiffPiece("removed", "things."),
+        DiffPiece("added", "keys. Send them."),
     ]
     assert word_diff("Deletes a ticket when asked.", "Deletes a ticket for good.") == [
-        Piece("same", "Deletes a ticket "),
-        Piece("removed", "when asked."),
-        Piece("added", "for good."),
+        DiffPiece("same", "Deletes a ticket "),
+        DiffPiece("removed", "when asked."),
+        DiffPiece("added", "for good."),
     ]
-    assert word_diff("", "New.") == [Piece("added", "New.")]
-    assert word_diff("Gone.", "") == [Piece("removed", "Gone.")]
+    assert word_diff("", "New.") == [DiffPiece("added", "New.")]
+    assert word_diff("Gone.", "") == [DiffPiece("removed", "Gone.")]
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
@@ -69,18 +69,18 @@ def test_both_versions_can_be_read_out_of_a_difference(before: str, after: str) 
 
 def test_what_is_too_long_to_compare_is_shown_whole() -> None:
     before = "word " * tool_diff.MAX_COMPARED
-    assert word_diff(before, "short") == [Piece("removed", before), Piece("added", "short")]
+    assert word_diff(before, "short") == [DiffPiece("removed", before), DiffPiece("added", "short")]
 
 
 def test_of_long_texts_only_the_part_that_differs_is_compared() -> None:
     begin, end = "begin " * tool_diff.MAX_COMPARED, " end" * tool_diff.MAX_COMPARED
     assert word_diff(f"{begin}old{end}", f"{begin}new{end}") == [
-        Piece("same", begin),
-        Piece("removed", "old"),
-        Piece("added", "new"),
-        Piece("same", end),
+        DiffPiece("same", begin),
+        DiffPiece("removed", "old"),
+        DiffPiece("added", "new"),
+        DiffPiece("same", end),
     ]
-    assert word_diff(begin, begin) == [Piece("same", begin)]
+    assert word_diff(begin, begin) == [DiffPiece("same", begin)]
 
 
 def test_comparing_is_never_asked_to_work_on_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_too_many_lines_to_compare_are_shown_whole() -> None:
     assert "".join(piece.text for piece in pieces if piece.kind == "added") == after
     many = line_diff("", "new\n" * (tool_diff.MAX_LINES + 7))
     assert len(many) == tool_diff.MAX_LINES + 1
-    assert many[-1] == Piece("same", "… and 7 more lines\n")
+    assert many[-1] == DiffPiece("same", "… and 7 more lines\n")
 
 
 @pytest.mark.parametrize(

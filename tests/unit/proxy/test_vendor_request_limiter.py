@@ -18,34 +18,34 @@ def asked(size: int, per_organization: int) -> VendorRequestLimiter:
     return VendorRequestLimiter(size=size, per_organization=per_organization, before_waiting=lambda: None)
 
 
-def is_free(questions: VendorRequestLimiter, organization_id: uuid.UUID) -> bool:
+def is_free(vendor_requests: VendorRequestLimiter, organization_id: uuid.UUID) -> bool:
     try:
-        with questions.place(organization_id):
+        with vendor_requests.slot(organization_id):
             return True
     except TooManyVendorRequests:
         return False
 
 
 def test_one_organization_leaves_places_to_others() -> None:
-    questions = asked(3, 2)
-    with questions.place(ACME), questions.place(ACME):
-        assert not is_free(questions, ACME)
-        with questions.place(GLOBEX):
-            assert not is_free(questions, uuid.UUID(int=3))
-        assert is_free(questions, GLOBEX)
-    assert is_free(questions, ACME)
-    assert not questions._asking
+    vendor_requests = asked(3, 2)
+    with vendor_requests.slot(ACME), vendor_requests.slot(ACME):
+        assert not is_free(vendor_requests, ACME)
+        with vendor_requests.slot(GLOBEX):
+            assert not is_free(vendor_requests, uuid.UUID(int=3))
+        assert is_free(vendor_requests, GLOBEX)
+    assert is_free(vendor_requests, ACME)
+    assert not vendor_requests._active
 
 
 def test_a_question_that_fails_gives_its_place_back() -> None:
-    questions = asked(1, 1)
-    with pytest.raises(OSError, match="away"), questions.place(ACME):
+    vendor_requests = asked(1, 1)
+    with pytest.raises(OSError, match="away"), vendor_requests.slot(ACME):
         raise OSError("the vendor is away")
-    assert is_free(questions, ACME)
+    assert is_free(vendor_requests, ACME)
 
 
 def test_many_threads_find_no_place_too_many() -> None:
-    questions = asked(8, 2)
+    vendor_requests = asked(8, 2)
     held, refused = ExitStack(), []
     together = threading.Barrier(50)
     lock = threading.Lock()
@@ -53,13 +53,13 @@ def test_many_threads_find_no_place_too_many() -> None:
     def ask(number: int) -> None:
         together.wait(timeout=30)
         try:
-            place = questions.place(uuid.UUID(int=number % 10 + 1))
-            place.__enter__()
+            slot = vendor_requests.slot(uuid.UUID(int=number % 10 + 1))
+            slot.__enter__()
         except TooManyVendorRequests:
             refused.append(number)
         else:
             with lock:
-                held.push(place)
+                held.push(slot)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
     for thread in threads:
@@ -68,9 +68,9 @@ def test_many_threads_find_no_place_too_many() -> None:
         thread.join(timeout=30)
     with held:
         assert len(refused) == 42
-        assert questions._asking.total() == 8
-        assert max(questions._asking.values()) <= 2
-    assert not questions._asking
+        assert vendor_requests._active.total() == 8
+        assert max(vendor_requests._active.values()) <= 2
+    assert not vendor_requests._active
 
 
 def test_pages_keep_most_of_their_room() -> None:

@@ -35,7 +35,7 @@ def test_every_wait_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 < options["tcp_user_timeout"] <= 10_000
     for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
         assert f"-c {name}=" in options["options"]
-    assert options["pool"]["connection_class"].answer_s == database.SESSION_TIMEOUTS.answer_s
+    assert options["pool"]["connection_class"].response_timeout_s == database.SESSION_TIMEOUTS.response_timeout_s
 
 
 def test_the_query_of_the_address_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_a_pooler_in_transaction_mode_gets_no_options_that_it_would_refuse(monke
     pooled = entry_of(monkeypatch, SERVER, DATABASE_POOLER="transaction")
     assert "options" not in pooled["OPTIONS"]
     assert pooled["DISABLE_SERVER_SIDE_CURSORS"] is True
-    assert pooled["OPTIONS"]["pool"]["connection_class"].answer_s > 0, "our own patience ends all the same"
+    assert pooled["OPTIONS"]["pool"]["connection_class"].response_timeout_s > 0, "our own patience ends all the same"
     assert "options" not in with_timeouts(pooled, database.HOT_PATH_TIMEOUTS)["OPTIONS"]
 
 

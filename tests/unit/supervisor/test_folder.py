@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.supervisor.folder import held_folder, last_lines, make_private_folder, rotated_log, write_private
+from gateway.supervisor.folder import last_lines, locked_folder, make_private_folder, rotated_log, write_private
 from gateway.supervisor.options import StartRefused
 
 
@@ -44,10 +44,10 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_held_once(tmp_path: Path) -> None:
-    other = held_folder(tmp_path)
-    with held_folder(tmp_path), pytest.raises(StartRefused, match=rf"Already running .* \(process {os.getpid()}\)"):
+    other = locked_folder(tmp_path)
+    with locked_folder(tmp_path), pytest.raises(StartRefused, match=rf"Already running .* \(process {os.getpid()}\)"):
         other.__enter__()
-    with held_folder(tmp_path):
+    with locked_folder(tmp_path):
         assert mode_of(tmp_path / "run.lock") == 0o600
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.supervisor.installation import command_environment, is_secret, note_start
+from gateway.supervisor.installation import command_environment, is_secret, record_start
 from gateway.supervisor.manage import ROOT, command_words
 from gateway.supervisor.options import StartRefused
 from gateway.supervisor.secret_store import MAKERS
@@ -50,7 +50,7 @@ def test_no_command_is_refused(text: str) -> None:
 
 
 def test_a_command_has_the_keys_and_variables_of_the_installation(folder: Path) -> None:
-    note_start(folder, {"SECRET_KEY": "made", "BASE_URL": "http://a.example", "BILLING_MODE": "manual"}, ASKED)
+    record_start(folder, {"SECRET_KEY": "made", "BASE_URL": "http://a.example", "BILLING_MODE": "manual"}, ASKED)
     found = command_environment(folder, {"PATH": "/bin", "ARGS": "x", "MAKEFLAGS": "s"})
     assert (found["SECRET_KEY"], found["CREDENTIAL_KEYS"]) == ("made", "first:made")
     assert (found["BASE_URL"], found["BILLING_MODE"], found["VAR"]) == ("http://a.example", "manual", str(folder))
@@ -59,7 +59,7 @@ def test_a_command_has_the_keys_and_variables_of_the_installation(folder: Path) 
 
 
 def test_what_is_given_wins(folder: Path) -> None:
-    note_start(folder, {"BASE_URL": "http://a.example", "BILLING_MODE": "manual"}, ASKED)
+    record_start(folder, {"BASE_URL": "http://a.example", "BILLING_MODE": "manual"}, ASKED)
     found = command_environment(folder, {"BASE_URL": "http://b.example", "SECRET_KEY_FILE": "/run/key"})
     assert (found["BASE_URL"], found["BILLING_MODE"]) == ("http://b.example", "manual")
     assert "SECRET_KEY" not in found
@@ -67,7 +67,7 @@ def test_what_is_given_wins(folder: Path) -> None:
 
 def test_a_given_secret_is_written_nowhere_and_asked_for_again(folder: Path) -> None:
     given = {"DATABASE_URL": "postgres://u:hidden@db/x", "STRIPE_SECRET_KEY": "hidden", "LEGACY_CODES": "hidden"}
-    note_start(folder, {**given, "BASE_URL": "http://a.example"}, ASKED)
+    record_start(folder, {**given, "BASE_URL": "http://a.example"}, ASKED)
     path = folder / "environment.json"
     assert "hidden" not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -77,8 +77,8 @@ def test_a_given_secret_is_written_nowhere_and_asked_for_again(folder: Path) -> 
 
 
 def test_a_start_without_a_variable_forgets_the_earlier_one(folder: Path) -> None:
-    note_start(folder, {"REDIS_URL": "redis://r"}, ASKED)
-    note_start(folder, {}, ASKED)
+    record_start(folder, {"REDIS_URL": "redis://r"}, ASKED)
+    record_start(folder, {}, ASKED)
     assert "REDIS_URL" not in command_environment(folder, {})
 
 

@@ -73,13 +73,13 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_it(variable: str, value
 def test_equal_ports_are_refused_only_where_both_are_used() -> None:
     with pytest.raises(StartRefused, match="PORT and VENDOR_PORT are both 9100"):
         options_of(PORT="9100")
-    assert options_of(PORT="9100", DEMO="0").wanted_ports() == {"PORT": 9100}
+    assert options_of(PORT="9100", DEMO="0").required_ports() == {"PORT": 9100}
 
 
 def test_a_provider_of_ones_own_replaces_the_demo_one() -> None:
     options = options_of(OIDC_OP_DISCOVERY_URL="https://id.example.com/.well-known/openid-configuration")
     assert not options.runs_demo_provider
-    assert options.wanted_ports() == {"PORT": 8000, "VENDOR_PORT": 9100}
+    assert options.required_ports() == {"PORT": 8000, "VENDOR_PORT": 9100}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def _short_deadlines(settings: LazySettings) -> None:
 async def hostile() -> AsyncIterator[HostileVendor]:
     async with hostile_vendor() as running:
         yield running
-    shared_circuits.post(coordination.current(), shared_circuits.vendor_wide("fake"), None)
+    shared_circuits.publish(coordination.current(), shared_circuits.vendor_wide("fake"), None)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from gateway.catalog import registry as catalog
 from gateway.hot_path_request import HotPathRequest
 from proxy.health.probe import probe
 from proxy.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.api.proxy.conftest import Agent
@@ -125,7 +125,7 @@ async def test_both_routes_say_what_is_wrong(
         await in_thread(lambda: load_vendor(hostile.url, timeout_s=TIMEOUT_S))
     await warm(agent, tenant, jwt)
     hostile.fault = name
-    with freed_without_collection(HotPathRequest, Exchange, VendorResponse):
+    with freed_without_collection(HotPathRequest, RequestContext, VendorResponse):
         assert_refused(*await both(agent, tenant, jwt), row)
         await nothing_is_held()
         await asyncio.sleep(0)
@@ -155,9 +155,9 @@ async def test_what_is_odd_is_no_fault(
     assert cli.json() == {"result": {"content": [{"type": "text", "text": "fine"}]}}
     assert [each.status for each in await rows()] == ["success"] * 2
     if name == "asks_first":
-        told = {each["id"]: each.get("error", {}).get("code", each.get("result")) for each in hostile.refusals}
+        replies_by_id = {each["id"]: each.get("error", {}).get("code", each.get("result")) for each in hostile.refusals}
         refused = dict.fromkeys(("qroots/list", "qsampling/createMessage", "qelicitation/create"), -32601)
-        assert told == {**refused, "qping": {}}
+        assert replies_by_id == {**refused, "qping": {}}
 
 
 @contextmanager

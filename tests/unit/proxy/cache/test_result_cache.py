@@ -13,7 +13,7 @@ import pytest
 
 from proxy.cache import result_cache
 from proxy.cache.keys import CacheKey
-from proxy.cache.result_cache import ENTRY_BYTES, RESULT_BYTES, Answer, ResultCache
+from proxy.cache.result_cache import ENTRY_BYTES, RESULT_BYTES, ResultCache, VendorOutcome
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError, VendorFault
 
 HIT, MISS = CacheStatus.HIT, CacheStatus.MISS
@@ -36,13 +36,13 @@ def result(text: str = "x") -> Delivered:
 class Vendor:
     """Answers with a new result each time, or with what it is given; holds answers back while `gate` is closed."""
 
-    def __init__(self, answer: Answer | None = None) -> None:
+    def __init__(self, answer: VendorOutcome | None = None) -> None:
         self.calls = 0
         self.gate = asyncio.Event()
         self.gate.set()
         self._answer = answer
 
-    async def __call__(self) -> Answer:
+    async def __call__(self) -> VendorOutcome:
         self.calls += 1
         number = self.calls
         await self.gate.wait()
@@ -87,7 +87,7 @@ async def test_another_key_or_another_epoch_is_another_call() -> None:
     ],
     ids=["tool error", "vendor error", "failure", "too large", "broken"],
 )
-async def test_what_is_no_usable_success_is_not_kept(answer: Answer) -> None:
+async def test_what_is_no_usable_success_is_not_kept(answer: VendorOutcome) -> None:
     cache, vendor = ResultCache(), Vendor(answer)
     for calls in (1, 2):
         assert await cache.read(key(), "e", 60, vendor) == (answer, MISS)
@@ -95,7 +95,9 @@ async def test_what_is_no_usable_success_is_not_kept(answer: Answer) -> None:
     assert (len(cache), cache.size_bytes) == (0, 0)
 
 
-async def ask_at_once(cache: ResultCache, vendor: Callable[[], Awaitable[Answer]], callers: int) -> list[asyncio.Task]:  # type: ignore[type-arg]
+async def ask_at_once(
+    cache: ResultCache, vendor: Callable[[], Awaitable[VendorOutcome]], callers: int
+) -> list[asyncio.Task]:  # type: ignore[type-arg]
     tasks = [asyncio.ensure_future(cache.read(key(), "e", 60, vendor)) for _ in range(callers)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -226,7 +228,7 @@ async def test_a_result_under_another_key_is_not_served() -> None:
 async def test_a_flight_with_another_key_is_not_served() -> None:
     cache = ResultCache()
 
-    async def stranger() -> tuple[CacheKey, Answer]:
+    async def stranger() -> tuple[CacheKey, VendorOutcome]:
         return key("b"), result("of somebody else")
 
     landing = asyncio.ensure_future(cache._flights.run((key("a"), "e"), stranger))
@@ -240,8 +242,8 @@ async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_re
     cache, vendor = ResultCache(), Vendor()
     vendor.gate.clear()
     shared = asyncio.ensure_future(cache.read(key(), "e", 60, vendor))
-    alone = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, shares=False))
-    left = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, shares=False))
+    alone = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, is_shareable=False))
+    left = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, is_shareable=False))
     await asyncio.sleep(0)
     left.cancel()
     await asyncio.sleep(0)
@@ -250,7 +252,7 @@ async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_re
     assert [status for _, status in answers] == [MISS, MISS]
     assert answers[0] != answers[1]
     assert left.cancelled()
-    kept, status = await cache.read(key(), "e", 60, vendor, shares=False)
+    kept, status = await cache.read(key(), "e", 60, vendor, is_shareable=False)
     assert status is HIT
     assert (kept, MISS) in answers
     assert vendor.calls == 3
@@ -259,12 +261,12 @@ async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_re
 async def test_nobody_waits_for_the_look_into_a_long_result(monkeypatch: pytest.MonkeyPatch) -> None:
     may_begin = asyncio.Event()
 
-    async def in_thread(owner: object, work: Callable[[], bool], deadline: float | None = None) -> bool:
+    async def run_in_thread(owner: object, work: Callable[[], bool], deadline: float | None = None) -> bool:
         await may_begin.wait()
         return work()
 
-    monkeypatch.setattr(result_cache.turns, "in_thread", in_thread)
-    long = result("x" * 2 * result_cache.turns.IN_LOOP_BYTES)
+    monkeypatch.setattr(result_cache.fair_scheduler, "run_in_thread", run_in_thread)
+    long = result("x" * 2 * result_cache.fair_scheduler.INLINE_BYTES)
     cache, vendor = ResultCache(), Vendor(long)
     broken = Delivered(b'{"content":%b}' % (b" " * len(long.raw_result)), is_error=False)
     for name, answer in (("a", long), ("b", broken), ("c", long)):
@@ -276,7 +278,7 @@ async def test_nobody_waits_for_the_look_into_a_long_result(monkeypatch: pytest.
     assert await cache.read(key("a"), "e", 60, vendor) == (long, HIT)
     assert await cache.read(key("b"), "e", 60, vendor) == (long, MISS), "it was broken"
     assert await cache.read(key("c"), "f", 60, vendor) == (long, HIT)
-    monkeypatch.setattr(result_cache, "MOST_CHECKED", 0)
+    monkeypatch.setattr(result_cache, "MAX_CONCURRENT_CHECKS", 0)
     await cache.settled()
     assert await cache.read(key("d"), "e", 60, vendor) == (long, MISS)
     assert await cache.read(key("d"), "e", 60, vendor) == (long, MISS)

@@ -29,7 +29,7 @@ from proxy.calls.find_tool import FoundTool, find_at_vendor, find_by_exposed_nam
 from proxy.calls.list_tools import list_tools
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import accept_definitions
-from proxy.request_context import Exchange
+from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.pool import Destination, PoolKey
@@ -127,7 +127,7 @@ class CallerCache:
         return caller
 
 
-def exchange_of(case: SimpleNamespace) -> Exchange:
+def exchange_of(case: SimpleNamespace) -> RequestContext:
     """A caller in the situation."""
     credentials, destinations = {}, {}
     for number, vendor in enumerate(VENDORS):
@@ -152,52 +152,54 @@ def exchange_of(case: SimpleNamespace) -> Exchange:
     )
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
     caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, 0.0, 0.0, (), None)
-    runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), snapshots=CallerCache())
+    runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), cache=CallerCache())
     client = SimpleNamespace(client_disconnected=False)
-    return Exchange(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
+    return RequestContext(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
 
 
-async def callable_at(exchange: Exchange, vendor: Vendor | None, name: str, *, by_command: bool) -> FoundTool | None:
+async def callable_at(
+    context: RequestContext, vendor: Vendor | None, name: str, *, by_command: bool
+) -> FoundTool | None:
     """The tool that a call by this name would run, if it is allowed to."""
     if vendor is None:
-        found = await find_by_exposed_name(exchange, name, deadline=1e9)
+        found = await find_by_exposed_name(context, name, deadline=1e9)
     else:
-        found = await find_at_vendor(exchange, vendor, name, cli=by_command, deadline=1e9)
+        found = await find_at_vendor(context, vendor, name, cli=by_command, deadline=1e9)
     if not isinstance(found, FoundTool):
         return None
-    return None if may_call_tool(exchange.caller, found.vendor, found.tool.vendor_name) else found
+    return None if may_call_tool(context.caller, found.vendor, found.tool.vendor_name) else found
 
 
 def names_of(encoded: Any) -> list[str]:
     return [json.loads(each)["name"] for each in encoded]
 
 
-def spellings(case: SimpleNamespace, exchange: Exchange) -> set[str]:
+def spellings(case: SimpleNamespace, context: RequestContext) -> set[str]:
     """Every name that somebody might try."""
     tried = set(case.asked)
     for vendor in VENDORS:
-        index = exchange.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
+        index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
         for tool in index.tools.tools if index else ():
             tried |= {tool.vendor_name, tool.exposed_name, tool.command, f"{vendor.tool_prefix}__{tool.vendor_name}"}
     return tried
 
 
-async def check_unified(case: SimpleNamespace, exchange: Exchange) -> None:
-    listed = await list_tools(exchange)
+async def check_unified(case: SimpleNamespace, context: RequestContext) -> None:
+    listed = await list_tools(context)
     names = names_of(listed.encoded)
     assert names == sorted(set(names))
     definitions = {name: json.loads(each) for name, each in zip(names, listed.encoded, strict=True)}
     for name in names:
-        found = await callable_at(exchange, None, name, by_command=False)
+        found = await callable_at(context, None, name, by_command=False)
         assert found is not None, f"{name} is shown and may not be called"
-        index = exchange.runtime.directory.indexes[found.vendor.slug]  # type: ignore[attr-defined]
+        index = context.runtime.directory.indexes[found.vendor.slug]  # type: ignore[attr-defined]
         assert json.loads(index.encoded[name]) == definitions[name], "what is shown is what is called"
-    for name in spellings(case, exchange):
-        found = await callable_at(exchange, None, name, by_command=False)
+    for name in spellings(case, context):
+        found = await callable_at(context, None, name, by_command=False)
         if found is not None:
             assert name in definitions or name != found.tool.exposed_name, f"{name} may be called and is not shown"
             # acme__pro_x still says which vendor is meant where acme_pro_x is another one's.
-            assert found.tool.exposed_name in names_of((await list_tools(exchange, [found.vendor])).encoded)
+            assert found.tool.exposed_name in names_of((await list_tools(context, [found.vendor])).encoded)
     assert listed.unavailable == named_as_down(case, VENDORS)
 
 
@@ -212,31 +214,31 @@ def named_as_down(case: SimpleNamespace, vendors: Sequence[Vendor]) -> dict[str,
     return dict.fromkeys(down, VendorFault.UNAVAILABLE.value)
 
 
-async def check_vendor(case: SimpleNamespace, exchange: Exchange, vendor: Vendor) -> None:
+async def check_vendor(case: SimpleNamespace, context: RequestContext, vendor: Vendor) -> None:
     usable = may_use(case, vendor)
-    index = exchange.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
-    found = await list_tools(exchange, [vendor])
+    index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
+    found = await list_tools(context, [vendor])
     assert found.unavailable == named_as_down(case, [vendor])
     listed = set(names_of(found.encoded))
     if not usable or index is None:
         assert listed == set()
-        for name in spellings(case, exchange):
-            assert await callable_at(exchange, vendor, name, by_command=True) is None
+        for name in spellings(case, context):
+            assert await callable_at(context, vendor, name, by_command=True) is None
         return
     marked = {name for name in index.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)}
     assert listed == {tool.exposed_name for tool in index.tools.tools if tool.vendor_name in marked}
     route = cli._route("GET", vendor.slug)
-    commands = [each["command"] for each in (await cli._schema(exchange, route, vendor))["commands"]]
+    commands = [each["command"] for each in (await cli._schema(context, route, vendor))["commands"]]
     assert len(commands) == len(set(commands)) == len(marked)
     reached = set()
     for command in commands:
-        reachable = await callable_at(exchange, vendor, command, by_command=True)
+        reachable = await callable_at(context, vendor, command, by_command=True)
         assert reachable is not None, f"{command} is shown and may not be called"
         reached.add(reachable.tool.vendor_name)
     assert reached == marked
-    for name in spellings(case, exchange):
+    for name in spellings(case, context):
         for by_command in (True, False):
-            reachable = await callable_at(exchange, vendor, name, by_command=by_command)
+            reachable = await callable_at(context, vendor, name, by_command=by_command)
             assert reachable is None or reachable.tool.vendor_name in marked
 
 
@@ -264,9 +266,9 @@ DOWN = SimpleNamespace(
 @given(case=situations())
 def test_what_is_shown_may_be_called_and_nothing_else(case: SimpleNamespace) -> None:
     async def check() -> None:
-        exchange = exchange_of(case)
-        await check_unified(case, exchange)
+        context = exchange_of(case)
+        await check_unified(case, context)
         for vendor in VENDORS:
-            await check_vendor(case, exchange, vendor)
+            await check_vendor(case, context, vendor)
 
     asyncio.run(check())

@@ -35,11 +35,11 @@ class Opener:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fields: dict[str, str] = {"key": SECRET}
         self.fails = False
-        self.opened = 0
+        self.open_destination = 0
         monkeypatch.setattr(destination, "open_fields", self)
 
     def __call__(self, ref: CredentialRef, **_: Any) -> dict[str, str]:
-        self.opened += 1
+        self.open_destination += 1
         if self.fails:
             raise UnusableCredential(UnusableReason.DATA_KEY_MISSING)
         return self.fields
@@ -69,9 +69,9 @@ def test_it_is_worked_out_once_and_opened_again_for_a_session(opener: Opener) ->
     org, ref = organization(), credential()
     first = reached(org, VENDOR, ref)
     assert reached(org, VENDOR, ref) is first
-    assert opener.opened == 1
+    assert opener.open_destination == 1
     assert first.open() == ("https://acme.example/mcp", {"X-Key": SECRET})
-    assert opener.opened == 2
+    assert opener.open_destination == 2
 
 
 def test_nothing_opened_is_kept_or_shown(opener: Opener) -> None:
@@ -106,7 +106,7 @@ def test_what_cannot_be_opened_is_refused_every_time(opener: Opener) -> None:
         denied = destination.destination(org, VENDOR, ref)
         assert isinstance(denied, Denied)
         assert denied.denial is Denial.UNUSABLE_CREDENTIALS
-    assert opener.opened == 2
+    assert opener.open_destination == 2
     opener.fails = False
     assert reached(org, VENDOR, ref).open()
 

@@ -40,7 +40,7 @@ def hosted() -> Entry:
     ],
 )
 def test_what_is_never_probed_is_no_trouble(entries: list[Entry], words: str) -> None:
-    assert summary.in_words(entries) == words
+    assert summary.summarize(entries) == words
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_page_is_as_old_as_its_oldest_state() -> None:
     [(-3, "0 s ago"), (24.9, "24 s ago"), (119, "119 s ago"), (120, "2 min ago"), (400, "6 min ago")],
 )
 def test_ages(seconds: float, words: str) -> None:
-    assert summary.age_in_words(timedelta(seconds=seconds)) == words
+    assert summary.format_age(timedelta(seconds=seconds)) == words
 
 
 def test_another_label_is_news_and_another_look_is_not() -> None:

@@ -111,19 +111,19 @@ def test_the_steps_of_one_document_are_limited() -> None:
     for _ in range(5_000):
         document.resolve(TEXT)
     assert document.resolve(TEXT) is None
-    assert document.shape({"properties": {"a": TEXT}}).properties == {}
+    assert document.argument_set({"properties": {"a": TEXT}}).properties == {}
 
 
 def test_the_shape_of_a_plain_object() -> None:
-    shape = SchemaDocument({}).shape({"properties": {"b": TEXT, "a": NUMBER}, "required": ["a", 5]})
-    assert list(shape.properties) == ["b", "a"]
-    assert shape.required == {"a"}
+    arguments = SchemaDocument({}).argument_set({"properties": {"b": TEXT, "a": NUMBER}, "required": ["a", 5]})
+    assert list(arguments.properties) == ["b", "a"]
+    assert arguments.required == {"a"}
 
 
 @pytest.mark.parametrize("schema", [None, [], "x", True, {}, {"properties": [], "required": "a"}])
 def test_the_shape_of_something_else_is_empty(schema: object) -> None:
-    shape = SchemaDocument({}).shape(schema)
-    assert (shape.properties, shape.required) == ({}, frozenset())
+    arguments = SchemaDocument({}).argument_set(schema)
+    assert (arguments.properties, arguments.required) == ({}, frozenset())
 
 
 def test_parts_add_arguments_and_requirements() -> None:
@@ -132,33 +132,35 @@ def test_parts_add_arguments_and_requirements() -> None:
         "required": ["a"],
         "allOf": [{"properties": {"b": TEXT}, "required": ["b"]}, {"$ref": "#/$defs/more"}],
     }
-    shape = SchemaDocument({"$defs": {"more": {"properties": {"c": TEXT, "a": TEXT}}}}).shape(schema)
-    assert shape.properties == {"a": TEXT, "b": TEXT, "c": TEXT}
-    assert shape.required == {"a", "b"}
+    arguments = SchemaDocument({"$defs": {"more": {"properties": {"c": TEXT, "a": TEXT}}}}).argument_set(schema)
+    assert arguments.properties == {"a": TEXT, "b": TEXT, "c": TEXT}
+    assert arguments.required == {"a", "b"}
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
 def test_alternatives_add_arguments_and_require_what_all_of_them_do(keyword: str) -> None:
     first = {"properties": {"kind": {"const": "a"}, "x": TEXT}, "required": ["kind", "x"]}
     second = {"properties": {"kind": {"const": "b"}, "y": TEXT}, "required": ["y", "kind"]}
-    shape = SchemaDocument({}).shape({keyword: [first, second, False]})
-    assert shape.properties == {"kind": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "x": TEXT, "y": TEXT}
-    assert shape.required == {"kind"}
+    arguments = SchemaDocument({}).argument_set({keyword: [first, second, False]})
+    assert arguments.properties == {"kind": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "x": TEXT, "y": TEXT}
+    assert arguments.required == {"kind"}
 
 
 def test_an_alternative_that_requires_nothing_lifts_the_requirement() -> None:
-    assert SchemaDocument({}).shape({"anyOf": [{"required": ["a"]}, True]}).required == frozenset()
+    assert SchemaDocument({}).argument_set({"anyOf": [{"required": ["a"]}, True]}).required == frozenset()
 
 
 def test_a_property_of_root_and_part_must_fit_both() -> None:
-    shape = SchemaDocument({}).shape({"properties": {"a": TEXT}, "allOf": [{"properties": {"a": {"minLength": 1}}}]})
-    assert shape.properties == {"a": {"allOf": [TEXT, {"minLength": 1}]}}
+    arguments = SchemaDocument({}).argument_set(
+        {"properties": {"a": TEXT}, "allOf": [{"properties": {"a": {"minLength": 1}}}]}
+    )
+    assert arguments.properties == {"a": {"allOf": [TEXT, {"minLength": 1}]}}
 
 
 def test_too_many_choices_for_one_property_are_no_limit() -> None:
     def shape_of(count: int) -> dict[str, Any]:
         branches = [{"properties": {"kind": {"const": number}}} for number in range(count)]
-        return SchemaDocument({}).shape({"oneOf": branches}).properties
+        return SchemaDocument({}).argument_set({"oneOf": branches}).properties
 
     assert len(shape_of(50)["kind"]["anyOf"]) == 50
     assert shape_of(51) == {"kind": {}}
@@ -240,8 +242,8 @@ def test_a_shape_is_gathered_over_five_references() -> None:
     chain: dict[str, Any] = {f"s{number}": {"$ref": f"#/$defs/s{number + 1}"} for number in range(6)}
     chain["s5"] = {"properties": {"a": TEXT}}
     document = SchemaDocument({"$defs": chain})
-    assert document.shape({"$ref": "#/$defs/s1"}).properties == {"a": TEXT}
-    assert document.shape({"$ref": "#/$defs/s0"}).properties == {}
+    assert document.argument_set({"$ref": "#/$defs/s1"}).properties == {"a": TEXT}
+    assert document.argument_set({"$ref": "#/$defs/s0"}).properties == {}
 
 
 def test_a_note_stays_short() -> None:
@@ -281,17 +283,20 @@ PROPERTIES = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([TEXT, NUM
 @given(
     data=st.data(),
     keyword=st.sampled_from(["anyOf", "oneOf", "allOf"]),
-    shapes=st.lists(PROPERTIES, min_size=1, max_size=3),
+    argument_sets=st.lists(PROPERTIES, min_size=1, max_size=3),
 )
 def test_arguments_that_the_vendor_takes_are_not_refused(
-    data: st.DataObject, keyword: str, shapes: list[dict[str, Any]]
+    data: st.DataObject, keyword: str, argument_sets: list[dict[str, Any]]
 ) -> None:
-    branches = [{"properties": shape, "required": data.draw(st.permutations(list(shape)))} for shape in shapes]
+    branches = [
+        {"properties": arguments, "required": data.draw(st.permutations(list(arguments)))}
+        for arguments in argument_sets
+    ]
     schema = {"type": "object", keyword: branches}
     wanted = (
-        {name: each for shape in shapes for name, each in shape.items()}
+        {name: each for arguments in argument_sets for name, each in arguments.items()}
         if keyword == "allOf"
-        else data.draw(st.sampled_from(shapes))
+        else data.draw(st.sampled_from(argument_sets))
     )
     arguments = {name: data.draw(st.text() if each == TEXT else st.integers()) for name, each in wanted.items()}
     if Draft202012Validator(schema).is_valid(arguments):

@@ -10,7 +10,7 @@ from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.replies import refusal
 
 DEEP = 100_000
-UNKNOWN, DOUBTFUL, KNOWN = SessionState.UNKNOWN, SessionState.DOUBTFUL, SessionState.KNOWN
+UNKNOWN, UNCERTAIN, KNOWN = SessionState.UNKNOWN, SessionState.UNCERTAIN, SessionState.KNOWN
 OURS = 7
 
 
@@ -33,20 +33,20 @@ def error(code: int, message: str, message_id: object = None) -> bytes:
         (404, b"session not found", UNKNOWN),
         (404, b'{"error":"Session not found"}', UNKNOWN),
         # an error that answers the request itself, or says otherwise, may come from a tool that ran
-        (404, error(-32600, "Session not found", OURS), DOUBTFUL),
-        (404, error(-32000, "checkout session cs_1 was created but could not be confirmed"), DOUBTFUL),
-        (404, error(-32000, "There is no such order"), DOUBTFUL),
+        (404, error(-32600, "Session not found", OURS), UNCERTAIN),
+        (404, error(-32000, "checkout session cs_1 was created but could not be confirmed"), UNCERTAIN),
+        (404, error(-32000, "There is no such order"), UNCERTAIN),
         (404, error(-32601, "Method not found", OURS), KNOWN),
         (404, error(-32602, "Unknown tool", OURS), KNOWN),
-        (400, error(-32000, "checkout session cs_1 was created but could not be confirmed"), DOUBTFUL),
-        (400, error(-32600, "Session not found, but created"), DOUBTFUL),
-        (400, error(-32000, "The training session is full", OURS), DOUBTFUL),
-        (400, error(-32000, "No valid session ID provided", OURS), DOUBTFUL),
-        (400, error(5, "Session not found"), DOUBTFUL),
-        (400, error(-32600, "Bad Request: Missing session ID"), DOUBTFUL),
-        (400, b"Session expired", DOUBTFUL),
-        (400, b'{"error":"unknown session"}', DOUBTFUL),
-        (400, b"\xff session", DOUBTFUL),
+        (400, error(-32000, "checkout session cs_1 was created but could not be confirmed"), UNCERTAIN),
+        (400, error(-32600, "Session not found, but created"), UNCERTAIN),
+        (400, error(-32000, "The training session is full", OURS), UNCERTAIN),
+        (400, error(-32000, "No valid session ID provided", OURS), UNCERTAIN),
+        (400, error(5, "Session not found"), UNCERTAIN),
+        (400, error(-32600, "Bad Request: Missing session ID"), UNCERTAIN),
+        (400, b"Session expired", UNCERTAIN),
+        (400, b'{"error":"unknown session"}', UNCERTAIN),
+        (400, b"\xff session", UNCERTAIN),
         (400, error(-32602, "Invalid arguments", OURS), KNOWN),
         (400, error(-32602, "Unsupported protocol version"), KNOWN),
         (400, b"", KNOWN),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.protocol.progress import MAX_NOTIFICATION_BYTES, ProgressToken, restored, split_meta, with_token
+from proxy.protocol.progress import MAX_NOTIFICATION_BYTES, ProgressToken, split_meta, with_caller_token, with_token
 
 
 def note(**params: Any) -> bytes:
@@ -45,7 +45,7 @@ def test_the_token_goes_beside_what_else_is_in_meta() -> None:
 
 @pytest.mark.parametrize("token", ["mine", "", 'qu"ote\n', "tökén", 1, 0, -3, 2**64, 10**40])
 def test_the_callers_token_is_put_back_as_it_was_sent(token: ProgressToken) -> None:
-    message = restored(note(progressToken=5, progress=1, total=3, message="one of three"), 5, token)
+    message = with_caller_token(note(progressToken=5, progress=1, total=3, message="one of three"), 5, token)
     assert message is not None
     assert json.loads(message) == {
         "jsonrpc": "2.0",
@@ -57,19 +57,19 @@ def test_the_callers_token_is_put_back_as_it_was_sent(token: ProgressToken) -> N
 
 def test_everything_else_in_the_params_stays_the_bytes_it_was() -> None:
     raw = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1.50,"x":[ 1e2],"progressToken":5}}'
-    assert restored(raw, 5, "a") == raw.replace(b'"progressToken":5', b'"progressToken":"a"')
+    assert with_caller_token(raw, 5, "a") == raw.replace(b'"progressToken":5', b'"progressToken":"a"')
 
 
 def test_members_beside_the_params_are_left_behind() -> None:
     raw = b'{"jsonrpc":"2.0","method":"notifications/progress","extra":1,"params":{"progressToken":5,"progress":1}}'
-    message = restored(raw, 5, 1)
+    message = with_caller_token(raw, 5, 1)
     assert message is not None
     assert set(json.loads(message)) == {"jsonrpc", "method", "params"}
 
 
 def test_a_token_given_twice_is_relayed_once() -> None:
     raw = b'{"jsonrpc":"2.0","method":"x","params":{"progressToken":9,"progress":1,"progressT\\u006fken":5}}'
-    message = restored(raw, 5, "mine")
+    message = with_caller_token(raw, 5, "mine")
     assert message is not None
     assert json.loads(message, object_pairs_hook=list)[2][1] == [("progressToken", "mine"), ("progress", 1)]
 
@@ -98,12 +98,12 @@ def test_a_token_given_twice_is_relayed_once() -> None:
     ],
 )
 def test_what_is_no_progress_of_the_call_is_dropped(raw: bytes) -> None:
-    assert restored(raw, 5, 5) is None
+    assert with_caller_token(raw, 5, 5) is None
 
 
 def test_a_notification_has_a_size_at_most_before_and_after() -> None:
-    room = MAX_NOTIFICATION_BYTES - len(note(progressToken=5, progress=1, message=""))
-    fits = note(progressToken=5, progress=1, message="x" * room)
-    assert restored(fits, 5, 7) is not None
-    assert restored(fits + b" ", 5, 7) is None
-    assert restored(note(progressToken=5, progress=1), 5, "x" * MAX_NOTIFICATION_BYTES) is None
+    free_bytes = MAX_NOTIFICATION_BYTES - len(note(progressToken=5, progress=1, message=""))
+    fits = note(progressToken=5, progress=1, message="x" * free_bytes)
+    assert with_caller_token(fits, 5, 7) is not None
+    assert with_caller_token(fits + b" ", 5, 7) is None
+    assert with_caller_token(note(progressToken=5, progress=1), 5, "x" * MAX_NOTIFICATION_BYTES) is None

@@ -12,8 +12,8 @@ from proxy.protocol import replies
 from proxy.protocol.replies import (
     NO_ERROR_TEXT,
     BadVendorReply,
+    RpcError,
     ToolsPage,
-    VendorError,
     VendorNotification,
     VendorRequest,
     VendorResult,
@@ -83,18 +83,18 @@ def test_a_failure_cannot_hide_behind_an_escape() -> None:
 def test_an_error(message_id: str | int | None) -> None:
     error = b'{"code": -32602, "message": "no", "data": {"x": 1.0}}'
     data = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (json.dumps(message_id).encode(), error)
-    assert parse_message(data) == VendorError(message_id, -32602, "no", error)
+    assert parse_message(data) == RpcError(message_id, -32602, "no", error)
 
 
 def test_an_error_may_come_without_id() -> None:
-    assert parse_message(message(error={"code": 1, "message": ""})) == VendorError(
+    assert parse_message(message(error={"code": 1, "message": ""})) == RpcError(
         None, 1, "", b'{"code": 1, "message": ""}'
     )
 
 
 def test_null_counts_as_absent_beside_the_other() -> None:
     assert parse_message(message(id=1, result={}, error=None)) == VendorResult(1, b"{}", is_error=False)
-    assert isinstance(parse_message(message(id=1, result=None, error={"code": 1, "message": "no"})), VendorError)
+    assert isinstance(parse_message(message(id=1, result=None, error={"code": 1, "message": "no"})), RpcError)
 
 
 def test_a_notification_is_kept_whole() -> None:
@@ -174,7 +174,7 @@ def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
     sent = json.loads(data)
     if isinstance(read, VendorResult):
         assert json.loads(read.raw_result) == sent["result"]
-    elif isinstance(read, VendorError):
+    elif isinstance(read, RpcError):
         assert json.loads(read.raw_error) == sent["error"]
     else:
         assert read.method == sent["method"]

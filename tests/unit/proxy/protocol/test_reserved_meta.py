@@ -10,7 +10,7 @@ import pytest
 from proxy.protocol.progress import relayed, split_meta
 from proxy.protocol.replies import VendorNotification, VendorResult, parse_message
 from proxy.protocol.reserved_meta import cleaned_notification, cleaned_result, is_reserved
-from proxy.protocol.tool_definitions import agreed_json, exposed_definition
+from proxy.protocol.tool_definitions import approvable_json, exposed_definition
 
 RESERVED = "io.modelcontextprotocol/serverInfo"
 
@@ -121,4 +121,4 @@ def test_tool_definitions_lose_theirs_too() -> None:
     shown = exposed_definition({**definition, "_meta": {RESERVED: {}, "ui": {"visibility": ["app"]}}}, "v_a")
     assert shown["_meta"] == {"ui": {"visibility": ["app"]}}
     assert "_meta" not in exposed_definition({**definition, "_meta": {RESERVED: {}}}, "v_a")
-    assert agreed_json({**definition, "_meta": {RESERVED: {}}}) == agreed_json(definition)
+    assert approvable_json({**definition, "_meta": {RESERVED: {}}}) == approvable_json(definition)

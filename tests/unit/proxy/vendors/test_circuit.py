@@ -19,7 +19,7 @@ def after_failures(count: int, now_s: float = 0.0) -> Circuit:
 def test_only_a_row_of_failures_opens() -> None:
     assert after_failures(FAILURES_UNTIL_OPEN - 1).state(0) is CircuitState.CLOSED
     assert after_failures(FAILURES_UNTIL_OPEN).state(0) is CircuitState.OPEN
-    again = after_failures(FAILURES_UNTIL_OPEN - 1).answered()
+    again = after_failures(FAILURES_UNTIL_OPEN - 1).succeeded()
     assert again == CLOSED
     assert again.failed(0).state(0) is CircuitState.CLOSED
 
@@ -33,7 +33,7 @@ def test_after_the_pause_one_call_tries() -> None:
     assert not trying.may_pass(OPEN_S)
     assert trying.given_up(trying.trial).may_pass(OPEN_S)
     assert not trying.given_up(trying.trial + 1).may_pass(OPEN_S), "another call's end is no end of the trial"
-    assert trying.answered() == CLOSED
+    assert trying.succeeded() == CLOSED
 
 
 def test_the_pause_doubles_up_to_a_bound() -> None:
@@ -98,7 +98,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def an_answer(self) -> None:
-        self.circuit = self.circuit.answered()
+        self.circuit = self.circuit.succeeded()
         self.in_a_row, self.trial, self.opened_by_others = 0, None, False
 
     @precondition(lambda self: self.trial is not None)
@@ -109,7 +109,7 @@ class Life(RuleBasedStateMachine):
         self.trial = None
 
     @rule(number=st.integers(1, 3), left_s=st.floats(0.1, LONGEST_OPEN_S))
-    def another_process_tells(self, number: int, left_s: float) -> None:
+    def another_process_publishes(self, number: int, left_s: float) -> None:
         if self.circuit.until_s is None:
             self.opened_by_others = True
         self.circuit = self.circuit.joined(number, self.now_s + left_s)

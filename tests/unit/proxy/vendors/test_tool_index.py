@@ -28,7 +28,7 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> ToolDirectory:
 
 def keep(directory: ToolDirectory, org: uuid.UUID, size_bytes: int) -> PoolKey:
     key = PoolKey.of(org, "acme", uuid.uuid4(), "https://vendor.example/mcp", {})
-    directory._keep(key, ToolIndex(ExposedTools("acme", []), {}, {}, {}, 0.0, size_bytes))
+    directory._put(key, ToolIndex(ExposedTools("acme", []), {}, {}, {}, 0.0, size_bytes))
     assert directory.size_bytes == sum(index.size_bytes for index in directory._indexes.values()) <= 1_000
     assert len(directory._indexes) <= 10
     return key
