@@ -76,7 +76,7 @@ async def test_parallel_hits_from_threads_and_tasks_share_one_window(store: Coor
 
 
 @pytest.mark.parametrize("rule", [EXACT, LARGE])
-async def test_a_look_counts_nothing_and_agrees_with_what_follows(store: CoordinationStore, rule: Rule) -> None:
+async def test_a_peek_counts_nothing_and_agrees_with_what_follows(store: CoordinationStore, rule: Rule) -> None:
     for _ in range(3):
         assert store.peek(rule, "anna").remaining == rule.limit
     for taken in range(rule.limit):
@@ -90,7 +90,7 @@ async def test_a_look_counts_nothing_and_agrees_with_what_follows(store: Coordin
 
 
 @pytest.mark.parametrize("rule", [Rule("brief", limit=5, window_s=1), Rule("brief-ring", limit=150, window_s=1)])
-async def test_a_look_leaves_out_what_is_over(store: CoordinationStore, rule: Rule) -> None:
+async def test_a_peek_leaves_out_what_is_over(store: CoordinationStore, rule: Rule) -> None:
     for _ in range(5):
         store.hit(rule, "anna")
     await asyncio.sleep(1.2)
@@ -166,7 +166,7 @@ async def test_ping_answers(store: CoordinationStore) -> None:
     store.ping()
 
 
-async def test_a_burst_waits_its_turn_and_is_no_outage(store: CoordinationStore) -> None:
+async def test_a_burst_queues_and_is_no_outage(store: CoordinationStore) -> None:
     rule = Rule("burst", limit=10_000, window_s=3600)
     answers = await asyncio.gather(*(store.admit(rule, "anna", ("subject:a",)) for _ in range(500)))
     assert sorted(answer.remaining for answer in answers) == list(range(9_500, 10_000))

@@ -142,7 +142,7 @@ def test_no_secret_is_in_a_log(running: Started) -> None:
 
 
 @pytest.mark.one_back_end
-def test_a_second_start_in_the_same_folder_is_told_so(running: Started, tmp_path: Path) -> None:
+def test_a_second_start_in_the_same_folder_is_refused(running: Started, tmp_path: Path) -> None:
     code, output = refusal(tmp_path, {"VAR": running.variables["VAR"]})
     assert code == 2
     assert output.startswith("Already running on VAR=")

@@ -169,7 +169,7 @@ async def test_tools_of_server_everything(gateway: Gateway, token: str, everythi
     assert wrong.is_error
 
 
-async def test_what_the_sdk_is_told_when_it_may_not(gateway: Gateway, service_client: ServiceClient) -> None:
+async def test_what_the_sdk_gets_when_it_may_not(gateway: Gateway, service_client: ServiceClient) -> None:
     async with sdk_client(gateway, service_client.agent_key) as client:
         with pytest.raises(MCPError, match="Unknown tool: acme_no_such_tool"):
             await client.call_tool("acme_no_such_tool")

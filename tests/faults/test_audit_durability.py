@@ -215,7 +215,9 @@ async def fill(writer: AuditWriter, answered: list[uuid.UUID]) -> None:
         answered.append(record.id)
 
 
-async def test_a_full_disk_refuses_and_room_lets_it_go_on(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> None:
+async def test_a_full_disk_refuses_and_free_space_lets_it_go_on(
+    tmp_path: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
     with django_db_blocker.unblock(), scratch_database("sqlite", tmp_path) as database:
         roomy = database.config["OPTIONS"]["init_command"]
         with contextlib.closing(database.connect()) as connection:

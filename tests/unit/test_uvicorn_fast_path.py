@@ -87,7 +87,7 @@ async def test_the_same_bytes_as_the_servers_own_way(app: App, port: int) -> Non
     assert short.count(b"\r\n\r\ndone") == 2
 
 
-async def test_pipelined_requests_are_answered_in_turn(app: App, port: int) -> None:
+async def test_pipelined_requests_are_answered_in_order(app: App, port: int) -> None:
     answer = await said(port, request() + request() + LAST)
     assert answer.count(b"done") == 3
 
@@ -99,7 +99,7 @@ async def test_a_body_that_has_not_come_is_waited_for(app: App, port: int) -> No
     assert answer.count(b"done") == 2
 
 
-async def test_a_client_that_waits_to_send_is_told_to(app: App, port: int) -> None:
+async def test_a_client_that_waits_to_send_gets_100_continue(app: App, port: int) -> None:
     fast_path = request(more=b"Expect: 100-continue\r\n")
     answer = await said(port, fast_path[:-2], fast_path[-2:], LAST)
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")

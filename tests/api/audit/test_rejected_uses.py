@@ -101,7 +101,7 @@ def test_what_counts_as_accepted(changes: dict[str, Any], is_accepted: bool) -> 
     assert accepted_uses(ORG, [asked]) == ({asked} if is_accepted else set())
 
 
-def test_callers_are_told_apart_where_they_are_named() -> None:
+def test_callers_are_distinguished_where_they_are_named() -> None:
     accept(NOON, credential_scope="team", user_id="user-2")
     one, both, nobody = (
         use(scope="team", user_ids=ids) for ids in (("user-1",), ("user-1", "user-2"), ("user-3", "user-4"))

@@ -67,7 +67,7 @@ def test_no_organization_waits_behind_the_size_of_another() -> None:
     assert done.oldest_left == RequestAuditEntry.objects.earliest("timestamp").timestamp
 
 
-def test_whoever_was_not_reached_is_first_the_next_time() -> None:
+def test_organizations_that_a_run_left_out_are_first_the_next_time() -> None:
     for number in range(6):
         add_row(timestamp=NOON - timedelta(days=9, seconds=number), org_id=OTHER_ORG)
         add_row(timestamp=NOON - timedelta(days=10, seconds=number), org_id=ORG)

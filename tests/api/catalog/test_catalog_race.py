@@ -35,7 +35,7 @@ def test_the_same_file_at_the_same_moment_ends_in_one_row() -> None:
 
 
 @pytest.mark.django_db
-def test_the_loser_of_a_race_for_a_prefix_is_told_whose_it_is() -> None:
+def test_the_loser_of_a_race_for_a_prefix_learns_whose_it_is() -> None:
     load_catalog(TEXT, "acme.toml")
     with (
         patch.object(VendorRow.objects, "select_for_update", BlindAtFirst(1)),

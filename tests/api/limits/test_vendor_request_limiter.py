@@ -81,7 +81,7 @@ def test_the_organization_asks_so_often_whoever_asks(
     assert api.send("other_owner", "GET", DISCOVER.replace("{org}", "{other}")).status_code == 200
 
 
-def test_without_a_place_the_answer_comes_at_once(api: Api, setting: Setting, live_vendor: FakeVendor) -> None:
+def test_without_a_slot_the_answer_comes_at_once(api: Api, setting: Setting, live_vendor: FakeVendor) -> None:
     live_vendor.seen.clear()
     with vendor_requests.slot(api.cast.org.id), vendor_requests.slot(api.cast.org.id):
         for name in ("discover", "team", "service client"):
@@ -96,7 +96,7 @@ def test_without_a_place_the_answer_comes_at_once(api: Api, setting: Setting, li
     assert ASKED["discover"](api, setting).status_code == 200
 
 
-def test_a_creation_that_found_no_place_may_be_sent_again(api: Api, setting: Setting) -> None:
+def test_a_creation_that_got_no_slot_may_be_sent_again(api: Api, setting: Setting) -> None:
     path, key = "/orgs/{org}/credentials/fake", {"Idempotency-Key": "first-try-of-this-store"}
     with vendor_requests.slot(api.cast.org.id), vendor_requests.slot(api.cast.org.id):
         assert api.send("admin", "POST", path, {"apiKey": "right-key"}, headers=key).status_code == 429
@@ -104,7 +104,7 @@ def test_a_creation_that_found_no_place_may_be_sent_again(api: Api, setting: Set
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_database_connection_is_held_while_the_vendor_is_asked(
+def test_no_database_connection_is_held_during_a_vendor_request(
     committed_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are fewer connections than threads. One in a transaction is kept."""

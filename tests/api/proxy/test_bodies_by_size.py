@@ -74,7 +74,7 @@ async def test_each_begun_64_kib_is_a_unit(
     assert answer.headers["RateLimit-Policy"].startswith(f'"{name}";'), "requests are counted as ever"
 
 
-async def test_a_window_without_room_refuses_large_bodies_of_the_organization_only(
+async def test_a_full_window_refuses_large_bodies_of_the_organization_only(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, window: Rule, vendor: FakeVendor
 ) -> None:
     colleague = await in_thread(lambda: make_tenant(tenant.organization, tenant.owner, name="second bot"))

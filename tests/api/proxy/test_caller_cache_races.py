@@ -93,7 +93,7 @@ class Later:
         return time.monotonic() + self.ahead_s
 
 
-async def test_a_change_whose_bump_was_lost_is_in_force_when_people_are_told_it_is(
+async def test_a_change_whose_bump_was_lost_is_in_force_when_promised(
     agent: Agent, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A caller may be made of an organization that has almost reached its age, and then reaches its own."""
@@ -113,7 +113,7 @@ async def test_a_change_whose_bump_was_lost_is_in_force_when_people_are_told_it_
     assert await is_refused(jwt)
 
 
-async def test_noting_the_last_use_holds_no_call_up(
+async def test_recording_the_last_use_holds_no_call_up(
     agent: Agent, tenant: Tenant, jwt: str, held: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held.append(Held(bearers.note_use))

@@ -133,7 +133,7 @@ async def test_what_is_no_text_arrives_as_json_text(agent: Agent, jwt: str, vend
     assert (second["type"], json.loads(second["text"])) == ("text", image)
 
 
-async def test_all_text_of_a_failure_is_told_and_bounded(agent: Agent, jwt: str, vendor: FakeVendor) -> None:
+async def test_all_text_of_a_failure_is_reported_and_bounded(agent: Agent, jwt: str, vendor: FakeVendor) -> None:
     blocks = [{"type": "text", "text": "first"}, {"type": "text", "text": "ü" * 5_000}]
     vendor._call = lambda params: {"result": {"content": blocks, "isError": True}}  # type: ignore[method-assign]
     answer = await agent.cli(jwt, "list")

@@ -13,7 +13,7 @@ from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 
-async def test_each_organization_has_turns_of_its_own(
+async def test_each_organization_has_slots_of_its_own(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
@@ -33,7 +33,7 @@ async def test_each_organization_has_turns_of_its_own(
 
 
 @pytest.mark.parametrize("reply", ["sse", "json"])
-async def test_a_turn_that_does_not_come_in_time_is_a_timeout(
+async def test_a_slot_that_does_not_come_in_time_is_a_timeout(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
     assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()

@@ -75,7 +75,7 @@ async def test_who_leaves_without_a_stream_ends_the_call(
     assert (await agent.cli(jwt, "list", {"site": "hq"})).status_code == 200
 
 
-async def test_who_leaves_while_the_tool_is_looked_for_is_noted(
+async def test_who_leaves_while_the_tool_is_looked_for_is_recorded(
     agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
 ) -> None:
     vendor.hang_s = 30

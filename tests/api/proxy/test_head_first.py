@@ -87,7 +87,7 @@ def head(bearer: str | None, length: int | None = LARGE, *, method: str = "POST"
 
 @pytest.mark.parametrize("length", [LARGE, None], ids=["declared", "chunked"])
 @pytest.mark.parametrize("bearer", [None, "nonsense", "cak_" + "a" * 12 + "_" + "b" * 43])
-async def test_nobody_is_told_so_without_their_body(connect: Connect, bearer: str | None, length: int | None) -> None:
+async def test_a_refusal_comes_without_the_body(connect: Connect, bearer: str | None, length: int | None) -> None:
     client = await connect()
     await client.send(head(bearer, length, Expect="100-continue"))
     status, headers, _ = await client.answer()
@@ -191,7 +191,7 @@ async def test_a_refused_body_without_end_ends_the_connection(connect: Connect) 
         await client.send(*[part] * 100)
 
 
-async def test_a_small_body_that_comes_later_needs_no_room(connect: Connect, tenant: Tenant) -> None:
+async def test_a_small_body_that_comes_later_needs_no_reservation(connect: Connect, tenant: Tenant) -> None:
     body_budgets.inbound().new_reservation(tenant.organization.id).settle(1_000 * LARGE)
     client = await connect()
     await client.send(head(tenant.agent_key, FREE_BYTES), PING)
@@ -244,7 +244,7 @@ async def test_one_organization_does_not_use_up_anothers_share(
 
 
 @pytest.mark.usefixtures("small_budget")
-async def test_bodies_that_do_not_fit_together_are_read_in_turn(connect: Connect, tenant: Tenant) -> None:
+async def test_bodies_that_do_not_fit_together_are_read_one_after_the_other(connect: Connect, tenant: Tenant) -> None:
     body = PING + b" " * (LARGE - len(PING))
 
     async def call() -> int:
@@ -269,7 +269,7 @@ def tenants(tenant: Tenant, other_tenant: Tenant) -> list[Tenant]:
 
 @pytest.mark.usefixtures("small_budget")
 @pytest.mark.parametrize("sent", [100_000, LARGE - 1], ids=["little", "nearly all"])
-async def test_four_organizations_whose_senders_dawdle_leave_a_fifth_its_room(
+async def test_four_organizations_whose_senders_dawdle_leave_a_fifth_its_bytes(
     connect: Connect, tenants: list[Tenant], sent: int
 ) -> None:
     """Their twelve bodies together are three times as large as all the room that there is."""

@@ -25,7 +25,7 @@ async def send(agent: Agent, bearer: str, content: bytes = LARGE_PING) -> Any:
     return await agent.http.post("/v1/mcp", content=content, headers=sent)
 
 
-async def test_organizations_take_turns(
+async def test_organizations_alternate(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One organization's three bodies stand in line before another's one comes: that is parsed second."""
@@ -55,7 +55,7 @@ async def test_organizations_take_turns(
     assert parsed == [1, 4, 2, 3]
 
 
-async def test_a_turn_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slot_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "BODY_SLOT_WAIT_S", 0.01)
     async with fair_scheduler._of_loop(fair_scheduler._thread_schedulers).slot("another organization"):
         answer = await send(agent, tenant.agent_key)

@@ -153,7 +153,7 @@ async def test_large_bodies_have_the_processs_share(
     assert (await ping(other_tenant)).status_code == 200
 
 
-async def test_who_had_nothing_left_is_told_when_the_store_is_asked_again(process: Process, tenant: Tenant) -> None:
+async def test_who_had_nothing_left_learns_when_the_store_is_asked_again(process: Process, tenant: Tenant) -> None:
     await process.calls(tenant, 8)
     process.goes(late=True)
     refused = await process.agent.call(tenant.agent_key, "fake_list")

@@ -59,7 +59,7 @@ async def test_both_kinds_of_reply(agent: Agent, tenant: Tenant, vendor: FakeVen
     assert answer.json()["result"]["structuredContent"] == {"site": "hq"}
 
 
-async def test_a_vendor_that_asks_is_told_no_and_the_call_goes_on(
+async def test_a_vendor_that_asks_is_answered_no_and_the_call_goes_on(
     agent: Agent, tenant: Tenant, vendor: FakeVendor
 ) -> None:
     vendor.reply = "asks"

@@ -337,7 +337,7 @@ async def test_without_the_coordination_store_nothing_is_served(
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
 
 
-async def test_last_use_is_noted(agent: Agent, tenant: Tenant) -> None:
+async def test_last_use_is_recorded(agent: Agent, tenant: Tenant) -> None:
     await agent.call(tenant.agent_key, "fake_list")
     await runtime.current().caller_cache.flush_last_used()  # it is written behind the call's back
     await in_thread(tenant.client.refresh_from_db)

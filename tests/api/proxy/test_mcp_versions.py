@@ -149,7 +149,7 @@ async def test_batches_in_versions_that_do_not(
     assert answer.json()["id"] is None
 
 
-async def test_each_call_of_a_batch_takes_a_place_in_the_limit(
+async def test_each_call_of_a_batch_counts_in_the_limit(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: Any
 ) -> None:
     """What was done before the limit is told; what came after is refused by itself. A new batch is refused whole."""

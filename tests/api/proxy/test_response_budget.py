@@ -67,7 +67,7 @@ async def test_a_large_answer_is_counted_while_it_is_there(large: VendorTranspor
     assert body_budgets.vendors().held == 0
 
 
-async def test_small_answers_need_no_room(large: VendorTransport) -> None:
+async def test_small_answers_need_no_reservation(large: VendorTransport) -> None:
     body_budgets.vendors().new_reservation("acme").settle(100 * MIB)
     small = b"x" * FREE_BYTES
     async with raw_vendor(says(JSON + b"Content-Length: %d\r\n\r\n" % len(small) + small)) as vendor:
@@ -104,7 +104,7 @@ async def test_an_answer_that_trickles_holds_what_came_of_it(large: VendorTransp
 
 
 @pytest.mark.parametrize(("sent", "held"), [(100_000, 1_200_000), (MIB - 1, 5 * MIB)], ids=["little", "nearly all"])
-async def test_four_organizations_whose_vendors_trickle_leave_a_fifth_its_room(
+async def test_four_organizations_whose_vendors_trickle_leave_a_fifth_its_bytes(
     large: VendorTransport, sent: int, held: int
 ) -> None:
     """Their twelve answers together are as large as all the room that there is."""
@@ -118,7 +118,7 @@ async def test_four_organizations_whose_vendors_trickle_leave_a_fifth_its_room(
     assert budget.held == 0
 
 
-async def test_answers_that_do_not_fit_together_are_read_in_turn(large: VendorTransport) -> None:
+async def test_answers_that_do_not_fit_together_are_read_one_after_the_other(large: VendorTransport) -> None:
     """Each holds a part of itself when there is no more room for any."""
     script = says(LARGE + BODY[: MIB // 2], BODY[MIB // 2 :], pause_s=0.05)
     async with raw_vendor(script) as vendor:
@@ -143,7 +143,7 @@ async def test_one_organizations_answers_do_not_use_up_anothers_share(large: Ven
         assert await ask(large, vendor.url, "acme") == MIB
 
 
-async def test_an_answer_that_waits_for_room_goes_on_when_there_is_some(large: VendorTransport) -> None:
+async def test_an_answer_that_waits_for_bytes_goes_on_when_there_are_some(large: VendorTransport) -> None:
     budget = body_budgets.vendors()
     kept = budget.new_reservation("acme")
     kept.settle(12 * MIB)

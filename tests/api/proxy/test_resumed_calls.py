@@ -156,7 +156,7 @@ async def test_who_leaves_between_two_streams_ends_the_call(
     assert cutting.seen["GET"] == 0
 
 
-async def test_a_call_keeps_its_place_between_two_streams(
+async def test_a_call_keeps_its_bulkhead_slot_between_two_streams(
     agent: Agent, tenant: Tenant, jwt: str, cutting: FakeVendor, settings: object
 ) -> None:
     settings.VENDOR_CALLS_PER_ORGANIZATION = 1  # type: ignore[attr-defined]

@@ -279,7 +279,7 @@ async def test_the_newest_pause_holds_and_none_outlasts_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("last", [stays(mark("e-2")), stays()], ids=["after an event", "after the head"])
-async def test_the_deadline_ends_a_resumed_stream_and_the_vendor_is_told(last: Exchange) -> None:
+async def test_the_deadline_ends_a_resumed_stream_and_the_vendor_is_notified(last: Exchange) -> None:
     async with caller(ends(PRIMING), last) as one:
         assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
         await until(lambda: one.vendor.other_messages)
@@ -330,7 +330,7 @@ async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
         assert one.vendor.gets == []
 
 
-async def test_all_streams_of_a_call_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_streams_of_a_call_use_the_scheduler_together(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = slots_taken(monkeypatch)
     monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 2_000)
     comment = b": " + b"x" * 900 + b"\n\n"

@@ -157,7 +157,7 @@ async def test_a_pool_that_closes_waits_for_no_handshake(callers: Callers) -> No
     assert handshake.cancelled()
 
 
-async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
+async def test_waiting_for_a_slot_takes_nothing_of_the_vendors_time(
     slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = VendorTransport(allow_private=True)
@@ -188,7 +188,7 @@ async def test_waiting_for_a_place_takes_nothing_of_the_vendors_time(
     await transport.aclose()
 
 
-async def test_waiting_in_line_for_a_connection_is_not_the_vendors_time(
+async def test_queueing_for_a_connection_is_not_the_vendors_time(
     slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = VendorTransport(allow_private=True, connections_per_origin=2)
@@ -220,7 +220,7 @@ async def test_waiting_in_line_for_a_connection_is_not_the_vendors_time(
     await transport.aclose()
 
 
-async def test_a_timeout_after_waiting_in_line_says_nothing_about_the_vendor(slow_vendor: SlowVendor) -> None:
+async def test_a_timeout_after_queueing_says_nothing_about_the_vendor(slow_vendor: SlowVendor) -> None:
     transport = VendorTransport(allow_private=True, connections_per_origin=2)
     pool = SessionPool(transport, idle_s=60.0)
     callers = Callers(slow_vendor, pool)

@@ -148,7 +148,7 @@ async def test_another_organization_has_its_own_memory(
     assert await changes(tenant.organization) == []
 
 
-async def test_lists_of_two_credentials_do_not_take_turns(
+async def test_lists_of_two_credentials_do_not_alternate(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor
 ) -> None:
     await list_tools(agent, tenant.agent_key)
@@ -325,7 +325,7 @@ async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
     assert blocked.begun[2:] == [tenant.organization.name]
 
 
-async def test_organizations_are_compared_in_turn(
+async def test_organizations_are_compared_round_robin(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))

@@ -148,7 +148,7 @@ async def test_one_organizations_silent_names_hold_up_nobody_else(
         assert await ask_of("acme", transport, f"http://quick.example:{vendor.port}/") == b"{}"
 
 
-async def test_many_organizations_silent_names_leave_room_for_another(
+async def test_many_organizations_silent_names_leave_slots_for_another(
     silent_names: threading.Event, transport: VendorTransport
 ) -> None:
     async with raw_vendor(says(OK)) as vendor:

@@ -110,7 +110,7 @@ def test_trouble_is_marked_and_the_exit_code_says_so(connected: Cast, vendor: Fa
     assert "\x1b" not in "".join(lines)
 
 
-def test_what_is_odd_about_schemas_is_told_with_the_tools_name(connected: Cast, vendor: FakeVendor) -> None:
+def test_what_is_odd_about_schemas_is_reported_with_the_tools_name(connected: Cast, vendor: FakeVendor) -> None:
     remote = {"type": "object", "properties": {"a": {"items": [{"$ref": "https://vendor.example/a\x1b.json"}]}}}
     local = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"enum": [{"$ref": "https://no"}]}}}
     vendor.tools = [

@@ -67,7 +67,7 @@ async def test_who_waits_longest_is_next(transport: VendorTransport) -> None:
 
 
 @pytest.mark.usefixtures("two_at_most")
-async def test_the_place_of_a_closed_connection_goes_to_the_next_in_line(transport: VendorTransport) -> None:
+async def test_the_permit_of_a_closed_connection_goes_to_the_next_in_the_queue(transport: VendorTransport) -> None:
     async with raw_vendor(says(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), then_close=True)) as vendor:
         assert await asyncio.gather(*(ask(transport, vendor.url) for _ in range(12))) == [b"{}"] * 12
         assert vendor.connections == 12
@@ -76,7 +76,7 @@ async def test_the_place_of_a_closed_connection_goes_to_the_next_in_line(transpo
 
 
 @pytest.mark.usefixtures("two_at_most")
-async def test_waiting_in_line_ends_at_the_deadline_and_leaves_no_trace(transport: VendorTransport) -> None:
+async def test_waiting_in_the_queue_ends_at_the_deadline_and_leaves_no_trace(transport: VendorTransport) -> None:
     gate = Gate()
     async with raw_vendor(gate) as vendor:
         first = [asyncio.ensure_future(ask(transport, vendor.url)) for _ in range(2)]
@@ -123,7 +123,7 @@ async def test_a_connection_handed_to_somebody_who_just_left_goes_to_the_next(
 
 
 @pytest.mark.usefixtures("two_at_most")
-async def test_the_line_has_an_end(transport: VendorTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_queue_is_bounded(transport: VendorTransport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections_module, "MAX_QUEUED", 1)
     gate = Gate()
     async with raw_vendor(gate) as vendor:
@@ -151,7 +151,7 @@ async def test_a_connection_that_the_vendor_closed_is_not_used(transport: Vendor
         assert vendor.connections == 3
 
 
-async def test_a_rested_connection_is_looked_at_before_the_loop_has_noticed(transport: VendorTransport) -> None:
+async def test_a_rested_connection_is_checked_before_the_loop_has_noticed(transport: VendorTransport) -> None:
     async with raw_vendor(says(OK)) as vendor:
         assert await ask(transport, vendor.url) == b"{}"
         held = only(transport)

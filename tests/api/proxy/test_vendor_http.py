@@ -419,7 +419,7 @@ async def test_an_event_stream_may_be_packed(transport: VendorTransport) -> None
 
 
 @pytest.mark.parametrize(("size", "slices"), [(60_000, 0), (300_000, 5)])
-async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatch, size: int, slices: int) -> None:
+async def test_unpacking_much_waits_for_slots(monkeypatch: pytest.MonkeyPatch, size: int, slices: int) -> None:
     """64 KiB are free, and then each piece of 64 KiB is a slice on the account of the organization."""
     owners = slots_taken(monkeypatch)
     packed = gzip.compress(b"x" * size)
@@ -433,7 +433,7 @@ async def test_unpacking_much_waits_for_its_turns(monkeypatch: pytest.MonkeyPatc
     assert owners == ["acme"] * slices
 
 
-async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
+async def test_unpacking_what_adds_nothing_waits_for_slots_too(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slices = slots_taken(monkeypatch)
@@ -443,7 +443,7 @@ async def test_unpacking_what_adds_nothing_waits_for_its_turns_too(
     assert len(slices) >= (len(packed) - 64 * 1024) // 4096
 
 
-async def test_a_turn_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
+async def test_a_slot_that_comes_too_late_is_a_timeout(transport: VendorTransport) -> None:
     packed = gzip.compress(b"x" * 90_000)
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     async with fair_scheduler.current().slot("somebody else"):

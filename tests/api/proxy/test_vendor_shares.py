@@ -83,7 +83,7 @@ async def test_an_organization_cannot_take_a_vendor_from_another(
     await asyncio.wait(greedy)
 
 
-async def test_the_line_is_bounded_and_both_routes_say_so(
+async def test_the_queue_is_bounded_and_both_routes_say_so(
     agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
 ) -> None:
     await warm(agent, vendor, tenant)

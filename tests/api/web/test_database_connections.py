@@ -172,7 +172,7 @@ def test_the_migrate_command_is_ours() -> None:
     call_command("migrate", verbosity=0)
 
 
-def test_a_connection_without_a_pool_is_as_patient_as_it_is_told() -> None:
+def test_a_connection_without_a_pool_waits_as_long_as_configured() -> None:
     from gateway.lib.bounded_connection import BoundedWrapper
 
     entry = {**connection.settings_dict, "OPTIONS": {**connection.settings_dict["OPTIONS"]}}

@@ -81,7 +81,7 @@ async def test_readiness_is_not_behind_pages(http: httpx.AsyncClient, monkeypatc
         assert (await http.get("/ready")).status_code == 200
 
 
-async def test_many_who_ask_take_one_look_and_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_who_ask_share_one_check_and_it_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
     check = readiness.database_states
 
@@ -220,7 +220,7 @@ async def test_a_store_that_fails_loudly_is_degraded_too(
 # --- draining ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_process_that_was_told_to_stop_is_not_ready_but_alive(http: httpx.AsyncClient) -> None:
+async def test_a_process_that_got_sigterm_is_not_ready_but_alive(http: httpx.AsyncClient) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:

@@ -173,7 +173,7 @@ async def test_the_record_of_who_left_is_committed_all_the_same(stage: Stage) ->
     assert len(stage.connection.batches[0]) == 2
 
 
-async def test_a_broken_connection_gives_everything_back_and_ends_the_lane(stage: Stage) -> None:
+async def test_a_broken_connection_gives_everything_back_and_closes_the_committer(stage: Stage) -> None:
     under_way = stage.put()
     await stage.sent()
     behind = stage.put()
@@ -192,7 +192,7 @@ async def test_a_broken_connection_gives_everything_back_and_ends_the_lane(stage
     assert not stage.committer.is_open
 
 
-async def test_a_connection_that_ends_while_nothing_is_asked_ends_the_lane(stage: Stage) -> None:
+async def test_a_connection_that_ends_while_nothing_is_asked_closes_the_committer(stage: Stage) -> None:
     stage.connection.answer(fault=ConnectionError("gone"))
     async with asyncio.timeout(10):
         while stage.committer.is_open:
@@ -201,7 +201,7 @@ async def test_a_connection_that_ends_while_nothing_is_asked_ends_the_lane(stage
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_record_that_cannot_be_stored_goes_back_and_the_lane_goes_on(stage: Stage, at_once: bool) -> None:
+async def test_a_record_that_cannot_be_stored_goes_back_and_the_committer_goes_on(stage: Stage, at_once: bool) -> None:
     refused = RecordRefused("DataError")
     if at_once:
         stage.connection.refuses_to_start = refused

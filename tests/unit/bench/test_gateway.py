@@ -38,7 +38,7 @@ def test_without_names_the_back_ends_are_the_embedded_ones() -> None:
         assert found.description == "SQLite (synchronous=FULL) and the embedded coordination store"
 
 
-def test_a_database_server_that_does_not_answer_is_told() -> None:
+def test_a_database_server_that_does_not_answer_is_reported() -> None:
     with pytest.raises(BenchFailed, match="BENCH_DATABASE_URL"), back_ends({"BENCH_DATABASE_URL": "no address"}):
         pytest.fail("there is no such server")
 

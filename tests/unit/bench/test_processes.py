@@ -78,7 +78,7 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
             silent.wait(timeout_s=0.1)
 
 
-def test_a_program_that_fails_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_reported_with_its_log(tmp_path: Path) -> None:
     with Processes(tmp_path, tmp_path) as started:
         failing = started.start("failing", [sys.executable, "-c", "raise SystemExit('no such thing')"], talks=True)
         with pytest.raises(BenchFailed, match="no such thing"):

@@ -56,7 +56,7 @@ def test_the_vendor_itself_is_shown_as_it_is() -> None:
     assert "16  vendor direct       51.0                    52.0                 0.020" in lines
 
 
-def test_failures_and_disturbances_are_told() -> None:
+def test_failures_and_disturbances_are_reported() -> None:
     results = Results(
         [
             make_cell(targets.DIRECT, foreign_cores=0.75),

@@ -24,7 +24,7 @@ def test_each_connection_asks_for_its_own_site_and_expects_it() -> None:
         assert mark == vendor.marker(message["params"]["arguments"]["site"]).encode()  # type: ignore[index]
 
 
-def test_callers_take_turns() -> None:
+def test_callers_alternate() -> None:
     bearers = [
         split(request)[1]["Authorization"] for request in targets.gateway_requests(targets.MCP_KEY, ["k1", "k2"], ["t"])
     ]

@@ -173,7 +173,7 @@ def test_an_event_stream_holds_the_same_message() -> None:
     assert as_stream.body == b"event: message\ndata: " + as_json.body + b"\n\n"
 
 
-def test_counters_are_told(client: Client) -> None:
+def test_counters_are_reported(client: Client) -> None:
     client.call(Mcp_Session_Id=client.session())
     counts = json.loads(client.send("GET", "/_stats").body)
     assert (counts["posts"], counts["initialize"], counts["tools/call"]) == (2, 1, 1)

@@ -154,7 +154,7 @@ async def test_a_charge_passes_through_and_falls_back_to_the_share() -> None:
     assert (await store.charge(RULE, "cy", 8)).allowed
 
 
-async def test_a_look_passes_through_and_falls_back_to_the_local_count() -> None:
+async def test_a_peek_passes_through_and_falls_back_to_the_local_count() -> None:
     store, inner, _ = made(processes=2)
     assert store.peek(RULE, "anna").remaining == RULE.limit
     inner.up = False
@@ -396,7 +396,7 @@ async def test_a_used_up_window_opens_for_nobody_who_is_alone_in_the_deployment(
 
 
 @pytest.mark.parametrize(("said_s", "expected_s"), [(90, 90), (3, 3), (0, 1)])
-async def test_who_has_nothing_left_is_told_when_the_store_may_say_otherwise(said_s: int, expected_s: int) -> None:
+async def test_who_has_nothing_left_learns_when_the_store_may_say_otherwise(said_s: int, expected_s: int) -> None:
     leaving = Leaving()
     await leaving.says(0, retry_after_s=said_s)
     answer = await leaving.store.admit(RULE, "anna", ())
@@ -431,7 +431,7 @@ async def test_what_was_left_is_forgotten_with_its_window() -> None:
     assert await leaving.admitted() == 4
 
 
-async def test_more_that_is_left_takes_the_place_of_less() -> None:
+async def test_more_that_is_left_replaces_less() -> None:
     leaving = Leaving()
     await leaving.says(0)
     await leaving.says(7)

@@ -275,7 +275,7 @@ async def test_a_server_that_cannot_write_is_left_and_its_name_is_followed(
     client.close()
 
 
-async def test_a_busy_loop_waits_for_a_silent_server_no_longer_than_one_more_look() -> None:
+async def test_a_busy_loop_waits_for_a_silent_server_no_longer_than_one_more_check() -> None:
     """Each timer fires late here, which says nothing of Redis; the silence ends the wait all the same."""
     loop, ended, passes = asyncio.get_running_loop(), asyncio.Event(), []
 

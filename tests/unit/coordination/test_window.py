@@ -65,7 +65,7 @@ def test_units_are_admitted_together_or_not_at_all(rule: Rule, steps: list[int],
 
 
 @given(gaps)
-def test_ring_lets_a_client_in_that_waits_as_told(steps: list[int]) -> None:
+def test_ring_lets_a_client_in_that_waits_as_asked(steps: list[int]) -> None:
     state, now = RingState(), 0
     for step in steps:
         now += step
@@ -85,7 +85,7 @@ def test_ring_holds_when_the_clock_steps_back() -> None:
 
 
 @given(gaps, st.sampled_from([SMALL, LARGE]), st.integers(min_value=1, max_value=60))
-def test_a_look_foresees_what_the_next_one_meets_and_changes_nothing(steps: list[int], rule: Rule, burst: int) -> None:
+def test_a_peek_foresees_what_the_next_one_meets_and_changes_nothing(steps: list[int], rule: Rule, burst: int) -> None:
     state, now = new_state(rule), 0
     for step in steps:
         now += step
@@ -98,7 +98,7 @@ def test_a_look_foresees_what_the_next_one_meets_and_changes_nothing(steps: list
             assert seen.remaining == taken.remaining + (1 if taken.allowed else 0)
 
 
-def test_a_look_holds_when_the_clock_steps_back() -> None:
+def test_a_peek_holds_when_the_clock_steps_back() -> None:
     state = RingState()
     while acquire_in_ring(state, LARGE, 600_000).allowed:
         pass

@@ -35,7 +35,7 @@ def test_seed_is_the_same_for_the_same_tenant_only(inventory: Inventory) -> None
     assert all(device.last_seen_at <= NOW for device in inventory.devices.values())
 
 
-def test_search_looks_where_it_is_told(inventory: Inventory) -> None:
+def test_search_looks_where_it_should(inventory: Inventory) -> None:
     device = inventory.update_device("dev-001", status=None, note="near the printer")
     about_it, about_none = add_ticket(inventory, "Paper jam", device.id), add_ticket(inventory, "Toner")
 

@@ -45,7 +45,7 @@ def is_empty(tried: ByteBudget) -> bool:
     return tried.held == 0 and not (tried._by_owner or tried._lent_to or tried._queues or tried._borrower)
 
 
-def test_room_is_taken_a_step_ahead_of_what_came() -> None:
+def test_bytes_are_acquired_a_step_ahead_of_what_came() -> None:
     tried = budget()
     reservation = tried.new_reservation("a")
     assert reservation.try_grow(100_000, LARGEST)
@@ -62,7 +62,7 @@ def test_room_is_taken_a_step_ahead_of_what_came() -> None:
 
 
 @pytest.mark.parametrize(("owners", "left_at_least"), [(1, 19 * MIB), (2, 15 * MIB), (4, 12 * MIB), (30, 4 * MIB)])
-def test_owners_that_want_all_leave_room_for_others(owners: int, left_at_least: int) -> None:
+def test_owners_that_want_all_leave_bytes_for_others(owners: int, left_at_least: int) -> None:
     tried = budget()
     bodies = [[tried.new_reservation(str(owner)) for _ in range(5)] for owner in range(owners)]
     growing = [body for of_one in bodies for body in of_one]
@@ -75,7 +75,7 @@ def test_owners_that_want_all_leave_room_for_others(owners: int, left_at_least: 
     assert newcomer.bytes == 400_000
 
 
-async def test_who_finds_no_room_keeps_nothing() -> None:
+async def test_who_gets_no_bytes_keeps_nothing() -> None:
     tried = small(wait_s=0.01)
     tried.new_reservation("a").settle(90)
     stuck = tried.new_reservation("a")
@@ -91,7 +91,7 @@ async def test_who_finds_no_room_keeps_nothing() -> None:
     assert tried.held_by("b") == 20
 
 
-async def test_what_is_in_memory_takes_nothing_from_the_room_of_others() -> None:
+async def test_what_is_in_memory_takes_nothing_from_the_bytes_of_others() -> None:
     tried = small()
     over = tried.new_reservation("a")
     over.settle(1_000)
@@ -143,7 +143,7 @@ async def test_more_than_all_is_never_given() -> None:
     assert not tried.new_reservation("c").try_grow(120, 120)
 
 
-async def test_bodies_that_wait_for_each_other_are_read_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bodies_that_wait_for_each_other_are_read_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "BORROW_S", 1_000)
     tried = small(wait_s=1)
     bodies = [tried.new_reservation(owner) for owner in "abcd"]
@@ -158,7 +158,7 @@ async def test_bodies_that_wait_for_each_other_are_read_in_turn(monkeypatch: pyt
     assert is_empty(tried)
 
 
-async def test_the_turn_goes_to_the_owner_that_holds_least() -> None:
+async def test_the_reserve_goes_to_the_owner_that_holds_least() -> None:
     tried = small()
     most, least = acquired(tried, "a", 20), acquired(tried, "b", 7)
     first = await begin(most.grow(40, 40))
@@ -171,7 +171,9 @@ async def test_the_turn_goes_to_the_owner_that_holds_least() -> None:
     second.cancel()
 
 
-async def test_a_body_whose_turn_ended_has_another_before_those_that_need_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_lost_the_reserve_gets_it_before_those_that_need_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What is left of the reserve is enough for that body alone: it is read, and then there is enough for all."""
     monkeypatch.setattr(byte_budget, "BORROW_S", 1_000)
     tried = small(wait_s=1)
@@ -185,7 +187,7 @@ async def test_a_body_whose_turn_ended_has_another_before_those_that_need_more(m
     await waits
 
 
-async def test_a_turn_ends_when_its_sender_dawdles(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sender_that_dawdles_loses_the_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "BORROW_S", 0.01)
     tried = budget(total=160, reserve=100, largest=40)
     dawdling, stuck, last = (tried.new_reservation(owner) for owner in "abc")
@@ -236,7 +238,7 @@ async def test_many_bodies_of_many_owners_are_all_read(borrow_s: float, monkeypa
         assert is_empty(tried)
 
 
-async def test_small_ones_find_room_while_others_trickle() -> None:
+async def test_small_ones_find_bytes_while_others_trickle() -> None:
     """Many owners have sent nearly all of large bodies and say nothing more; others come and go beside them."""
     for trickling in (1, 4, 12, 20):
         tried = budget(total=128 * MIB, reserve=32 * MIB, largest=10 * MIB)
@@ -345,7 +347,7 @@ async def test_what_a_waiter_that_leaves_was_given_comes_back(how: str) -> None:
     assert is_empty(tried)
 
 
-async def test_an_owner_with_a_long_line_keeps_nobody_from_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_owner_with_a_long_queue_keeps_nobody_from_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "MAX_WAITING", 3)
     tried = small()
     kept = tried.new_reservation("a")

@@ -39,6 +39,6 @@ def test_a_limit_counts_a_whole_ipv6_household() -> None:
     assert limit_key("unix") == "unix"
 
 
-def test_ipv4_peers_of_a_socket_for_both_families_are_told_apart() -> None:
+def test_ipv4_peers_of_a_socket_for_both_families_are_distinguished() -> None:
     assert limit_key("::ffff:203.0.113.9") == limit_key("203.0.113.9")
     assert limit_key("::ffff:203.0.113.9") != limit_key("::ffff:198.51.100.7")

@@ -94,7 +94,7 @@ def test_a_wrapped_key_opens_under_every_configured_key() -> None:
     assert both.unwrap("2025", wrapped, b"dek|org|1") == KEY
 
 
-def test_a_wrapped_key_opens_for_its_own_place_only() -> None:
+def test_a_wrapped_key_opens_for_its_own_row_only() -> None:
     ring = keyring("a", "b")
     wrapped = ring.wrap(KEY, b"dek|org|1")
     with pytest.raises(CryptoError):
@@ -110,7 +110,7 @@ def test_a_relabelled_wrapping_does_not_open_even_under_the_same_bytes() -> None
         renamed.unwrap("b", one.wrap(KEY, b"x"), b"x")
 
 
-def test_a_key_that_is_not_configured_is_told_apart() -> None:
+def test_a_key_that_is_not_configured_is_distinguished() -> None:
     with pytest.raises(UnknownKey, match="gone"):
         keyring("a").unwrap("gone", b"", b"")
 

@@ -75,7 +75,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
+async def test_no_more_than_the_limit_at_once_and_nobody_is_lost() -> None:
     pages = Pages()
     limit = ConcurrencyLimit(pages, size=3, wait_s=60)
     visits = [visit(limit, body(b"a%d" % number, more=True), body(b"b")) for number in range(20)]
@@ -88,7 +88,7 @@ async def test_no_more_than_there_is_room_for_and_nobody_is_lost() -> None:
     assert pages.bodies == [b"a%db" % number for number in range(20)]
 
 
-async def test_without_room_in_time_the_answer_says_when_to_come_back() -> None:
+async def test_without_a_slot_in_time_the_answer_says_when_to_come_back() -> None:
     pages = Pages()
     application = BodyLimit(ConcurrencyLimit(pages, size=1, wait_s=0), max_bytes=100)
     _, first = visit(application, body(b""))
@@ -117,7 +117,7 @@ async def test_the_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(visitor.status for visitor, _ in visits) == [200, 200, 200, 503]
 
 
-async def test_who_dawdles_or_leaves_or_breaks_holds_no_room() -> None:
+async def test_who_dawdles_or_leaves_or_breaks_holds_no_slot() -> None:
     pages = Pages()
     pages.go_on.set()
     limit = ConcurrencyLimit(pages, size=1, wait_s=60)
@@ -152,7 +152,7 @@ async def test_pages_that_wait_keep_no_client_from_its_tokens(monkeypatch: pytes
     await page
 
 
-def test_the_rooms_are_two() -> None:
+def test_the_limits_are_two() -> None:
     assert asgi._oauth._application is not asgi._pages._application
     assert set(ENDPOINTS_ON.values()) - asgi.OAUTH_PATHS == {"/oauth/authorize", "/.well-known/jwks.json"}
 
@@ -172,7 +172,7 @@ def small_budget(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("small_budget")
-async def test_large_bodies_of_one_address_leave_room_for_others() -> None:
+async def test_large_bodies_of_one_address_leave_bytes_for_others() -> None:
     """Taken before the place: who waits for one keeps no more than its address may."""
     pages = Pages()
     limit = ConcurrencyLimit(pages, size=4, wait_s=5.0)
@@ -215,7 +215,7 @@ async def test_a_sender_that_dawdles_holds_what_it_has_sent() -> None:
 
 
 @pytest.mark.usefixtures("small_budget")
-async def test_large_bodies_of_strangers_leave_calls_their_room() -> None:
+async def test_large_bodies_of_strangers_leave_calls_their_bytes() -> None:
     pages = Pages()
     limit = ConcurrencyLimit(pages, size=4, wait_s=5.0)
     visitors = [Visitor(LARGE) for _ in range(3)]

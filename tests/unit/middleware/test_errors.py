@@ -31,7 +31,7 @@ def test_a_database_that_is_away_is_a_page_that_says_when_to_come_back(kind: typ
     assert b"pl4in" not in response.content
 
 
-def test_a_machine_is_told_in_json() -> None:
+def test_a_machine_gets_json() -> None:
     response = answer(OperationalError(DRIVER_TEXT), "/api/orgs")
     assert response is not None
     assert (response.status_code, response["Retry-After"]) == (503, "5")

@@ -12,7 +12,7 @@ def test_a_bearer_token_in_any_case(header: str) -> None:
     assert bearer_of(header) == "abc"
 
 
-def test_no_header_is_told_apart_from_a_wrong_one() -> None:
+def test_no_header_is_distinguished_from_a_wrong_one() -> None:
     with pytest.raises(NoBearer):
         bearer_of(None)
     for header in ("Basic abc", "", "abc", "Bearerabc"):

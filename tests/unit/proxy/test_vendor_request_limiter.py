@@ -26,7 +26,7 @@ def is_free(vendor_requests: VendorRequestLimiter, organization_id: uuid.UUID) -
         return False
 
 
-def test_one_organization_leaves_places_to_others() -> None:
+def test_one_organization_leaves_slots_to_others() -> None:
     vendor_requests = asked(3, 2)
     with vendor_requests.slot(ACME), vendor_requests.slot(ACME):
         assert not is_free(vendor_requests, ACME)
@@ -37,14 +37,14 @@ def test_one_organization_leaves_places_to_others() -> None:
     assert not vendor_requests._active
 
 
-def test_a_question_that_fails_gives_its_place_back() -> None:
+def test_a_request_that_fails_releases_its_slot() -> None:
     vendor_requests = asked(1, 1)
     with pytest.raises(OSError, match="away"), vendor_requests.slot(ACME):
         raise OSError("the vendor is away")
     assert is_free(vendor_requests, ACME)
 
 
-def test_many_threads_find_no_place_too_many() -> None:
+def test_many_threads_get_no_slot_too_many() -> None:
     vendor_requests = asked(8, 2)
     held, refused = ExitStack(), []
     together = threading.Barrier(50)
@@ -73,6 +73,6 @@ def test_many_threads_find_no_place_too_many() -> None:
     assert not vendor_requests._active
 
 
-def test_pages_keep_most_of_their_room() -> None:
+def test_pages_keep_most_of_their_threads() -> None:
     assert max(1, settings.PAGE_CONCURRENCY // 4) >= settings.CONCURRENT_VENDOR_REQUESTS
     assert settings.CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION < settings.CONCURRENT_VENDOR_REQUESTS

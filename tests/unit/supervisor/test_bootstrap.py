@@ -175,7 +175,7 @@ def test_a_failed_install_keeps_the_stamp_and_a_killed_one_does_not(tmp_path: Pa
         ("", "it said nothing"),
     ],
 )
-def test_a_failure_is_told_by_its_most_telling_line(output: str, line: str) -> None:
+def test_a_failure_is_reported_by_its_most_telling_line(output: str, line: str) -> None:
     assert script("environment").last_error(output) == line
 
 
@@ -205,12 +205,12 @@ def test_without_productions_pair_the_embedded_back_ends_run_everything(environ:
     assert script("test").back_ends(environ)[0].marks == ""
 
 
-def test_every_place_of_the_embedded_tests_exists() -> None:
+def test_every_path_of_the_embedded_tests_exists() -> None:
     assert [place for place in embedded.PLACES if not (embedded.TESTS / place).exists()] == []
 
 
 @pytest.mark.parametrize("line", ["--index-url https://pypi.example/simple", "a @ https://x/a.whl", "-r other.txt", ""])
-def test_a_lock_file_may_not_name_a_place(line: str) -> None:
+def test_a_lock_file_may_not_name_an_address(line: str) -> None:
     lint = script("lint")
     good = f"a==1.0 \\\n    --hash=sha256:{'0' * 64}\n"
     assert lint.lock_faults("x.lock", good) == []

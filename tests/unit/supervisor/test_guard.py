@@ -9,6 +9,6 @@ def test_groups_that_were_taken_back_are_left_alone() -> None:
     assert remaining_groups(["+10\n", "+11\n", "-10\n", "+12\n"]) == [11, 12]
 
 
-def test_nothing_told_nothing_ended() -> None:
+def test_nothing_announced_nothing_ended() -> None:
     assert remaining_groups([]) == []
     assert remaining_groups(["-7\n"]) == []

@@ -60,7 +60,7 @@ def test_lost_keys_of_stored_credentials_are_not_replaced(tmp_path: Path) -> Non
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_a_broken_file_is_told_without_its_content(tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_without_its_content(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("SECRET_KEY=a\nhunter2\n")
     with pytest.raises(StartRefused, match="line 2 is not NAME=value") as refused:
         load_secrets(tmp_path, {}, has_database=True)

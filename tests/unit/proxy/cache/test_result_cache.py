@@ -179,7 +179,7 @@ async def test_no_organization_takes_away_the_results_of_one_that_holds_less() -
     assert (held.count(1), held.count(2)) == (3, 3), "who comes later gets an equal share"
 
 
-async def test_the_one_large_holder_makes_room_whatever_was_dropped_and_replaced_before() -> None:
+async def test_the_one_large_holder_is_evicted_from_whatever_was_dropped_before() -> None:
     """Against a plain reckoning: who holds most, and what of it was used longest ago."""
     chance = random.Random(7)
     capacity_bytes = 40 * ENTRY_BYTES
@@ -258,7 +258,7 @@ async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_re
     assert vendor.calls == 3
 
 
-async def test_nobody_waits_for_the_look_into_a_long_result(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_waits_for_the_check_of_a_long_result(monkeypatch: pytest.MonkeyPatch) -> None:
     may_begin = asyncio.Event()
 
     async def run_in_thread(owner: object, work: Callable[[], bool], deadline: float | None = None) -> bool:

@@ -76,7 +76,7 @@ def test_ages(seconds: float, words: str) -> None:
     assert summary.format_age(timedelta(seconds=seconds)) == words
 
 
-def test_another_label_is_news_and_another_look_is_not() -> None:
+def test_another_label_is_news_and_another_check_is_not() -> None:
     before = summary.fingerprint([Entry(HEALTHY, "a"), Entry(DOWN, "b")])
     assert summary.fingerprint([Entry(DOWN, "b", AT), Entry(HEALTHY, "a", AT)]) == before
     assert summary.fingerprint([Entry(HEALTHY, "a"), Entry(DEGRADED, "b")]) != before

@@ -51,7 +51,7 @@ def test_a_command_as_the_specification_shows_it() -> None:
     ]
 
 
-def test_commands_are_sorted_and_told_apart() -> None:
+def test_commands_are_sorted_and_distinguished() -> None:
     listed = [tool("zeta"), tool("list"), tool("acme_list"), tool("a.b"), tool("a/b")]
     names = [each["command"] for each in commands("acme", listed)]
     assert names == ["a-b", "acme_a_b_c14cdd", "acme_list", "list", "zeta"]

@@ -256,7 +256,7 @@ def test_a_note_stays_short() -> None:
     assert note.endswith("….")
 
 
-def test_both_kinds_of_choice_are_told() -> None:
+def test_both_kinds_of_choice_are_described() -> None:
     schema = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "oneOf": [{"required": ["c"]}, {"required": ["d"]}]}
     assert flatten_root(schema)[1] == (
         "Required arguments: at least one of (a), (b). Required arguments: exactly one of (c), (d)."

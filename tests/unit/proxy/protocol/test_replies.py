@@ -67,7 +67,7 @@ def test_ids_keep_their_type(message_id: str | int) -> None:
 
 
 @pytest.mark.parametrize(("flag", "is_error"), [(True, True), (False, False), (None, False)])
-def test_a_tool_that_failed_is_told_apart(flag: bool | None, is_error: bool) -> None:
+def test_a_tool_that_failed_is_distinguished(flag: bool | None, is_error: bool) -> None:
     read = parse_message(message(id=1, result={"isError": flag}))
     assert isinstance(read, VendorResult)
     assert read.is_error is is_error
@@ -352,7 +352,7 @@ def test_what_is_no_raw_page(raw: bytes) -> None:
         replies.raw_tools_page(raw)
 
 
-def test_a_tool_that_cannot_be_read_is_told_when_it_is_its_turn() -> None:
+def test_a_tool_that_cannot_be_read_is_reported_when_it_is_read() -> None:
     good, deep = msgspec.Raw(b'{"name":"a"}'), msgspec.Raw(b"[" * 100_000 + b"]" * 100_000)
     tools = replies.tools_of([good, deep])
     assert next(tools) == {"name": "a"}

@@ -35,7 +35,7 @@ def test_exposed_names(vendor_name: str, exposed: str) -> None:
     assert exposed_name("acme", vendor_name) == exposed
 
 
-def test_long_names_are_cut_and_told_apart_by_a_hash() -> None:
+def test_long_names_are_cut_and_distinguished_by_a_hash() -> None:
     # sha256("x" * 60) begins with 42f2d9
     assert exposed_name("acme", "x" * 60) == "acme_" + "x" * 52 + "_42f2d9"
     longer = exposed_name("acme", "x" * 61)

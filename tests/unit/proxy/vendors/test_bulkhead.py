@@ -28,7 +28,7 @@ def waiting(compartment: Compartment, count: int) -> list[asyncio.Task[None]]:
     return [asyncio.ensure_future(compartment.acquire(later())) for _ in range(count)]
 
 
-async def test_places_belong_to_one_organization_at_one_vendor() -> None:
+async def test_slots_belong_to_one_organization_at_one_vendor() -> None:
     compartments = Bulkhead(calls=2, max_queued=10, wait_s=60)
     own = compartments.compartment(key())
     assert [own.try_acquire(), own.try_acquire(), own.try_acquire()] == [True, True, False]
@@ -54,7 +54,7 @@ async def test_who_waits_longest_is_next_and_nobody_gets_in_between() -> None:
     assert own.is_unused
 
 
-async def test_the_line_has_an_end() -> None:
+async def test_the_queue_is_bounded() -> None:
     own = Bulkhead(calls=1, max_queued=2, wait_s=60).compartment(key())
     assert own.try_acquire()
     queue = waiting(own, 2)
@@ -79,7 +79,7 @@ async def test_waiting_ends(wait_s: float, deadline_s: float) -> None:
     assert own.is_unused
 
 
-async def test_a_place_handed_to_somebody_who_just_left_goes_to_the_next() -> None:
+async def test_a_permit_handed_to_somebody_who_just_left_goes_to_the_next() -> None:
     own = Bulkhead(calls=1, max_queued=10, wait_s=60).compartment(key())
     assert own.try_acquire()
     leaving, staying = waiting(own, 2)

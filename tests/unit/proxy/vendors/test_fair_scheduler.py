@@ -72,7 +72,7 @@ async def test_who_has_worked_pauses_for_longer_than_it_worked(monkeypatch: pyte
     assert pauses == pytest.approx([0.0048, 0.06, 0.1]), "small slices add up; no pause is longer than the longest"
 
 
-async def test_long_work_runs_one_at_a_time_beside_the_loop_and_owners_take_turns() -> None:
+async def test_long_work_runs_one_at_a_time_beside_the_loop_and_owners_alternate() -> None:
     order: list[str] = []
     is_running = threading.Lock()
 
@@ -96,7 +96,7 @@ async def test_long_work_runs_one_at_a_time_beside_the_loop_and_owners_take_turn
     assert await fair_scheduler.run_in_thread("b", lambda: 7) == 7
 
 
-async def test_a_turn_that_does_not_come_in_time_is_given_up_and_holds_up_nobody() -> None:
+async def test_a_slot_that_does_not_come_in_time_is_given_up_and_holds_up_nobody() -> None:
     scheduler = FairScheduler()
     async with scheduler.slot("a"):
         with pytest.raises(TimeoutError):
@@ -122,7 +122,7 @@ async def test_a_caller_that_leaves_in_its_pause_holds_nobody_up() -> None:
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
-async def test_a_caller_that_leaves_its_line_holds_nobody_up(handed_over: bool) -> None:
+async def test_a_caller_that_leaves_its_queue_holds_nobody_up(handed_over: bool) -> None:
     scheduler, served = FairScheduler(), []
 
     async def enter(name: str, owner: str) -> None:

@@ -16,7 +16,7 @@ def taken(permits: FairSemaphore, owner: object, wanted: int) -> int:
 
 
 @pytest.mark.parametrize(("owners", "left_at_least"), [(1, 50), (2, 25), (4, 6), (6, 1)])
-def test_few_owners_that_want_all_leave_places_for_others(owners: int, left_at_least: int) -> None:
+def test_few_owners_that_want_all_leave_permits_for_others(owners: int, left_at_least: int) -> None:
     permits = FairSemaphore(100, free_ratio=1, max_queued=10)
     held = [taken(permits, owner, 100) for owner in range(owners)]
     assert 100 - sum(held) >= left_at_least
@@ -33,7 +33,7 @@ async def until(permits: FairSemaphore, waiting: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_lines_are_served_in_turn() -> None:
+async def test_queues_are_served_round_robin() -> None:
     permits = FairSemaphore(1, free_ratio=UNSHARED, max_queued=100)
     assert permits.try_acquire("acme")
     served: list[str] = []
@@ -70,7 +70,7 @@ async def test_who_may_have_no_more_lets_others_pass() -> None:
     assert taken(permits, "zeta", 9) == 1
 
 
-async def test_a_line_has_an_end_and_a_deadline() -> None:
+async def test_a_queue_has_a_bound_and_a_deadline() -> None:
     permits = FairSemaphore(1, free_ratio=UNSHARED, max_queued=1)
     assert permits.try_acquire("acme")
     with pytest.raises(TimeoutError):
@@ -86,7 +86,7 @@ async def test_a_line_has_an_end_and_a_deadline() -> None:
     assert permits.is_unused
 
 
-async def test_a_place_handed_to_somebody_who_just_left_goes_to_the_next() -> None:
+async def test_a_permit_handed_to_somebody_who_just_left_goes_to_the_next() -> None:
     permits = FairSemaphore(1, free_ratio=UNSHARED, max_queued=9)
     assert permits.try_acquire("acme")
     leaving, staying = asyncio.ensure_future(permits.acquire("globex")), asyncio.ensure_future(permits.acquire("zeta"))

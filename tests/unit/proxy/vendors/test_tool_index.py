@@ -64,7 +64,7 @@ def test_what_was_used_last_stays(directory: ToolDirectory) -> None:
     assert list(directory._indexes) == [keys[0], new]
 
 
-def test_one_list_that_is_larger_than_all_room_is_not_kept(directory: ToolDirectory) -> None:
+def test_one_list_that_is_larger_than_the_bound_is_not_kept(directory: ToolDirectory) -> None:
     small = keep(directory, SMALL, 10)
     keep(directory, GREEDY, 1_001)
     assert list(directory._indexes) == [small]
