@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from audit.models import RequestAuditEntry
 
 BATCH_ROWS = 5_000  # of one transaction
-LONGEST_RUN_S = 240.0  # a task is killed at 300 s; what is left goes the next night
+LONGEST_RUN_S = 240.0  # a task is killed at 300 s; the next night takes the remaining rows
 
 
 @dataclass(frozen=True, slots=True)

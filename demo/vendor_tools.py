@@ -41,7 +41,7 @@ Limit = Annotated[int, Field(ge=1, le=100, description="How many to return at mo
 
 
 class WhoAmI(Record):
-    """Whose data this API key sees."""
+    """The owner of the data that this API key reads."""
 
     vendor: Literal["Acme RMM"] = "Acme RMM"
     key_fingerprint: Annotated[str, Field(description="Stands for the API key and does not lead back to it")]
@@ -64,7 +64,7 @@ class SearchResult(Record):
 
 
 class Deletion(Record):
-    """What was deleted."""
+    """The record that was deleted."""
 
     deleted: str
     subject: str

@@ -1,0 +1,68 @@
+"""Sentences in comments and docstrings of the product begin with the name of a thing."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+APPS = ("gateway", "orgs", "credentials", "oauth_ext", "proxy", "audit", "billing", "demo")
+OPENINGS = re.compile(
+    r"(?:^|[.!?:;]\s+|\n\s*\n)\s*(nobody|somebody|whoever|whatever|what(?:'s| is| was| comes| came))\b", re.I
+)
+SOURCES = sorted(
+    path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.relative_to(ROOT).parts
+)
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def docstrings(source: str) -> list[str]:
+    found = (ast.get_docstring(node) for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED))
+    return [text for text in found if text]
+
+
+def comments(source: str) -> list[str]:
+    """Comments; lines that follow one another are one comment."""
+    blocks: list[str] = []
+    last_line = -1
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            text = token.string.lstrip("# ")
+            if token.start[0] == last_line + 1 and blocks:
+                blocks[-1] += f" {text}"
+            else:
+                blocks.append(text)
+            last_line = token.start[0]
+    return blocks
+
+
+def offences(source: str) -> list[str]:
+    """The openings that are no name, as they are written."""
+    texts = [*docstrings(source), *comments(source)]
+    return [found[1] for text in texts for found in OPENINGS.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Nobody waits for it.", ["Nobody"]),
+        ("Kept for a while. Whoever asks again gets it.", ["Whoever"]),
+        ("Says what is left.", []),
+        ("What is left, in seconds.", ["What is"]),
+        ("Counts calls: somebody has to.", ["somebody"]),
+    ],
+)
+def test_openings_are_found(text: str, found: list[str]) -> None:
+    assert offences(f'"""{text}"""\n') == found
+    assert offences(f"x = 1  # {text}\n") == found
+
+
+def test_sentences_begin_with_the_name_of_a_thing() -> None:
+    assert len(SOURCES) > 400
+    found = {str(path.relative_to(ROOT)): offences(path.read_text()) for path in SOURCES}
+    assert {path: words for path, words in found.items() if words} == {}
