@@ -18,7 +18,7 @@ from proxy.outcomes import VendorFault
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
 from proxy.protocol.sse import SSEParser
-from proxy.vendors import handshake, resumption
+from proxy.vendors import message_reader, resumption
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import Destination, PoolKey, SessionPool
 from proxy.vendors.response import VendorResponse
@@ -332,7 +332,7 @@ async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
 
 async def test_all_streams_of_a_call_use_the_scheduler_together(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = slots_taken(monkeypatch)
-    monkeypatch.setattr(handshake, "LONG_STREAM_BYTES", 2_000)
+    monkeypatch.setattr(message_reader, "LONG_STREAM_BYTES", 2_000)
     comment = b": " + b"x" * 900 + b"\n\n"
     async with caller(ends(PRIMING, comment), ends(comment, mark("e-2"))) as one:
         one.vendor.exchanges += [ends(ANSWER)]
