@@ -1,7 +1,7 @@
-"""The request that views of the hot path get: Django's, without what only pages need.
+"""The request of hot-path views: Django's, without the members that only pages need.
 
-Django's own ASGI request fills some twenty members for every request. Here the ones that the hot path reads are made
-at once and cheaply; the query is parsed when somebody asks; there are no form fields, cookies or files.
+Django's own ASGI request fills some twenty members. This one fills those that the hot path reads, and parses the query
+on first use. It has no form fields, cookies or files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Reservation
 from gateway.middleware.request_id import request_id_of
 
 Scope = MutableMapping[str, Any]
-MAX_KNOWN_NAME_BYTES = 64  # of a header name that is remembered: strangers choose the names
+MAX_KNOWN_NAME_BYTES = 64  # of a header name that is cached: clients choose the names
 
 
 class HotPathRequest(HttpRequest):
@@ -33,10 +33,10 @@ class HotPathRequest(HttpRequest):
 
     request_id: str
     scope: Scope
-    client_disconnected = False  # set while the view runs: the connection is closed, and nobody is answered
+    client_disconnected = False  # set while the view runs: the connection is closed, and no response is sent
     incoming: IncomingBody | None = None
     _response_reservation: Reservation | None = None
-    owner: Hashable = None  # whose share of the budgets for large bodies it uses: the caller's organization
+    owner: Hashable = None  # the caller's organization, whose share of the byte budgets it uses
 
     def __init__(self, scope: Scope) -> None:
         # Not calling HttpRequest's, which makes the members that this class leaves out or makes later.

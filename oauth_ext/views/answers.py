@@ -18,9 +18,7 @@ Response = TypeVar("Response", bound=HttpResponseBase)
 def open_to_all(response: Response) -> Response:
     """Allows every origin, without credentials, so that no session is involved. Spec: D28"""
     response["Access-Control-Allow-Origin"] = "*"
-    response["Access-Control-Expose-Headers"] = (
-        "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id"
-    )
+    response["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
     return response
 
 

@@ -39,13 +39,11 @@ class FairSemaphore:
     def try_acquire(self, owner: Hashable) -> bool:
         if self._queues and owner in self._queues:
             return False
-        held, free = self._held.get(owner, 0), self._free
-        if (
-            free <= 0 or held >= self._max_per_owner or held >= self._free_ratio * free
-        ):  # `_may_acquire`, inlined for speed
+        held = self._held.get(owner, 0)
+        if not self._may_acquire(held):
             return False
         self._held[owner] = held + 1
-        self._free = free - 1
+        self._free -= 1
         return True
 
     async def acquire(self, owner: Hashable, deadline: float | None = None) -> None:
