@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GATEWAY_TEST_VAR", "BASE_URL", "VAR")
 # Half of the time to collect the tests goes into compiling them: what it gives is kept for the next process.
 SCRUBBED = (*SETTINGS, "PYTHONDONTWRITEBYTECODE")
-# These start servers and end them, and wait for both: with nothing else beside them, and in one more process than the
-# rest, which has a core each of two. Those that share a server run in the process that has started it.
+# Half of a test's time goes into waiting: for PostgreSQL, for servers to start, for a deadline to pass.
+WORKERS = str(min(2 * (os.cpu_count() or 1), 8))
+# These start servers and end them: with nothing else beside them. Those that share a server run in the process that has
+# started it.
 ALONE = ("e2e", "faults", "perf")
 # A plugin that takes a second to load in each process, and whose fixtures no test uses.
 WITHOUT = ("-p", "no:schemathesis")
@@ -129,9 +131,9 @@ def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
     left_out = ["tests/browser", "tests/unit"] if back_end.marks == NOT_ONCE else ["tests/browser"]
     chosen = ["-m", back_end.marks] if back_end.marks else []
     ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
-    passes = [run_pytest(["tests", *ignored, *chosen, "-n", "2"], back_end.variables)]
+    passes = [run_pytest(["tests", *ignored, *chosen, "-n", WORKERS], back_end.variables)]
     if alone:
-        passes.append(run_pytest([*alone, *chosen, "-n", "3", "--dist", "loadfile"], back_end.variables))
+        passes.append(run_pytest([*alone, *chosen, "-n", WORKERS, "--dist", "loadfile"], back_end.variables))
     return Outcome(
         passed=sum(part.passed for part in passes),
         failed=sum(part.failed for part in passes),

@@ -97,6 +97,9 @@ def _quick_emptying() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """The test database, which nobody holds on to at the end: a thread of a server may keep its session a moment."""
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock():
+            _commit_without_waiting_for_the_disk()
     yield
     if connection.vendor == "postgresql":
         connection.close()
@@ -107,6 +110,15 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
+
+
+def _commit_without_waiting_for_the_disk() -> None:
+    # No test of this process cuts the power. tests/faults keep the server's own setting.
+    name = connection.ops.quote_name(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    connection.close()
+    connection.close_pool()  # the setting is for sessions that begin after it
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from django.db import connections, transaction
 from django.test import TransactionTestCase
 
@@ -13,10 +15,19 @@ def delete_all_rows(alias: str) -> None:
     """Empty every table of the project but those of KEPT. Foreign keys are checked when the transaction ends."""
     connection = connections[alias]
     quote = connection.ops.quote_name
-    tables = set(connection.introspection.django_table_names(only_existing=True)) - KEPT
+    statements = [f"DELETE FROM {quote(table)}" for table in _tables(alias)]
     with transaction.atomic(using=alias), connection.cursor() as cursor:
-        for table in sorted(tables):
-            cursor.execute(f"DELETE FROM {quote(table)}")
+        if connection.vendor == "postgresql":
+            cursor.execute("; ".join(statements))  # one round trip in place of 40
+        else:
+            for statement in statements:
+                cursor.execute(statement)
+
+
+@cache
+def _tables(alias: str) -> list[str]:
+    """The schema is the same during a run: tests that migrate have databases of their own."""
+    return sorted(set(connections[alias].introspection.django_table_names(only_existing=True)) - KEPT)
 
 
 def empty_databases(case: TransactionTestCase) -> None:

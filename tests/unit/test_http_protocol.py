@@ -45,7 +45,7 @@ async def answers(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     """A server with the protocol, as the command line names it."""
-    async with served(answers) as port:
+    async with served(answers, timeout_keep_alive=1) as port:
         yield port
 
 

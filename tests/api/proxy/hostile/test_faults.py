@@ -177,12 +177,13 @@ def at_most(more_bytes: int) -> Iterator[None]:
 async def test_memory_is_bounded(
     agent: Agent, tenant: Tenant, jwt: str, hostile: HostileVendor, settings: LazySettings, name: str
 ) -> None:
-    settings.VENDOR_REPLY_BYTES = 10 * MIB
+    # Three times what a reply may take; tracing makes each MiB of small events a second long.
+    settings.VENDOR_REPLY_BYTES = 2 * MIB
     await warm(agent, tenant, jwt)
     hostile.fault = name
-    with at_most(32 * MIB):
+    with at_most(7 * MIB):
         mcp = await agent.call(tenant.agent_key, "fake_write")
-    with at_most(32 * MIB):
+    with at_most(7 * MIB):
         cli = await agent.cli(jwt, "write")
     assert_refused(mcp, cli, ROWS[name])
 
