@@ -1,1 +1,1 @@
-"""The hot path of MCP and CLI calls from bearer token to vendor, and vendor health."""
+"""The hot path of MCP and CLI calls from bearer token to vendor, and the control plane beside it."""

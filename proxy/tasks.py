@@ -8,8 +8,8 @@ import structlog
 from celery import shared_task
 
 from gateway.coordination import backend
-from proxy.health.leader import claim_round, vendors_to_probe
-from proxy.health.monitor import run_round
+from proxy.control_plane.health.leader import claim_round, vendors_to_probe
+from proxy.control_plane.health.monitor import run_round
 
 log = structlog.get_logger(__name__)
 

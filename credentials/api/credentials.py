@@ -19,7 +19,7 @@ from gateway.web.operation import Operation
 from oauth_ext.selectors import service_client
 from orgs.roles import Role
 from orgs.selectors import team
-from proxy.connect_vendor import connect_vendor
+from proxy.control_plane.connect_vendor import connect_vendor
 
 
 class ConnectedVendors(OrgView):

@@ -26,7 +26,7 @@ from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from orgs.roles import Role
 from orgs.selectors import team
-from proxy.connect_vendor import connect_vendor
+from proxy.control_plane.connect_vendor import connect_vendor
 
 _TAKEN = {409: "Another key has this name, the team is bound to another key, or there are as many keys as may be."}
 

@@ -25,7 +25,7 @@ from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client
 from orgs.models import Team
 from orgs.roles import Role
-from proxy.connect_vendor import connect_vendor
+from proxy.control_plane.connect_vendor import connect_vendor
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from orgs import membership_check
 from orgs.models import Membership
 from orgs.roles import Role
 from orgs.selectors import memberships
-from proxy.connect_vendor import connect_vendor
+from proxy.control_plane.connect_vendor import connect_vendor
 
 _CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
 

@@ -16,7 +16,7 @@ from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.roles import ROLE_CHOICES, Role
-from proxy import discovery
+from proxy.control_plane import discovery
 from proxy.protocol.tool_definitions import title_of
 
 

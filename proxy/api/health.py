@@ -13,8 +13,8 @@ from gateway.web.fields import Timestamp
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from orgs.roles import Role
-from proxy.health.selectors import vendor_health
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.selectors import vendor_health
+from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors.circuit import CircuitState
 
 STATUS_CHOICES = [status.value for status in HealthStatus]

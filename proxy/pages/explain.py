@@ -13,7 +13,7 @@ from oauth_ext import selectors as clients
 from orgs import selectors
 from orgs.models import Organization
 from orgs.roles import Role
-from proxy.explanation import Explanation, explain_access
+from proxy.control_plane.explanation import Explanation, explain_access
 from proxy.protocol.tool_names import exposed_name
 
 # Entries of the suggestion list, of people and of service clients each.

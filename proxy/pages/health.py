@@ -10,9 +10,9 @@ from gateway.lib import clock
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
-from proxy.health import summary
-from proxy.health.selectors import vendor_health, worst_first
-from proxy.health.states import LABELS
+from proxy.control_plane.health import summary
+from proxy.control_plane.health.selectors import vendor_health, worst_first
+from proxy.control_plane.health.states import LABELS
 
 # Seconds between refreshes of the table.
 RENEW_EVERY_S = 30

@@ -7,8 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from gateway.lib import clock
-from proxy.health import summary
-from proxy.health.selectors import every_vendor_health
+from proxy.control_plane.health import summary
+from proxy.control_plane.health.selectors import every_vendor_health
 
 
 @require_safe

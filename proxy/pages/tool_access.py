@@ -27,12 +27,12 @@ from orgs.models import ToolAllowlist
 from orgs.roles import Role, role_named
 from orgs.services.tool_access import clear_allowlist, set_allowlist
 from orgs.services.tool_approval import Review, approve_shown_tools, fingerprint_of
-from proxy import discovery
+from proxy.control_plane import discovery
+from proxy.control_plane.health import state_cache as health
+from proxy.control_plane.health.states import HealthStatus
+from proxy.control_plane.tool_review import ToolReview
 from proxy.credential_lists import list_owners
-from proxy.health import state_cache as health
-from proxy.health.states import HealthStatus
 from proxy.pages.tool_choice import Choice, from_form, from_row, proposed
-from proxy.tool_review import ToolReview
 
 # Period of the usage figures beside each tool.
 USED_WITHIN = timedelta(days=30)

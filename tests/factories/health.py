@@ -10,8 +10,8 @@ from gateway.catalog.services import load_catalog
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock
 from orgs.models import Organization
-from proxy.health import state_cache as states
-from proxy.health.states import HealthStatus, VendorHealth
+from proxy.control_plane.health import state_cache as states
+from proxy.control_plane.health.states import HealthStatus, VendorHealth
 from tests.factories.tenant import load_vendor
 
 HOSTED = """

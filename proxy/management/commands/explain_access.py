@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from gateway.lib import ids
-from proxy.explanation import explain_access
+from proxy.control_plane.explanation import explain_access
 
 
 class Command(BaseCommand):

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import close_old_connections
 
 from gateway.coordination import backend
-from proxy.health.leader import claim_round, vendors_to_probe
-from proxy.health.monitor import run_round
-from proxy.health.states import LABELS
+from proxy.control_plane.health.leader import claim_round, vendors_to_probe
+from proxy.control_plane.health.monitor import run_round
+from proxy.control_plane.health.states import LABELS
 
 
 class Command(BaseCommand):

@@ -15,7 +15,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from orgs import selectors
 from proxy.calls.destination import open_destination
-from proxy.doctor import OpenedCredential, diagnose
+from proxy.control_plane.doctor import OpenedCredential, diagnose
 
 
 class Command(BaseCommand):

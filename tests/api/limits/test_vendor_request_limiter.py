@@ -15,8 +15,8 @@ from credentials.pages.team_credentials import TeamCredentialPage
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy.api.discover import Discover
+from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.pages.tool_access import ToolAccessPage
-from proxy.vendor_request_limiter import vendor_requests
 from tests.factories.api import Api
 from tests.factories.credentials import Setting, make_setting
 from tests.factories.tenant import connect

@@ -11,7 +11,7 @@ from django.contrib.staticfiles import finders
 
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.health import connected_vendor, put_health

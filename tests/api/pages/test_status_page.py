@@ -9,7 +9,7 @@ from django.test import Client as Browser
 
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.states import HealthStatus
 from tests.api.pages.conftest import text
 from tests.factories.cast import Cast
 from tests.factories.health import connected_vendor, put_health

@@ -21,9 +21,9 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import KnownTool, Membership, Team, TeamMembership, ToolAllowlist
 from orgs.services.tool_access import set_allowlist
-from proxy import tool_review
-from proxy.health.states import HealthStatus
-from proxy.tool_review import ToolReview
+from proxy.control_plane import tool_review
+from proxy.control_plane.health.states import HealthStatus
+from proxy.control_plane.tool_review import ToolReview
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
 from tests.factories.health import put_health

@@ -10,8 +10,8 @@ from credentials import selectors
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from orgs.models import TeamMembership
-from proxy.health.leader import vendors_to_probe
-from proxy.health.selectors import vendor_health
+from proxy.control_plane.health.leader import vendors_to_probe
+from proxy.control_plane.health.selectors import vendor_health
 from tests.api.pages.conftest import text
 from tests.factories.api import Api
 from tests.factories.catalog import load_vendors

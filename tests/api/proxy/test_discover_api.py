@@ -12,7 +12,7 @@ from audit.models import AdminAuditEntry
 from credentials.models import Credential, OrganizationDataKey
 from gateway.lib.errors import NotFound
 from orgs.models import KnownTool
-from proxy import discovery
+from proxy.control_plane import discovery
 from tests.factories.api import Api
 from tests.factories.tenant import connect, load_vendor
 from tests.fakes.vendor import FakeVendor

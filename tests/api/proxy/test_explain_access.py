@@ -19,8 +19,8 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccess
-from proxy.explanation import explain_access
-from proxy.health.states import HealthStatus
+from proxy.control_plane.explanation import explain_access
+from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors import shared_circuits
 from proxy.vendors.shared_circuits import SharedCircuit
 from tests.factories.cast import Cast

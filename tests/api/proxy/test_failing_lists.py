@@ -13,7 +13,7 @@ from django.conf import LazySettings
 
 from gateway.catalog import registry
 from proxy import runtime
-from proxy.discovery import discover
+from proxy.control_plane.discovery import discover
 from proxy.vendors import tool_index
 from proxy.vendors.pool import Destination
 from proxy.vendors.tool_index import RETRY_AFTER_S, ToolDirectory

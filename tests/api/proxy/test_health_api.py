@@ -8,7 +8,7 @@ import pytest
 
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health

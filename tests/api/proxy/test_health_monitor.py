@@ -17,9 +17,9 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend
 from gateway.coordination.sqlite_store import SQLiteStore
 from proxy import tasks
-from proxy.health import monitor, selectors, state_cache
-from proxy.health.monitor import run_round
-from proxy.health.states import HealthStatus, VendorHealth
+from proxy.control_plane.health import monitor, selectors, state_cache
+from proxy.control_plane.health.monitor import run_round
+from proxy.control_plane.health.states import HealthStatus, VendorHealth
 from tests.factories.cast import Cast
 from tests.factories.tenant import connect, load_vendor
 from tests.fakes.vendor import FakeVendor, running_vendor

@@ -13,9 +13,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from gateway.coordination.sqlite_store import SQLiteStore
-from proxy.doctor import PROBLEMS_SHOWN
-from proxy.health import state_cache as states
-from proxy.health.leader import claim_round
+from proxy.control_plane.doctor import PROBLEMS_SHOWN
+from proxy.control_plane.health import state_cache as states
+from proxy.control_plane.health.leader import claim_round
 from proxy.management.commands import probe_vendors
 from tests.factories.cast import Cast
 from tests.factories.health import connected_vendor

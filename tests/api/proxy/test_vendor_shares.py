@@ -22,7 +22,7 @@ from gateway.catalog.services import load_catalog
 from gateway.coordination import backend as coordination
 from orgs.models import Organization
 from proxy import runtime
-from proxy.health.selectors import vendor_health
+from proxy.control_plane.health.selectors import vendor_health
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from tests.api.proxy.conftest import Agent, access_token

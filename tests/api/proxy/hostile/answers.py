@@ -10,7 +10,7 @@ import httpx
 
 from audit.models import RequestAuditEntry
 from proxy import runtime
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.states import HealthStatus
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread

@@ -18,8 +18,8 @@ from django.conf import LazySettings
 
 from gateway.catalog import registry as catalog
 from gateway.hot_path_request import HotPathRequest
-from proxy.health.probe import probe
-from proxy.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
+from proxy.control_plane.health.probe import probe
+from proxy.control_plane.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, HealthStatus, after_probe
 from proxy.request_context import RequestContext
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.transport import Limits, VendorTransport

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy import tool_diff
-from proxy.tool_diff import DiffPiece, hints, line_diff, visible, word_diff
+from proxy.control_plane import tool_diff
+from proxy.control_plane.tool_diff import DiffPiece, hints, line_diff, visible, word_diff
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.health.states import UNKNOWN, HealthStatus, ProbeResult, VendorHealth, after_probe, as_read
+from proxy.control_plane.health.states import UNKNOWN, HealthStatus, ProbeResult, VendorHealth, after_probe, as_read
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 THRESHOLD_MS = 2000

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 from django.conf import settings
 
-from proxy.vendor_request_limiter import TooManyVendorRequests, VendorRequestLimiter
+from proxy.control_plane.vendor_request_limiter import TooManyVendorRequests, VendorRequestLimiter
 
 ACME, GLOBEX = uuid.UUID(int=1), uuid.UUID(int=2)
 

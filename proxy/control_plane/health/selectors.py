@@ -13,8 +13,8 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend
 from gateway.lib import clock
 from orgs.models import Organization
-from proxy.health import state_cache
-from proxy.health.states import LABELS, HealthStatus, VendorHealth
+from proxy.control_plane.health import state_cache
+from proxy.control_plane.health.states import LABELS, HealthStatus, VendorHealth
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
 from proxy.vendors.shared_circuits import SharedCircuit

@@ -11,9 +11,9 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationStore
-from proxy.health import state_cache as states
-from proxy.health.probe import probe
-from proxy.health.states import UNKNOWN, VendorHealth, after_probe
+from proxy.control_plane.health import state_cache as states
+from proxy.control_plane.health.probe import probe
+from proxy.control_plane.health.states import UNKNOWN, VendorHealth, after_probe
 from proxy.vendors.transport import VendorTransport
 
 log = structlog.get_logger(__name__)

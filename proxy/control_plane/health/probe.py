@@ -10,7 +10,7 @@ import structlog
 
 from gateway.catalog.vendor import Vendor
 from gateway.lib import clock
-from proxy.health.states import ProbeResult
+from proxy.control_plane.health.states import ProbeResult
 from proxy.outcomes import VendorFault
 from proxy.protocol import jsonrpc, replies, sse
 from proxy.vendors.errors import VendorProblem

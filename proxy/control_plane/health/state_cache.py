@@ -9,7 +9,7 @@ from django.conf import settings
 
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock
-from proxy.health.states import INTERVALS_UNTIL_STALE, UNKNOWN, VendorHealth, as_read
+from proxy.control_plane.health.states import INTERVALS_UNTIL_STALE, UNKNOWN, VendorHealth, as_read
 
 __all__ = ["UNKNOWN", "read", "read_raw", "write"]
 

@@ -14,7 +14,7 @@ from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from orgs.models import Organization, Team, User
-from proxy.vendor_request_limiter import vendor_requests
+from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.vendors import credential_probe
 
 

@@ -16,8 +16,8 @@ from orgs import selectors
 from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
 from orgs.roles import Role
+from proxy.control_plane.tool_diff import DiffPiece, VisibleText, hints, line_diff, visible, word_diff
 from proxy.protocol.tool_definitions import description_of, title_of
-from proxy.tool_diff import DiffPiece, VisibleText, hints, line_diff, visible, word_diff
 from proxy.vendors.tool_index import ToolIndex, build_index
 
 CHARACTERS_PER_TOKEN = 4  # D138

@@ -26,9 +26,9 @@ from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access, principal_of
-from proxy.health import state_cache as health
-from proxy.health.selectors import circuit_of
-from proxy.health.states import LABELS, HealthStatus
+from proxy.control_plane.health import state_cache as health
+from proxy.control_plane.health.selectors import circuit_of
+from proxy.control_plane.health.states import LABELS, HealthStatus
 from proxy.vendors.circuit import CircuitState
 
 _NO_CLIENT = uuid.UUID(int=0)

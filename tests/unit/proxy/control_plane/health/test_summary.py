@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from proxy.health import summary
-from proxy.health.states import LABELS, HealthStatus
+from proxy.control_plane.health import summary
+from proxy.control_plane.health.states import LABELS, HealthStatus
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HEALTHY, REACHABLE, DEGRADED, DOWN, UNKNOWN = HealthStatus

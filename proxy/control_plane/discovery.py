@@ -18,10 +18,10 @@ from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
 from proxy.calls.destination import open_destination
+from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import approvable_json
-from proxy.vendor_request_limiter import vendor_requests
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination, SessionPool
 from proxy.vendors.tool_index import ToolDirectory

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from proxy.health.states import HealthStatus
+from proxy.control_plane.health.states import HealthStatus
 
 EXPLAINED = {
     HealthStatus.DOWN: "Did not answer three times in a row. Tool calls will probably fail.",
