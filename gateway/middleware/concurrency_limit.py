@@ -13,6 +13,7 @@ from django.conf import settings
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Reservation
 from gateway.lib.client_address import address_key, client_address
+from gateway.lib.waiting_line import WaitingLine
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send
 
 MAX_WAITING = 1_000
@@ -26,9 +27,9 @@ class ConcurrencyLimit:
 
     def __init__(self, application: Application, *, size: int, wait_s: float) -> None:
         self._application = application
-        self._slots = asyncio.Semaphore(size)
+        self._free = size
         self._wait_s = wait_s
-        self._waiting = 0
+        self._line: WaitingLine[None] = WaitingLine()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """One request.
@@ -44,22 +45,25 @@ class ConcurrencyLimit:
             try:
                 await self._application(scope, _replayed(body, receive), send)
             finally:
-                self._slots.release()
+                self._release()
         finally:
             reservation.release()
 
     async def _acquire(self) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
         busy = Refusal(503, "overloaded", "Too many requests are waiting. Try again in a moment.", retry_after_s=2)
-        if self._waiting >= MAX_WAITING:
+        if len(self._line) >= MAX_WAITING:
             raise busy
-        self._waiting += 1
         try:
-            async with asyncio.timeout(self._wait_s):
-                await self._slots.acquire()
+            await self._line.wait(None, self._release, asyncio.get_running_loop().time() + self._wait_s)
         except TimeoutError:
             raise busy from None
-        finally:
-            self._waiting -= 1
+
+    def _release(self) -> None:
+        if not self._line.hand_over_to_next():
+            self._free += 1
 
 
 def _sender(scope: Message) -> str:

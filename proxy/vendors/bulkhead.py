@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from gateway.lib.waiting_line import WaitingLine
 from proxy.vendors import errors
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ MAX_COMPARTMENTS = 4_096  # compartments; past it, the unused ones are dropped
 class Compartment:
     """Concurrent calls of one organization at one vendor. Waiting calls get places in the order of their arrival."""
 
-    __slots__ = ("_busy", "_limits", "_queue")
+    __slots__ = ("_busy", "_limits", "_line")
 
     def __init__(self, limits: Bulkhead) -> None:
         self._limits = limits
         self._busy = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._line: WaitingLine[None] = WaitingLine()
 
     @property
     def is_unused(self) -> bool:
-        return self._busy == 0 and not self._queue
+        return self._busy == 0 and not self._line
 
     def try_acquire(self) -> bool:
         if self._busy >= self._limits.calls:
@@ -37,30 +37,17 @@ class Compartment:
 
     async def acquire(self, deadline: float) -> None:
         """Raises: VendorProblem when the line is full, after `wait_s`, or at `deadline` (loop time)."""
-        if len(self._queue) >= self._limits.max_queued:
+        if len(self._line) >= self._limits.max_queued:
             raise errors.bulkhead_full()
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._queue.append(waiter)
         try:
-            async with asyncio.timeout_at(min(deadline, loop.time() + self._limits.wait_s)):
-                await waiter
-        except BaseException as fault:
-            if waiter.done() and not waiter.cancelled():  # handed over at the moment we gave up
-                self.release()
-            else:
-                self._queue.remove(waiter)
-            if isinstance(fault, TimeoutError):
-                raise errors.bulkhead_full() from fault
-            raise
+            longest = asyncio.get_running_loop().time() + self._limits.wait_s
+            await self._line.wait(None, self.release, min(deadline, longest))
+        except TimeoutError as fault:
+            raise errors.bulkhead_full() from fault
 
     def release(self) -> None:
-        for position, waiter in enumerate(self._queue):
-            if not waiter.done():  # one that was cancelled takes itself out of the line
-                del self._queue[position]
-                waiter.set_result(None)  # the place passes to this call: `_busy` stays
-                return
-        self._busy -= 1
+        if not self._line.hand_over_to_next():
+            self._busy -= 1
 
 
 class Bulkhead:

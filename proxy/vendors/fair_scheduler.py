@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
+
+from gateway.lib.waiting_line import WaitingLine
 
 T = TypeVar("T")
 
@@ -27,15 +29,15 @@ class FairScheduler:
 
     def __init__(self) -> None:
         self._is_busy = False
-        self._owner: Hashable = None  # of the current or last slice
-        self._queues: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()  # none is empty
+        self._line: WaitingLine[Hashable] = WaitingLine()
         self._worked_s = 0.0
 
     @asynccontextmanager
     async def slot(self, owner: Hashable, deadline: float | None = None) -> AsyncIterator[None]:
         """A slice of work, after its wait and pause. Raises: TimeoutError at `deadline` (loop time)."""
-        async with asyncio.timeout_at(deadline):
-            await self._acquire(owner)
+        if self._is_busy:
+            await self._line.wait(owner, partial(self._release, owner), deadline)
+        self._is_busy = True
         try:
             async with asyncio.timeout_at(deadline):
                 await self._pause()
@@ -45,39 +47,16 @@ class FairScheduler:
             finally:
                 self._worked_s += perf_counter() - began_s
         finally:
-            self._release()
+            self._release(owner)
 
     async def _pause(self) -> None:
         if self._worked_s > MIN_DEBT_S:
             pause_s, self._worked_s = min(PAUSE_TIMES * self._worked_s, LONGEST_PAUSE_S), 0.0
             await asyncio.sleep(pause_s)
 
-    async def _acquire(self, owner: Hashable) -> None:
-        if not self._is_busy:
-            self._is_busy, self._owner = True, owner
-            return
-        waiter = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(owner, deque()).append(waiter)
-        try:
-            await waiter
-        except BaseException:
-            if not waiter.cancel() and not waiter.cancelled():  # handed over while giving up
-                self._release()
-            raise
-
-    def _release(self) -> None:
-        if self._owner in self._queues:  # only now, behind owners that came during its slice
-            self._queues.move_to_end(self._owner)
-        while self._queues:
-            owner, queue = next(iter(self._queues.items()))
-            waiter = queue.popleft()
-            if not queue:
-                del self._queues[owner]
-            if not waiter.done():  # else it was cancelled
-                self._owner = owner
-                waiter.set_result(None)
-                return
-        self._is_busy = False
+    def _release(self, owner: Hashable) -> None:
+        self._line.move_to_end(owner)  # only now, behind owners that came during its slice
+        self._is_busy = self._line.hand_over_to_next()
 
 
 _ByLoop = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, FairScheduler]

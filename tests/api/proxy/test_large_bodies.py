@@ -48,7 +48,7 @@ async def test_organizations_alternate(
     for number, body in enumerate(bodies):
         bearer = (other_tenant if number == 3 else tenant).agent_key
         waiting.append(asyncio.ensure_future(send(agent, bearer, body)))
-        await until(lambda: scheduler._is_busy and sum(map(len, scheduler._queues.values())) == number)  # noqa: B023
+        await until(lambda: scheduler._is_busy and len(scheduler._line) == number)  # noqa: B023
     assert (await agent.http.get("/health")).status_code == 200, "the loop is free meanwhile"
     may_go_on.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * 4

@@ -179,7 +179,7 @@ async def test_waiting_for_a_slot_takes_nothing_of_the_vendors_time(
     monkeypatch.setattr(pools.VendorSession, "request", recording)
     params = {"name": "fake_list", "arguments": {}}
     second = asyncio.ensure_future(send_request(pool, callers.where(1), "tools/call", params, deadline=deadline))
-    await until(lambda: any(each._queue for each in pool.bulkhead._compartments.values()))
+    await until(lambda: any(each._line for each in pool.bulkhead._compartments.values()))
     ahead_s = 40.0
     slow_vendor.go_on.set()
     await asyncio.gather(first, second)
@@ -203,7 +203,7 @@ async def test_queueing_for_a_connection_is_not_the_vendors_time(
     await until(lambda: slow_vendor.waiting == 2)
     [connections] = transport._by_origin.values()
     queued = [asyncio.ensure_future(callers.call(3, timing=each)) for each in (served, given_up)]
-    await until(lambda: connections._permits._queued == 2)
+    await until(lambda: len(connections._permits._line) == 2)
     ahead_s = 1_000.0
     queued[1].cancel()
     await asyncio.wait(queued[1:])
@@ -230,7 +230,7 @@ async def test_a_timeout_after_queueing_says_nothing_about_the_vendor(slow_vendo
     await until(lambda: slow_vendor.waiting == 2)
     late = asyncio.ensure_future(callers.call(3, slow=True, within_s=1.0))
     [connections] = transport._by_origin.values()
-    await until(lambda: connections._permits._queued == 1)
+    await until(lambda: len(connections._permits._line) == 1)
     slow[1].cancel()
     with pytest.raises(VendorProblem) as caught:
         await late

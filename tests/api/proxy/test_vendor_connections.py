@@ -91,7 +91,7 @@ async def test_waiting_in_the_queue_ends_at_the_deadline_and_leaves_no_trace(tra
             await left
         gate.open.set()
         assert await asyncio.gather(*first) == [b"{}"] * 2
-        assert not only(transport)._permits._queues
+        assert not only(transport)._permits._line
         assert await ask(transport, vendor.url) == b"{}"
 
 

@@ -103,7 +103,7 @@ async def test_a_slot_that_does_not_come_in_time_is_given_up_and_holds_up_nobody
             async with scheduler.slot("b", asyncio.get_running_loop().time() + 0.01):
                 raise AssertionError("it is somebody else's turn")
     async with asyncio.timeout(5), scheduler.slot("b"):
-        assert not scheduler._queues
+        assert not scheduler._line
 
 
 async def test_a_caller_that_leaves_in_its_pause_holds_nobody_up() -> None:
@@ -139,7 +139,7 @@ async def test_a_caller_that_leaves_its_queue_holds_nobody_up(handed_over: bool)
         leaving.cancel()  # its turn has come, and it has not begun
     await asyncio.wait_for(asyncio.gather(*rest), 5)
     assert sorted(served) == ["behind", "other"]
-    assert not scheduler._queues
+    assert not scheduler._line
     await asyncio.wait_for(enter("later", "a"), 5)
 
 

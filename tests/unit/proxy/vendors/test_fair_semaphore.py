@@ -29,7 +29,7 @@ def test_an_owner_alone_may_have_all_where_nobody_else_can_come() -> None:
 
 
 async def until(permits: FairSemaphore, waiting: int) -> None:
-    while permits._queued != waiting:
+    while len(permits._line) != waiting:
         await asyncio.sleep(0)
 
 
@@ -127,4 +127,4 @@ async def test_nothing_is_lost_whoever_comes_and_leaves() -> None:
     await asyncio.gather(*calls, return_exceptions=True)
     assert permits.is_unused
     assert under_way >= 0
-    assert (permits._queued, permits._free) == (0, 5)
+    assert (len(permits._line), permits._free) == (0, 5)
