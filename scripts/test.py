@@ -26,6 +26,7 @@ SETTINGS = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GA
 SCRUBBED = (*SETTINGS, "PYTHONDONTWRITEBYTECODE")
 # Half of a test's time goes into waiting: for PostgreSQL, for servers to start, for a deadline to pass.
 WORKERS = str(min(2 * (os.cpu_count() or 1), 8))
+BROWSERS = str(min(os.cpu_count() or 1, 4))  # each with a service of its own
 # These start servers and end them: with nothing else beside them. Those that share a server run in the process that has
 # started it.
 ALONE = ("e2e", "faults", "perf")
@@ -150,7 +151,7 @@ def run_browser_tests(extra: list[str]) -> int:
         return fail(
             "Chromium is needed. Install it (Debian, Ubuntu: apt-get install chromium) or name it: CHROMIUM=..."
         )
-    outcome = run_pytest(["tests/browser", *extra], {"CHROMIUM": chromium})
+    outcome = run_pytest(["tests/browser", *(extra or ["-n", BROWSERS])], {"CHROMIUM": chromium})
     print(f"\nBrowser tests in {chromium}: {outcome.line()}")
     return outcome.exit_code
 
