@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
+import ssl
+from collections.abc import Collection
+from functools import cache
 from urllib.parse import SplitResult, urlsplit
 
 # A name is resolved once, every address is checked, and the connection goes to the checked address: a second
@@ -46,11 +50,30 @@ def may_connect(address: str, *, allow_private: bool) -> bool:
     return allow_private or ip.is_global
 
 
+def check_addresses(addresses: Collection[str], *, allow_private: bool) -> None:
+    """Check the answer of a resolver: one forbidden address refuses the name. Raises: AddressRefused."""
+    if not addresses or not all(may_connect(address, allow_private=allow_private) for address in addresses):
+        raise AddressRefused
+
+
+def lookup(host: str, port: int) -> list[str]:
+    """Blocks until the system's resolver returns. Raises: OSError (socket.gaierror is one), UnicodeError."""
+    rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in rows))
+
+
+@cache
+def verifying_tls() -> ssl.SSLContext:
+    # Once per process: loading the certificates costs tens of milliseconds.
+    return ssl.create_default_context()
+
+
 def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
     """Refuse other schemes, user info, forbidden numeric hosts, and the service's own URL. Raises: AddressRefused."""
     parts = urlsplit(url)
+    endpoint = _endpoint(parts)
     # A call to the service's own address would come back as another call.
-    if own_url and _endpoint(parts) == _endpoint(urlsplit(own_url)):
+    if own_url and endpoint == _endpoint(urlsplit(own_url)):
         raise AddressRefused
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host or parts.username is not None or host.endswith("."):

@@ -42,6 +42,7 @@ LOGGING = {
         "oauth2_provider": {"level": "WARNING"},
         "oauthlib": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
+        "httpcore": {"level": "WARNING"},
     },
 }
 structlog.configure(

@@ -8,10 +8,9 @@ import socket
 import ssl
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 
-from gateway.lib.outbound import AddressRefused, may_connect
+from gateway.lib.outbound import AddressRefused, check_addresses
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.dns import Resolver
@@ -36,12 +35,6 @@ class Origin:
     port: int
     vendor: str = ""
     owner: Hashable = None  # the organization whose credential names the address; None for the catalog's
-
-
-@cache
-def verifying_tls() -> ssl.SSLContext:
-    # Once per process: loading the certificates costs tens of milliseconds.
-    return ssl.create_default_context()
 
 
 class Connections:
@@ -203,9 +196,7 @@ class Connections:
             found = [host]
         else:
             found = await self._resolver.resolve(host, self._origin.port, self._origin.owner)
-        # One forbidden address refuses the whole name.
-        if not found or not all(may_connect(address, allow_private=self._allow_private) for address in found):
-            raise AddressRefused
+        check_addresses(found, allow_private=self._allow_private)
         return found
 
     async def _connect_any(self, addresses: Sequence[str], ends_at: float) -> Connection:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from collections.abc import Hashable
 
+from gateway.lib.outbound import lookup
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
 from proxy.vendors.fair_semaphore import FairSemaphore, QueueFull
@@ -49,12 +49,6 @@ class Resolver:
             return await _in_thread(host, port)
         finally:
             self._credential_slots.release(owner)
-
-
-def lookup(host: str, port: int) -> list[str]:
-    """Blocks until the system's resolver returns. Raises: OSError (socket.gaierror is one), UnicodeError."""
-    rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in rows))
 
 
 async def _in_thread(host: str, port: int) -> list[str]:

@@ -18,10 +18,10 @@ from uuid import UUID
 
 import structlog
 
-from gateway.lib.outbound import AddressRefused, check_url
+from gateway.lib.outbound import AddressRefused, check_url, verifying_tls
 from proxy.timing import Timing
 from proxy.vendors import errors
-from proxy.vendors.connections import Connections, Origin, verifying_tls
+from proxy.vendors.connections import Connections, Origin
 from proxy.vendors.dns import Resolver
 from proxy.vendors.errors import Evidence
 from proxy.vendors.http1 import Connection, Limits

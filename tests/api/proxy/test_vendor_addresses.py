@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import ipaddress
 import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from proxy.outcomes import VendorFault
 from proxy.vendors import dns
-from proxy.vendors.connections import verifying_tls
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import LIMITS, ask, only
+from tests.fakes.authority import Authority
 from tests.fakes.raw_vendor import OK, raw_vendor, says
 
 
@@ -208,50 +203,6 @@ async def test_addresses_that_nothing_is_sent_to(transport: VendorTransport, url
 # --- certificates ---------------------------------------------------------------------------------------------------
 
 
-class Authority:
-    """A certificate authority that only this test knows."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
-        self.certificate = self._build(self._name, self._key, [], is_authority=True)
-
-    def server(self, *dns: x509.GeneralName, days: int = 1) -> ssl.SSLContext:
-        """A server with a certificate for `dns`."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendor")])
-        certificate = self._build(subject, key, list(dns), is_authority=False, days=days)
-        file = self._folder / f"{certificate.serial_number}.pem"
-        secret = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        file.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
-
-    def trusting(self) -> ssl.SSLContext:
-        """A client that trusts this authority; everything else as in service."""
-        return ssl.create_default_context(cadata=self.certificate.public_bytes(serialization.Encoding.PEM).decode())
-
-    def _build(self, subject: x509.Name, key: Any, dns: list[Any], *, is_authority: bool, days: int = 1) -> Any:
-        now = datetime.datetime.now(datetime.UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=2))
-            .not_valid_after(now + datetime.timedelta(days=days))
-            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-        )
-        if dns:
-            builder = builder.add_extension(x509.SubjectAlternativeName(dns), critical=False)
-        return builder.sign(self._key, hashes.SHA256())
-
-
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     """A new authority."""
@@ -330,10 +281,3 @@ async def test_a_handshake_that_hangs_is_given_up(transport: VendorTransport) ->
             await ask(transport, f"https://127.0.0.1:{vendor.port}/mcp", within_s=30)
         assert caught.value.fault is VendorFault.TIMEOUT
         assert only(transport).is_unused
-
-
-def test_certificates_are_checked_in_service() -> None:
-    context = verifying_tls()
-    assert context.check_hostname
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert verifying_tls() is context, "one for all: making it costs more than a hundred calls"
