@@ -40,3 +40,13 @@ def may_remove(actor: Role, target: Role, *, themselves: bool) -> bool:
     if actor is Role.OWNER:
         return True
     return actor is Role.ADMIN and (themselves or target is Role.MEMBER)
+
+
+def may_end(role: Role, *, other_owners: bool) -> bool:
+    """An organization keeps an owner who can sign in: the last one stays. Spec: D45"""
+    return role is not Role.OWNER or other_owners
+
+
+def may_read_server_access(actor: Role, *, themselves: bool) -> bool:
+    """Members read their own server access, admins every member's. Spec: §4.5"""
+    return themselves or actor.at_least(Role.ADMIN)

@@ -22,7 +22,7 @@ from orgs.models import (
     ToolSnapshot,
     User,
 )
-from orgs.roles import Role
+from orgs.roles import Role, may_end
 
 # Bounds the conditions of a search; further words are ignored.
 MAX_SEARCH_WORDS = 8
@@ -95,13 +95,12 @@ def member_vendors(membership: Membership) -> list[str]:
     return list(rows.order_by("vendor").values_list("vendor", flat=True))
 
 
-def is_last_owner(membership: Membership) -> bool:
-    """Whether no other owner can sign in. Spec: D45"""
-    if membership.role != Role.OWNER.value:
-        return False
+def may_end_membership(membership: Membership) -> bool:
+    """Asks `orgs.roles.may_end` about a row."""
     owners = Membership.objects.filter(organization_id=membership.organization_id, role=Role.OWNER.value)
     # A deactivated owner cannot sign in and does not count.
-    return not owners.filter(user__is_active=True).exclude(pk=membership.pk).exists()
+    others = owners.filter(user__is_active=True).exclude(pk=membership.pk)
+    return may_end(Role(membership.role), other_owners=others.exists())
 
 
 def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[str]]:

@@ -89,7 +89,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
             .select_related("organization")
             .order_by("name", "pk")
         ),
-        without_owner=[row.organization for row in rows if selectors.is_last_owner(row)],
+        without_owner=[row.organization for row in rows if not selectors.may_end_membership(row)],
     )
 
 

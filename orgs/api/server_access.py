@@ -21,7 +21,7 @@ from oauth_ext.services import service_client_vendors
 from orgs import selectors
 from orgs.effective_server_access import AccessReason, effective_server_access
 from orgs.models import Membership, Organization, ServerAccess
-from orgs.roles import Role
+from orgs.roles import Role, may_read_server_access
 from orgs.services import server_access
 
 # Slugs in one body: bounds the size of the request.
@@ -122,8 +122,8 @@ class MemberServerAccess(OrgView):
     }
 
     def get(self, request: Request, org_id: str, user_id: str) -> Response:
-        # Members see their own access; admins see everyone's.
-        if user_id != str(self.actor.id) and not self.membership.has_role(Role.ADMIN):
+        own = user_id == str(self.actor.id)
+        if not may_read_server_access(Role(self.membership.role), themselves=own):
             raise Forbidden("You may look at your own access only.")
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):

@@ -52,7 +52,7 @@ class MembersPage(OrgPage):
                     "last_call": calls.get(str(row.user_id)),
                     "may_change_role": self.membership.has_role(Role.OWNER) and row.pk != self.membership.pk,
                     "may_remove": row.pk != self.membership.pk and self._may_remove(row),
-                    "may_leave": row.pk == self.membership.pk and not selectors.is_last_owner(row),
+                    "may_leave": row.pk == self.membership.pk and selectors.may_end_membership(row),
                 }
                 for row in shown
             ],
@@ -158,7 +158,7 @@ class LeavePage(OrgPage):
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self._confirm(LastOwner(themselves=True) if selectors.is_last_owner(self.membership) else None)
+        return self._confirm(None if selectors.may_end_membership(self.membership) else LastOwner(themselves=True))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         try:

@@ -19,7 +19,7 @@ from orgs.locking import current_membership, lock_active_person, lock_for_change
 from orgs.models import Membership, Organization, Removal, User
 from orgs.quotas import require_quota
 from orgs.roles import Role, may_remove
-from orgs.selectors import is_last_owner, member
+from orgs.selectors import may_end_membership, member
 from orgs.services.invitations import revoke_open_links
 
 
@@ -84,7 +84,7 @@ def leave_organization(*, actor: User, organization: Organization) -> None:
 
 def _end_membership(row: Membership, actor: User | Actor) -> None:
     """Raises: LastOwner. The caller holds the organization's lock."""
-    if is_last_owner(row):
+    if not may_end_membership(row):
         raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)
     # Receivers revoke tokens and everything else issued in the membership's name.
     events.member_removed.send(sender=Membership, organization_id=row.organization_id, user_id=row.user_id)

@@ -24,7 +24,7 @@ from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from oauth_ext.services.service_clients import create_service_client
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
-from orgs.selectors import is_last_owner, people_who_may
+from orgs.selectors import may_end_membership, people_who_may
 from orgs.services.members import leave_organization
 from tests.api.oauth_ext.conftest import at_once
 from tests.api.oauth_ext.flow import Flow, make_flow
@@ -168,9 +168,9 @@ def test_nobody_and_several_are_refused(cast: Cast, command: str) -> None:
 def test_a_deactivated_owner_is_no_owner_to_rely_on(cast: Cast) -> None:
     second = Membership.objects.create(organization=cast.org, user=cast.user("stranger"), role=Role.OWNER.value)
     own = Membership.objects.get(user=cast.user("owner"))
-    assert not is_last_owner(own)
+    assert may_end_membership(own)
     assert deactivate_person(actor=ACTOR, user_id=second.user_id).without_owner == []
-    assert is_last_owner(own)
+    assert not may_end_membership(own)
     assert people_who_may(cast.org, Role.OWNER) == ["Owner"]
 
 
