@@ -90,7 +90,7 @@ async def test_the_queue_is_bounded_and_both_routes_say_so(
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     waiting = begin(agent, tenant.agent_key, 4)
     await until(lambda: vendor.seen["tools/call"] == before + 2)
-    await until(lambda: sum(len(one._queue) for one in runtime.current().pool.bulkhead._compartments.values()) == 2)
+    await until(lambda: sum(len(one._line) for one in runtime.current().pool.bulkhead._compartments.values()) == 2)
     over_mcp = await agent.call(tenant.agent_key, "fake_list")
     error = over_mcp.json()["error"]
     assert (over_mcp.status_code, error["code"], error["message"]) == (200, -32603, CROWDED)
