@@ -8,6 +8,7 @@ from itertools import groupby
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from credentials.credential_scope import CredentialScope
 from credentials.pages.credential import CredentialHolder, CredentialPage
@@ -73,6 +74,7 @@ class ConnectionPage(CredentialPage):
     deleted = "{vendor} is disconnected."
     delete_action = "disconnect"
 
+    @cached_property
     def holder(self) -> CredentialHolder:
         back = reverse("credentials:connections", args=[self.organization.id])
         return CredentialHolder(CredentialScope.ORGANIZATION, self.organization.name, back)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.utils.functional import cached_property
 
 from credentials.credential_scope import CredentialScope
 from credentials.pages.forms import CredentialForm
@@ -18,10 +19,8 @@ from credentials.selectors import CredentialSummary, credential_at
 from credentials.services.credentials import delete_credential
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
-from gateway.lib.errors import DomainError
-from gateway.web.form_errors import show_on
+from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
-from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client
 from orgs.models import Team
 from orgs.roles import Role
@@ -51,80 +50,73 @@ class CredentialHolder:
         return (row.scope, row.team_id, row.service_client_id) == own
 
 
-class CredentialPage(OrgPage):
+class CredentialPage(OrgFormPage[CredentialForm]):
     """GET, POST …/:vendor. Never shows a value. Spec: §4.6 · D62, D63"""
 
-    template: ClassVar[str]
     # Messages. {vendor} and {holder} are names; {detail} in `unchecked` says why the vendor did not confirm.
     accepted: ClassVar[str]
     unchecked: ClassVar[str]
     deleted: ClassVar[str]
     delete_action: ClassVar[str] = "delete"
 
+    @cached_property
     def holder(self) -> CredentialHolder:
         """The holder that the path names. Raises: NotFound."""
         raise NotImplementedError
 
-    def get(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
-        known = registry.known_vendor(vendor)
-        return self._page(known, self.holder(), CredentialForm(known))
+    @cached_property
+    def vendor(self) -> Vendor:
+        return registry.known_vendor(self.kwargs["vendor"])
 
-    def post(self, request: HttpRequest, vendor: str, **path: object) -> HttpResponse:
-        known, holder = registry.known_vendor(vendor), self.holder()
+    def new_form(self, data: QueryDict | None = None) -> CredentialForm:
+        return CredentialForm(self.vendor, data)
+
+    def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         if request.POST.get("action") == self.delete_action:
-            return self._delete(known, holder)
-        form = CredentialForm(known, request.POST)
-        if form.is_valid():
-            try:
-                return self._store(known, holder, form)
-            except DomainError as refusal:
-                show_on(form, refusal)
-        return self._page(known, holder, form, status=422)
+            return self._delete()
+        return super().post(request, **path)
 
-    def _store(self, vendor: Vendor, holder: CredentialHolder, form: CredentialForm) -> HttpResponse:
+    def save(self, form: CredentialForm) -> HttpResponse:
         check = connect_vendor(
             actor=self.actor,
             organization=self.organization,
-            vendor=vendor,
+            vendor=self.vendor,
             fields=form.values(),
-            scope=holder.scope,
-            team=holder.team,
-            service_client=holder.service_client,
+            scope=self.holder.scope,
+            team=self.holder.team,
+            service_client=self.holder.service_client,
         ).check
         if check.validated:
-            messages.success(self.request, self.accepted.format(vendor=vendor.name, holder=holder.name))
+            messages.success(self.request, self._text(self.accepted))
         else:
-            text = self.unchecked.format(vendor=vendor.name, holder=holder.name, detail=check.detail)
-            messages.warning(self.request, text)
-        return HttpResponseRedirect(holder.back)
+            messages.warning(self.request, self._text(self.unchecked, detail=check.detail))
+        return redirect(self.holder.back)
 
-    def _delete(self, vendor: Vendor, holder: CredentialHolder) -> HttpResponse:
+    def _delete(self) -> HttpResponse:
         found = credential_at(
             self.organization,
-            vendor.slug,
-            holder.scope,
-            team_id=holder.team_id,
-            service_client_id=holder.service_client_id,
+            self.vendor.slug,
+            self.holder.scope,
+            team_id=self.holder.team_id,
+            service_client_id=self.holder.service_client_id,
         )
         delete_credential(actor=self.actor, credential=found)
-        messages.success(self.request, self.deleted.format(vendor=vendor.name, holder=holder.name))
-        return HttpResponseRedirect(holder.back)
+        messages.success(self.request, self._text(self.deleted))
+        return redirect(self.holder.back)
 
-    def _page(
-        self, vendor: Vendor, holder: CredentialHolder, form: CredentialForm, *, status: int = 200
-    ) -> HttpResponse:
-        rows = summaries_with_rejection(self.organization, vendor=vendor.slug)
-        stored = next((row for row in rows if holder.holds(row)), None)
-        context = {
-            "vendor": vendor,
-            "holder": holder,
-            "form": form,
-            "stored": stored,
+    def _text(self, text: str, **parts: str) -> str:
+        return text.format(vendor=self.vendor.name, holder=self.holder.name, **parts)
+
+    def context(self) -> dict[str, Any]:
+        rows = summaries_with_rejection(self.organization, vendor=self.vendor.slug)
+        return {
+            "vendor": self.vendor,
+            "holder": self.holder,
+            "stored": next((row for row in rows if self.holder.holds(row)), None),
             "rows": rows,
             "organization_has_own": any(row.scope is CredentialScope.ORGANIZATION for row in rows),
             "delete_action": self.delete_action,
         }
-        return self.page(self.template, context, status=status)
 
 
 class HolderCredentialPage(CredentialPage):

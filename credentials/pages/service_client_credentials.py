@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from credentials.credential_scope import CredentialScope
 from credentials.pages.credential import CredentialHolder, HolderCredentialPage
@@ -39,6 +40,7 @@ class ServiceClientCredentialPage(HolderCredentialPage):
     nav_route = "oauth_pages:service-clients"
     template = "credentials/service_client_credential.html"
 
+    @cached_property
     def holder(self) -> CredentialHolder:
         found = service_client(self.organization, str(self.kwargs["client_id"]))
         back = reverse("oauth_pages:service-client", args=[self.organization.id, found.id])

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from credentials.credential_scope import CredentialScope
 from credentials.pages.credential import CredentialHolder, HolderCredentialPage
@@ -41,6 +42,7 @@ class TeamCredentialPage(HolderCredentialPage):
     nav_route = "orgs:teams"
     template = "credentials/team_credential.html"
 
+    @cached_property
     def holder(self) -> CredentialHolder:
         found = team(self.organization, str(self.kwargs["team_id"]))
         back = reverse("orgs:team", args=[self.organization.id, found.id])

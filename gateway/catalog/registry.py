@@ -33,6 +33,13 @@ class Catalog:
     def get(self, slug: str) -> Vendor | None:
         return self.by_slug.get(slug)
 
+    def names_of(self, slugs: Iterable[str]) -> list[str]:
+        """Display names in the order of the slugs. A vendor that has left the catalog keeps its slug."""
+        return [vendor.name if (vendor := self.get(slug)) else slug for slug in slugs]
+
+    def name_of(self, slug: str) -> str:
+        return self.names_of([slug])[0]
+
     def owner_of(self, tool_name: str) -> Vendor | None:
         """The vendor with the longest prefix of an exposed tool name. Spec: D111, D164"""
         # From the longest possible prefix down. Health and tool lists play no part, so a name always has the same

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
-from django.views import View
+from django.shortcuts import redirect
 
 from billing.errors import SubscriptionRequired
 from gateway.web import rate
@@ -20,19 +20,18 @@ from gateway.web.admission import pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
 from gateway.web.navigation import navigation
 from gateway.web.rate import RateLimited
+from gateway.web.signed_in import SignedInPage
 from orgs import selectors
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
 
 
-class OrgPage(LoginRequiredMixin, View):
+class OrgPage(SignedInPage):
     """A page below /orgs/<org_id>/. A method without a gate gets 405. Spec: D4, D5"""
 
     # By method; `"POST disconnect"` is the gate of the form button with `action=disconnect`.
     gates: ClassVar[Mapping[str, Gate]]
-    title: ClassVar[str]
     nav_route: ClassVar[str]
-    redirect_field_name = "next"
 
     membership: Membership
 
@@ -86,12 +85,15 @@ class OrgPage(LoginRequiredMixin, View):
     def actor(self) -> User:
         return self.membership.user
 
-    def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
-        frame = {
+    def frame(self) -> dict[str, Any]:
+        return {
+            **super().frame(),
             "organization": self.organization,
             "membership": self.membership,
-            "memberships": selectors.memberships(self.actor),
             "nav": navigation(self.membership, self.nav_route),
-            "page_title": self.title,
         }
-        return render(self.request, template, {**frame, **(context or {})}, status=status)
+
+    def done(self, text: str, route: str, *args: object) -> HttpResponse:
+        """Redirects to a page of the organization, which shows the text."""
+        messages.success(self.request, text)
+        return redirect(route, self.organization.id, *args)

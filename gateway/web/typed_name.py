@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.html import format_html
 
 
-def name_refusal(request: HttpRequest, name: str, *, because: str = "") -> str:
-    """The message for a form where `name` was not typed; empty if it was."""
-    if request.POST.get("typed_name", "").strip() == name:
-        return ""
-    return f"Type {name} to confirm{f': {because}' if because else ''}."
+class TypedNameForm(forms.Form):
+    """Valid with `name` in its field. Without a name there is no field. `because` is a clause."""
+
+    use_required_attribute = False
+
+    def __init__(
+        self, name: str, data: Mapping[str, Any] | None = None, *, because: str = "", initial: Any = None
+    ) -> None:
+        super().__init__(data, auto_id="%s", initial=initial)
+        self._name = name
+        if name:
+            reason = f": {because}" if because else ""
+            self._fault = f"Type {name} to confirm{reason}."
+            attributes = {"autocomplete": "off", "spellcheck": "false", "data-confirm-text": name}
+            self.fields["typed_name"] = forms.CharField(
+                label=format_html("Type <strong>{}</strong> to confirm{}", name, reason),
+                error_messages={"required": self._fault},
+                widget=forms.TextInput(attrs=attributes),
+            )
+
+    def clean_typed_name(self) -> str:
+        typed: str = self.cleaned_data["typed_name"]
+        if typed != self._name:
+            raise forms.ValidationError(self._fault)
+        return typed

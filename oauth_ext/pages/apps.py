@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 
 from gateway.lib import ids
 from gateway.web.gate import Gate
@@ -44,8 +42,7 @@ class AppsPage(OrgPage):
         family_id = ids.known_id(request.POST.get("app", ""))
         # A member gets 404 for another person's app.
         name = revoke_app(actor=self.actor, family_id=family_id, org_id=self.organization.id, only_of=self._only_of())
-        messages.success(request, f"{name or 'The app'} is disconnected. Its tokens no longer work.")
-        return redirect("oauth_pages:apps", self.organization.id)
+        return self.done(f"{name or 'The app'} is disconnected. Its tokens no longer work.", "oauth_pages:apps")
 
     def _only_of(self) -> User | None:
         return None if self.membership.has_role(Role.ADMIN) else self.actor

@@ -8,16 +8,13 @@ from typing import Any
 
 from csp.decorators import csp_update
 from django.conf import settings
-from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
-from django.views import View
 
 from gateway.lib.errors import DomainError, NotFound
 from gateway.web.admission import pass_gate
 from gateway.web.gate import Gate
-from gateway.web.signed_in import signed_in
+from gateway.web.signed_in import SignedInPage
 from oauth_ext import cimd_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
 from oauth_ext.pages.vendor_states import VendorState, message_for_admins, missing, vendor_states, who_can_help
@@ -31,11 +28,10 @@ from proxy.control_plane.connect_vendor import connect_vendor
 _CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
 
 
-class ConsentPage(LoginRequiredMixin, View):
+class ConsentPage(SignedInPage):
     """GET, POST /oauth/authorize/consent?request=…: organization, access and consent. Spec: D119, D142"""
 
-    http_method_names = ["get", "head", "post"]
-    redirect_field_name = "next"
+    title = "Connect an app"
 
     # From the database. The browser sends only the decision, the organization and credentials.
     waiting: AuthorizationRequest
@@ -45,7 +41,7 @@ class ConsentPage(LoginRequiredMixin, View):
             return self.handle_no_permission()
         try:
             self.waiting = waiting_request(
-                actor=signed_in(request),
+                actor=self.actor,
                 session_key=request.session.session_key or "",
                 request_id=request.GET.get("request", ""),
             )
@@ -62,19 +58,19 @@ class ConsentPage(LoginRequiredMixin, View):
     def post(self, request: HttpRequest) -> HttpResponse:
         action = request.POST.get("action", "")
         if action == "cancel":
-            return person_pages.back_to_client(deny_request(actor=signed_in(request), request=self.waiting))
+            return person_pages.back_to_client(deny_request(actor=self.actor, request=self.waiting))
         organization_id = request.POST.get("organization", "")
         if action == "connect":
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
         # Allowed even while no vendor works for the person; the page names the missing steps.
-        membership = membership_check.require_membership(signed_in(request), organization_id)
+        membership = membership_check.require_membership(self.actor, organization_id)
         location = allow_request(actor=membership.user, request=self.waiting, org_id=membership.organization_id)
         return person_pages.back_to_client(location)
 
     def _chosen(self, organization_id: str) -> Membership | None:
-        mine = list(memberships(signed_in(self.request)))
+        mine = list(memberships(self.actor))
         return next((each for each in mine if str(each.organization_id) == organization_id), next(iter(mine), None))
 
     def _connect(self, membership: Membership | None, slug: str) -> HttpResponse:
@@ -101,11 +97,9 @@ class ConsentPage(LoginRequiredMixin, View):
         if faulty is not None:
             vendors = [faulty if each.vendor.slug == faulty.vendor.slug else each for each in vendors]
         context = {
-            "page_title": "Connect an app",
             "waiting": self.waiting,
             **_about_client(self.waiting.client, self.waiting.redirect_uri),
             "everything": not scopes.EVERYTHING.isdisjoint(asked),
-            "memberships": memberships(signed_in(self.request)),
             "chosen": membership,
             "vendors": vendors,
             "working": [each.vendor.name for each in vendors if each.works],
@@ -113,7 +107,7 @@ class ConsentPage(LoginRequiredMixin, View):
             "admins": [] if membership is None else who_can_help(membership),
             "message": "" if membership is None else message_for_admins(membership, vendors),
         }
-        return render(self.request, "oauth_ext/consent.html", context, status=status)
+        return self.page("oauth_ext/consent.html", context, status=status)
 
 
 def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:

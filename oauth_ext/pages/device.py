@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views import View
 
 from gateway.lib.errors import DomainError
-from gateway.web.signed_in import signed_in
+from gateway.web.signed_in import SignedInPage
 from oauth_ext import scopes, user_codes
 from oauth_ext.models import Decision, DeviceGrant
 from oauth_ext.scopes_backend import vendor_names
 from oauth_ext.services.devices import CodeNotValid, decide_device, decided_device, waiting_device
-from orgs.selectors import memberships
 
 _DECISIONS = {"approve": Decision.APPROVED, "deny": Decision.DENIED}
 _WARN_AT = 3  # attempts left from which the page shows their number
 
 
-class DevicePage(LoginRequiredMixin, View):
+class DevicePage(SignedInPage):
     """GET, POST /device. Every step sends the code, and each step checks it anew."""
 
-    http_method_names = ["get", "head", "post"]
-    redirect_field_name = "next"
+    title = "Connect a device"
 
     def get(self, request: HttpRequest) -> HttpResponse:
         # A code in the address only fills in the field: a followed link must decide nothing.
         return self._page("enter", {"typed": request.GET.get("user_code", "")[:40]})
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        typed, actor = request.POST.get("user_code", ""), signed_in(request)
+        typed, actor = request.POST.get("user_code", ""), self.actor
         decision = _DECISIONS.get(request.POST.get("action", ""))
         try:
             device = waiting_device(actor=actor, typed=typed, address=str(getattr(request, "ip_address", "")))
@@ -55,8 +50,7 @@ class DevicePage(LoginRequiredMixin, View):
         return self._page("enter", {"error": refusal.message, "attempts_left": shown_left}, status=refusal.status)
 
     def _page(self, step: str, context: dict[str, object], *, status: int = 200) -> HttpResponse:
-        frame = {"page_title": "Connect a device", "step": step, "memberships": memberships(signed_in(self.request))}
-        return render(self.request, "oauth_ext/device.html", {**frame, **context}, status=status)
+        return self.page("oauth_ext/device.html", {"step": step, **context}, status=status)
 
 
 def _about(device: DeviceGrant) -> dict[str, object]:

@@ -39,16 +39,10 @@ class ServiceClientPage(OrgPage):
     def _held(self, client: Client, catalog: Catalog) -> list[dict[str, Any]]:
         rows = summaries_with_rejection(self.organization)
         own = [row for row in rows if row.service_client_id == client.id]
-        return [{"row": row, "name": vendor_name(row.vendor, catalog)} for row in own]
+        return [{"row": row, "name": catalog.name_of(row.vendor)} for row in own]
 
     def _usable_vendors(self, client: Client, catalog: Catalog) -> dict[str, Any]:
         """Spec: D34"""
         listed = restricted_vendors(client.id)
         shared = [slug for slug in organization_vendors(self.organization) if listed is None or slug in listed]
-        return {"shared": [vendor_name(slug, catalog) for slug in shared], "is_restricted": listed is not None}
-
-
-def vendor_name(slug: str, catalog: Catalog) -> str:
-    vendor = catalog.get(slug)
-    # A vendor may have left the catalog.
-    return vendor.name if vendor else slug
+        return {"shared": catalog.names_of(shared), "is_restricted": listed is not None}

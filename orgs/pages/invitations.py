@@ -7,23 +7,20 @@ from uuid import UUID
 
 from django import forms
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 
 from billing import entitlements
 from billing.errors import SubscriptionRequired
 from gateway.coordination import backend
 from gateway.lib import ids
-from gateway.lib.errors import DomainError
-from gateway.web import form_idempotency, rate
-from gateway.web.form_errors import show_on
+from gateway.web import rate
+from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from orgs.models import Invitation
 from orgs.roles import Role
-from orgs.selectors import pending_invitation, pending_invitations, people_who_may
+from orgs.selectors import pending_invitation, pending_invitations
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation, revoke_invitation
 
@@ -52,8 +49,8 @@ class InvitationForm(forms.Form):
     )
 
 
-class InvitationsPage(OrgPage):
-    """GET, POST /orgs/:orgId/invitations. Same gate and rate limit as the API."""
+class InvitationsPage(OrgFormPage[InvitationForm]):
+    """GET, POST /orgs/:orgId/invitations. Same gate and rate limit as the API. Spec: §4.4 · D49-D51"""
 
     gates = {
         "GET": Gate(Role.ADMIN),
@@ -62,57 +59,38 @@ class InvitationsPage(OrgPage):
     }
     title = "Invitations"
     nav_route = "orgs:invitations"
+    form_class = InvitationForm
+    template = "orgs/invitations.html"
+    already_sent = "That form was already sent. Its invitation is in the list."
+    shown_refusals = (rate.RateLimited, SubscriptionRequired)
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        return self._page(InvitationForm())
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Create an invitation, or show an existing link. Spec: §4.4 · D49-D51"""
+    def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         # Lists show no links: an admin asks for each by a button.
         if request.POST.get("action") == "link":
-            return self._show_link()
-        form = InvitationForm(request.POST)
-        if not form.is_valid():
-            return self._page(form, status=422)
-        if not form_idempotency.claim_key(request):
-            messages.info(request, "That form was already sent. Its invitation is in the list.")
-            return redirect("orgs:invitations", self.organization.id)
-        try:
-            made = create_invitation(actor=self.actor, organization=self.organization, **form.cleaned_data)
-        except DomainError as refusal:
-            show_on(form, refusal)
-            return self._page(form, status=422)
-        return self._page(InvitationForm(), link_of=made, status=201)
+            key = ids.known_id(request.POST.get("invitation", ""))
+            return self._show_link(pending_invitation(self.organization, key))
+        return super().post(request, **path)
 
-    def refused(self, refusal: rate.RateLimited | SubscriptionRequired) -> HttpResponse:
-        if self.request.method != "POST":
-            raise refusal
-        # The page shows the refusal above the form and keeps the input.
-        typed = {name: self.request.POST.get(name, "") for name in InvitationForm.base_fields}
-        return self._page(InvitationForm(initial=typed), status=refusal.status)
+    def save(self, form: InvitationForm) -> HttpResponse:
+        made = create_invitation(actor=self.actor, organization=self.organization, **form.cleaned_data)
+        return self._show_link(made, status=201)
 
-    def _show_link(self) -> HttpResponse:
-        key = ids.known_id(self.request.POST.get("invitation", ""))
-        return self._page(InvitationForm(), link_of=pending_invitation(self.organization, key))
+    def _show_link(self, invitation: Invitation, *, status: int = 200) -> HttpResponse:
+        token = token_of(invitation)
+        link = None if token is None else f"{settings.BASE_URL}/invite/{token}"
+        return self.show(self.new_form(), link_of=invitation, link=link, status=status)
 
-    def _page(self, form: InvitationForm, *, link_of: Invitation | None = None, status: int = 200) -> HttpResponse:
+    def context(self) -> dict[str, Any]:
         window = backend.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
         is_active = entitlements.is_active(self.organization)
-        context: dict[str, Any] = {
+        return {
             "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),
-            "form": form,
-            "form_key": form_idempotency.new_key(self.request),
             "is_active": is_active,
-            "owners": [] if is_active else people_who_may(self.organization, Role.OWNER),
             "window": window,
             "next_in_minutes": -(-window.retry_after_s // 60),
             "is_closed": not is_active or not window.allowed,
+            **({} if is_active else self.renewal()),
         }
-        if link_of is not None:
-            token = token_of(link_of)
-            context["link_of"] = link_of
-            context["link"] = None if token is None else f"{settings.BASE_URL}/invite/{token}"
-        return self.page("orgs/invitations.html", context, status=status)
 
 
 class RevokeInvitationPage(OrgPage):
@@ -129,5 +107,4 @@ class RevokeInvitationPage(OrgPage):
     def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
         """Spec: §4.4 · D9"""
         revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
-        messages.success(request, "The invitation is revoked. Its link no longer works.")
-        return redirect("orgs:invitations", self.organization.id)
+        return self.done("The invitation is revoked. Its link no longer works.", "orgs:invitations")

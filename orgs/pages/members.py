@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from audit.selectors import last_calls
 from credentials.selectors import people_vendors
+from gateway.catalog import registry
 from gateway.lib.errors import DomainError, Forbidden
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
@@ -21,8 +24,7 @@ from orgs import selectors
 from orgs.default_server_access import vendors_of_member
 from orgs.errors import LastOwner
 from orgs.models import Membership, Organization
-from orgs.pages.other_member import OtherMemberPage
-from orgs.pages.vendor_names import vendor_names
+from orgs.pages.other_member import OtherMemberPage, role_field
 from orgs.roles import Role, may_remove
 from orgs.services.members import change_role, leave_organization, remove_member
 
@@ -65,35 +67,34 @@ class MembersPage(OrgPage):
         return may_remove(Role(self.membership.role), Role(row.role), themselves=False)
 
 
-class MemberRolePage(OtherMemberPage):
-    """GET, POST /orgs/:orgId/members/:userId/role"""
+class RoleForm(forms.Form):
+    role = role_field("Choose admin or member.")
+
+
+class MemberRolePage(OtherMemberPage[RoleForm]):
+    """GET, POST /orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
 
     title = "Change role"
+    form_class = RoleForm
+    template = "orgs/member_role.html"
 
-    def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        return self._page(self.target(user_id))
+    def initial(self) -> dict[str, Any]:
+        return {"role": self.target.role}
 
-    def post(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
-        """Spec: §4.4 · D44"""
-        target, asked = self.target(user_id), request.POST.get("role", "")
-        if asked not in {Role.ADMIN.value, Role.MEMBER.value}:
-            return self._page(target, error="Choose admin or member.", status=422)
-        changed = change_role(actor=self.actor, organization=self.organization, user_id=user_id, role=Role(asked))
-        messages.success(request, f"{changed.user.name} is now {Role(asked).with_article}.")
-        return redirect("orgs:members", self.organization.id)
+    def save(self, form: RoleForm) -> HttpResponse:
+        role, user_id = Role(form.cleaned_data["role"]), self.target.user_id
+        changed = change_role(actor=self.actor, organization=self.organization, user_id=user_id, role=role)
+        return self.done(f"{changed.user.name} is now {role.with_article}.", "orgs:members")
 
-    def _page(self, target: Membership, *, error: str = "", status: int = 200) -> HttpResponse:
+    def context(self) -> dict[str, Any]:
         connected = people_vendors(self.organization)
-        granted = selectors.granted_vendors(target, selectors.team_ids(target))
+        granted = selectors.granted_vendors(self.target, selectors.team_ids(self.target))
         as_member = vendors_of_member(granted, connected, default_all=self.organization.gives_access_by_default)
-        context = {
-            "target": target,
+        return {
+            "target": self.target,
             "connected": len(connected),
-            "as_member": vendor_names(as_member),
-            "chosen": target.role,
-            "error": error,
+            "as_member": registry.load().names_of(as_member),
         }
-        return self.page("orgs/member_role.html", context, status=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def removal_impact_of(organization: Organization, target: Membership) -> Removal
     return RemovalImpact(
         apps=connected_apps(organization, of=target.user).count(),
         tokens=live_access_tokens(organization, of=target.user).count(),
-        vendors=vendor_names(selectors.member_vendors(target)),
+        vendors=registry.load().names_of(selectors.member_vendors(target)),
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
         invitations=made.count(),
         links=made.filter(email="").count(),
@@ -142,8 +143,7 @@ class RemoveMemberPage(OrgPage):
             return redirect("orgs:leave", self.organization.id)
         self._require_removable(target)
         remove_member(actor=self.actor, organization=self.organization, user_id=user_id)
-        messages.success(request, f"{target.user.name} is no longer a member. Their tokens no longer work.")
-        return redirect("orgs:members", self.organization.id)
+        return self.done(f"{target.user.name} is no longer a member. Their tokens no longer work.", "orgs:members")
 
     def _require_removable(self, target: Membership) -> None:
         if not may_remove(Role(self.membership.role), Role(target.role), themselves=False):

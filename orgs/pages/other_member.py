@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from django import forms
+from django.utils.functional import cached_property
 
+from gateway.web.form_page import FormT, OrgFormPage
 from gateway.web.gate import Gate
-from gateway.web.org_page import OrgPage
 from orgs import selectors
 from orgs.errors import CannotChangeOwnRole
 from orgs.models import Membership
 from orgs.roles import Role
 
 
-class OtherMemberPage(OrgPage):
+class OtherMemberPage(OrgFormPage[FormT]):
     """GET, POST /orgs/:orgId/members/:userId/…, for owners."""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     nav_route = "orgs:members"
+    refusal_status = None
 
-    def target(self, user_id: UUID) -> Membership:
+    @cached_property
+    def target(self) -> Membership:
         """Raises: NotFound; CannotChangeOwnRole."""
-        target = selectors.member(self.organization, str(user_id))
+        target = selectors.member(self.organization, str(self.kwargs["user_id"]))
         if target.pk == self.membership.pk:
             raise CannotChangeOwnRole
         return target
+
+
+def role_field(fault: str) -> forms.ChoiceField:
+    """Admin or member."""
+    roles = [(role.value, role.value) for role in (Role.ADMIN, Role.MEMBER)]
+    return forms.ChoiceField(choices=roles, error_messages={"required": fault, "invalid_choice": fault})

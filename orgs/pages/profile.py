@@ -1,17 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.mixins import LoginRequiredMixin
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views import View
+from django.http import HttpResponse
+from django.shortcuts import redirect
 
-from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.web.form_errors import show_on
-from gateway.web.signed_in import signed_in
-from orgs.selectors import memberships
+from gateway.web.form_page import FormPage
 from orgs.services.profile import update_profile
 
 
@@ -26,29 +23,17 @@ class ProfileForm(forms.Form):
     last_name = forms.CharField(label="Last name", max_length=NAME_MAX_CHARACTERS, required=False)
 
 
-class ProfilePage(LoginRequiredMixin, View):
+class ProfilePage(FormPage[ProfileForm]):
     """GET, POST /profile."""
 
-    http_method_names = ["get", "head", "post"]
+    title = "Profile"
+    form_class = ProfileForm
+    template = "orgs/profile.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        user = signed_in(request)
-        initial = {"display_name": user.display_name, "first_name": user.first_name, "last_name": user.last_name}
-        return self._page(request, ProfileForm(initial=initial))
+    def initial(self) -> dict[str, Any]:
+        return {name: getattr(self.actor, name) for name in ProfileForm.base_fields}
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        form = ProfileForm(request.POST)
-        if form.is_valid():
-            try:
-                update_profile(user=signed_in(request), **form.cleaned_data)
-            except DomainError as refusal:
-                show_on(form, refusal)
-            else:
-                messages.success(request, "Saved.")
-                return redirect("profile")
-        return self._page(request, form, status=422)
-
-    @staticmethod
-    def _page(request: HttpRequest, form: ProfileForm, *, status: int = 200) -> HttpResponse:
-        context = {"form": form, "memberships": memberships(signed_in(request)), "page_title": "Profile"}
-        return render(request, "orgs/profile.html", context, status=status)
+    def save(self, form: ProfileForm) -> HttpResponse:
+        update_profile(user=self.actor, **form.cleaned_data)
+        messages.success(self.request, "Saved.")
+        return redirect("profile")

@@ -7,23 +7,21 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
 from credentials.selectors import credential_summaries, people_vendors
 from gateway.catalog import registry
-from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.web.form_errors import show_on
+from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
-from gateway.web.typed_name import name_refusal
+from gateway.web.typed_name import TypedNameForm
 from oauth_ext.selectors import service_clients
 from orgs import selectors
 from orgs.default_server_access import default_access_changes
 from orgs.models import Organization
-from orgs.pages.vendor_names import vendor_names
 from orgs.roles import Role
 from orgs.services.organizations import delete_organization, rename_organization, update_settings
 
@@ -36,32 +34,24 @@ class NameForm(forms.Form):
     )
 
 
-class SettingsPage(OrgPage):
-    """GET, POST /orgs/:orgId/settings"""
+class SettingsPage(OrgFormPage[NameForm]):
+    """GET, POST /orgs/:orgId/settings. Spec: §4.4 · D38"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "General settings"
     nav_route = "orgs:settings"
+    form_class = NameForm
+    template = "orgs/settings.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        return self._page(NameForm(initial={"name": self.organization.name}))
+    def initial(self) -> dict[str, Any]:
+        return {"name": self.organization.name}
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Spec: §4.4 · D38"""
-        form = NameForm(request.POST)
-        if form.is_valid():
-            try:
-                renamed = rename_organization(actor=self.actor, organization=self.organization, **form.cleaned_data)
-            except DomainError as refusal:
-                show_on(form, refusal)
-            else:
-                messages.success(request, f"The organization is called {renamed.name} now.")
-                return redirect("orgs:settings", self.organization.id)
-        return self._page(form, status=422)
+    def save(self, form: NameForm) -> HttpResponse:
+        renamed = rename_organization(actor=self.actor, organization=self.organization, **form.cleaned_data)
+        return self.done(f"The organization is called {renamed.name} now.", "orgs:settings")
 
-    def _page(self, form: NameForm, *, status: int = 200) -> HttpResponse:
-        context = {"form": form, "connected": len(people_vendors(self.organization))}
-        return self.page("orgs/settings.html", context, status=status)
+    def context(self) -> dict[str, Any]:
+        return {"connected": len(people_vendors(self.organization))}
 
 
 class DefaultAccessPage(OrgPage):
@@ -86,13 +76,12 @@ class DefaultAccessPage(OrgPage):
         asked = request.POST.get("to", "")
         update_settings(actor=self.actor, organization=self.organization, default_server_access=asked)
         gives = asked == Organization.DefaultServerAccess.ALL
-        messages.success(
-            request,
+        text = (
             "Members may now use every connected vendor."
             if gives
-            else "Members now use only the vendors that were granted to them or their teams.",
+            else "Members now use only the vendors that were granted to them or their teams."
         )
-        return redirect("orgs:settings", self.organization.id)
+        return self.done(text, "orgs:settings")
 
     def _preview(self, asked: str) -> HttpResponse:
         gives = asked == Organization.DefaultServerAccess.ALL
@@ -109,7 +98,7 @@ class DefaultAccessPage(OrgPage):
             "page": page,
             "vendors_touched": len({vendor for change in changes for vendor in change.vendors}),
             "rows": [
-                {"person": people[change.membership_id], "vendors": vendor_names(change.vendors, catalog)}
+                {"person": people[change.membership_id], "vendors": catalog.names_of(change.vendors)}
                 for change in page
                 if change.membership_id in people
             ],
@@ -117,34 +106,31 @@ class DefaultAccessPage(OrgPage):
         return self.page("orgs/default_access.html", context)
 
 
-class DeleteOrganizationPage(OrgPage):
-    """GET, POST /orgs/:orgId/settings/delete. Asks for the organization's name."""
+class DeleteOrganizationPage(OrgFormPage[TypedNameForm]):
+    """GET, POST /orgs/:orgId/settings/delete. Asks for the organization's name. Spec: §4.4 · D37"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
     title = "Delete organization"
     nav_route = "orgs:settings"
+    template = "orgs/organization_delete.html"
+    refusal_status = None
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        return self._confirm()
+    def new_form(self, data: QueryDict | None = None) -> TypedNameForm:
+        return TypedNameForm(self.organization.name, data)
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Spec: §4.4 · D37"""
+    def save(self, form: TypedNameForm) -> HttpResponse:
         name = self.organization.name
-        if error := name_refusal(request, name):
-            return self._confirm(error=error, status=422)
         delete_organization(actor=self.actor, organization=self.organization)
-        messages.success(request, f"{name} is deleted.")
+        messages.success(self.request, f"{name} is deleted.")
         return redirect("landing")
 
-    def _confirm(self, *, error: str = "", status: int = 200) -> HttpResponse:
+    def context(self) -> dict[str, Any]:
         organization = self.organization
-        context = {
+        return {
             "members": selectors.members(organization).count(),
             "teams": selectors.teams(organization).count(),
             "service_clients": service_clients(organization).count(),
             "credentials": len(credential_summaries(organization)),
             "invitations": selectors.pending_invitations(organization).count(),
             "retention_days": settings.AUDIT_RETENTION_DAYS,
-            "error": error,
         }
-        return self.page("orgs/organization_delete.html", context, status=status)

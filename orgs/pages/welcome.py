@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.mixins import LoginRequiredMixin
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views import View
+from django.http import HttpResponse
+from django.shortcuts import redirect
 
-from gateway.lib.errors import DomainError
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.web.form_errors import show_on
-from gateway.web.signed_in import signed_in
-from orgs.selectors import memberships
+from gateway.web.form_page import FormPage
 from orgs.services.organizations import create_organization
 
 
@@ -28,29 +23,14 @@ class OrganizationForm(forms.Form):
     )
 
 
-class WelcomePage(LoginRequiredMixin, View):
-    """GET, POST /welcome."""
+class WelcomePage(FormPage[OrganizationForm]):
+    """GET, POST /welcome. Also shows the organizations that the person already has."""
 
-    http_method_names = ["get", "head", "post"]
+    title = "Welcome"
+    form_class = OrganizationForm
+    template = "orgs/welcome.html"
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """The form, and the organizations the person already has."""
-        return self._page(request, OrganizationForm())
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Create, then go to its overview."""
-        form = OrganizationForm(request.POST)
-        if form.is_valid():
-            try:
-                organization = create_organization(actor=signed_in(request), name=form.cleaned_data["name"])
-            except DomainError as refusal:
-                show_on(form, refusal)
-            else:
-                messages.success(request, f"{organization.name} is ready. Connect a vendor next.")
-                return redirect("orgs:overview", organization.id)
-        return self._page(request, form, status=422)
-
-    @staticmethod
-    def _page(request: HttpRequest, form: OrganizationForm, *, status: int = 200) -> HttpResponse:
-        context = {"form": form, "memberships": memberships(signed_in(request)), "page_title": "Welcome"}
-        return render(request, "orgs/welcome.html", context, status=status)
+    def save(self, form: OrganizationForm) -> HttpResponse:
+        organization = create_organization(actor=self.actor, name=form.cleaned_data["name"])
+        messages.success(self.request, f"{organization.name} is ready. Connect a vendor next.")
+        return redirect("orgs:overview", organization.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.urls import reverse
 
 from credentials.models import Credential
 from gateway.lib import clock
+from gateway.lib.errors import NotFound
 from oauth_ext.models import Client
 from orgs.models import Organization
 from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
@@ -200,3 +202,22 @@ def test_signing_out_by_the_menu(site: Site) -> None:
     assert 'action="/oidc/logout/"' in text(page)
     assert browser.post("/oidc/logout/", {TOKEN: hidden(page, TOKEN)}).status_code == 302
     assert browser.get("/profile").status_code == 302
+
+
+@pytest.mark.parametrize("page", ["organization-delete", "member-owner", "member-role"])
+def test_a_refused_confirmation_links_its_faults_to_what_is_on_the_page(site: Site, page: str) -> None:
+    people = [str(site.cast.user("member").id)] if page.startswith("member") else []
+    refused = site.owner().post(site.path(f"orgs:{page}", *people), {})
+    assert refused.status_code == 422
+    faulty = re.findall(r'<li><a href="#([^"]+)"', text(refused))
+    assert len(faulty) == len(refused.context["form"].errors)
+    assert all(f'id="{name}"' in text(refused) for name in faulty)
+
+
+def test_a_client_that_is_gone_is_no_fault_of_the_form(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(**_: object) -> None:
+        raise NotFound
+
+    monkeypatch.setattr("oauth_ext.pages.service_clients.delete_service_client", gone)
+    assert site.owner().post(site.client_path("service-client-delete")).status_code == 404
+    assert Client.objects.exists()
