@@ -29,7 +29,7 @@ View = Callable[..., Awaitable[HttpResponseBase]]
 # Django's handler starts a thread for each request and enters it several times (middleware, signals, closing the
 # response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
 # of the middleware in the event loop.
-RenderError = Callable[[Scope, int, str, str], HttpResponse]  # status, error, description
+RenderError = Callable[[HotPathRequest, int, str, str], HttpResponse]  # status, error, description
 SEND_TIMEOUT_S = 30.0  # of one part of an event stream
 RETRY_AFTER_S = 2
 SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
@@ -76,7 +76,7 @@ class _DisconnectWatcher:
 
 
 class HotPathApp:
-    """Serves the URL patterns of one URLconf. `render_error` names a function of type Refuse."""
+    """Serves the URL patterns of one URLconf. `render_error` names a function of type RenderError."""
 
     def __init__(self, urlconf: str, *, max_body_bytes: int, render_error: str) -> None:
         self._max_body_bytes = max_body_bytes
@@ -94,14 +94,14 @@ class HotPathApp:
             except ClientDisconnected:
                 return
             except BodyRefused as refusal:
-                response = self._render_error(scope, refusal.status, refusal.error, refusal.description)
+                response = self._render_error(request, refusal.status, refusal.error, refusal.description)
                 if refusal.status in (408, 413):
                     response.headers["Connection"] = "close"  # the rest of the body stays unread
             except DisallowedHost:
-                response = self._render_error(scope, 400, "invalid_request", "The Host header is not ours.")
+                response = self._render_error(request, 400, "invalid_request", "The Host header is not ours.")
             except Exception:
                 log.exception("request failed", request_id=request.request_id, path=scope["path"])
-                response = self._render_error(scope, 500, "internal_error", "Something went wrong on our side.")
+                response = self._render_error(request, 500, "internal_error", "Something went wrong on our side.")
             await _send_response(response, request, receive, send)
         finally:
             if request.reservations:
@@ -111,10 +111,11 @@ class HotPathApp:
         self, scope: Scope, receive: Receive, send: Send, status: int, error: str, description: str
     ) -> None:
         """Answer without reading the request, and close its connection."""
-        response = self._render_error(scope, status, error, description)
+        request = HotPathRequest(scope)
+        response = self._render_error(request, status, error, description)
         response.headers["Connection"] = "close"
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
-        await _send_response(response, HotPathRequest(scope), receive, send)
+        await _send_response(response, request, receive, send)
 
     def _open(self, request: HotPathRequest, receive: Receive) -> ResolverMatch:
         """Check the head, take the body if it is complete, and find the view. Raises: BodyRefused; DisallowedHost."""
@@ -186,7 +187,7 @@ def _fast_path(scope: Scope) -> FastPath | None:
 
 async def _send_response(response: HttpResponseBase, request: HotPathRequest, receive: Receive, send: Send) -> None:
     headers = [(_encoded_name(name), value.encode("latin-1")) for name, value in response.headers.items()]
-    headers.extend(getattr(response, "more_headers", ()))
+    headers.extend(request.response_headers)
     headers.append((_REQUEST_ID, request.request_id.encode()))
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     if isinstance(response, EventStream):

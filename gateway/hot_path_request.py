@@ -6,7 +6,7 @@ on first use. It has no form fields, cookies or files.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Hashable, MutableMapping, Sequence
 from functools import cached_property, lru_cache
 from io import BytesIO
 from typing import Any
@@ -35,6 +35,7 @@ class HotPathRequest(HttpRequest):
     scope: Scope
     client_disconnected = False  # set while the view runs: the connection is closed, and no response is sent
     incoming: IncomingBody | None = None
+    response_headers: Sequence[tuple[bytes, bytes]] = ()  # encoded, beside those of the response itself
     _response_reservation: Reservation | None = None
     owner: Hashable = None  # the caller's organization, whose share of the byte budgets it uses
 

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from audit.call_status import CallSource
 from gateway.catalog.vendor import Vendor
+from gateway.hot_path_request import HotPathRequest
 from gateway.lib import strict_json
 from proxy.calls.call_tool import ToolCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
@@ -39,10 +40,10 @@ from proxy.views.responses import HttpError
 from proxy.views.route import Route, body_of, count, require_json, serve
 
 
-async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
+async def cli(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     route = _route("POST", vendor, reports_cache=True)
 
-    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponse:
+    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponse:
         require_json(request)
         try:
             parsed = cli_request.parse_cli_request(await body_of(context, request))
@@ -64,10 +65,10 @@ async def cli(request: HttpRequest, vendor: str) -> HttpResponseBase:
     return await serve(request, route, handler)
 
 
-async def schema(request: HttpRequest, vendor: str) -> HttpResponseBase:
+async def schema(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     route = _route("GET", vendor)
 
-    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponse:
+    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponse:
         await count(context)
         known = context.caller.catalog.get(vendor)
         if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)

@@ -6,11 +6,11 @@ Spec: §4.15 · D105-D111
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 import gateway
@@ -48,18 +48,18 @@ from proxy.views.route import Route, body_of, count, require_json, serve
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
-async def mcp(request: HttpRequest) -> HttpResponseBase:
-    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponseBase:
+async def mcp(request: HotPathRequest) -> HttpResponseBase:
+    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponseBase:
         return await _respond(context, request, UNIFIED, None)
 
     return await serve(request, UNIFIED, handler)
 
 
-async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
+async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     """Deprecated: the same pipeline for one vendor. Spec: D112"""
     route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
 
-    async def handler(context: RequestContext, request: HttpRequest) -> HttpResponseBase:
+    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponseBase:
         deprecation.refuse_when_gone()
         known = context.caller.catalog.get(vendor)
         if known is None:
@@ -70,7 +70,7 @@ async def vendor_mcp(request: HttpRequest, vendor: str) -> HttpResponseBase:
 
 
 async def _respond(
-    context: RequestContext, request: HttpRequest, route: Route, vendor: Vendor | None
+    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
 ) -> HttpResponseBase:
     response = await _respond_to_body(context, request, route, vendor)
     if context.admission is None:  # a notification or an unreadable message: it counts too
@@ -79,7 +79,7 @@ async def _respond(
 
 
 async def _respond_to_body(
-    context: RequestContext, request: HttpRequest, route: Route, vendor: Vendor | None
+    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
 ) -> HttpResponseBase:
     require_json(request)
     accept = request.META.get("HTTP_ACCEPT")
@@ -111,7 +111,7 @@ async def _respond_to_body(
 
 
 async def _handle_batch(
-    context: RequestContext, route: Route, vendor: Vendor | None, request: HttpRequest, body: list[Any]
+    context: RequestContext, route: Route, vendor: Vendor | None, request: HotPathRequest, body: list[Any]
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
@@ -134,7 +134,7 @@ async def _handle_batch(
 
     def count_bytes(size: int) -> None:
         if size > FREE_BYTES:
-            cast(HotPathRequest, request).count_response_bytes(size)
+            request.count_response_bytes(size)
 
     sent = request.body
     # Finding the entries of a large batch takes long: beside the event loop.

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from audit.call_status import CallSource
@@ -72,11 +72,11 @@ def _audiences(base_url: str, vendor: str | None) -> frozenset[str]:
     return frozenset({f"{base_url}/v1/mcp", *own})
 
 
-Handler = Callable[[RequestContext, HttpRequest], Awaitable[HttpResponseBase]]
+Handler = Callable[[RequestContext, HotPathRequest], Awaitable[HttpResponseBase]]
 
 
 async def serve(
-    request: HttpRequest, route: Route, handler: Handler, extra: Mapping[str, str] | None = None
+    request: HotPathRequest, route: Route, handler: Handler, extra: Mapping[str, str] | None = None
 ) -> HttpResponseBase:
     """Every answer has the timing headers. Spec: §4.14 · D102"""
     timing = Timing()
@@ -87,7 +87,7 @@ async def serve(
         if request.method == "OPTIONS":
             return _preflight(request, route)
         context = await _open(request, route, timing)
-        request.owner = context.caller.principal.org_id  # type: ignore[attr-defined]  # see HotPathRequest
+        request.owner = context.caller.principal.org_id
         response = await _handle(context, request, route, handler)
     except ClientDisconnected:
         raise
@@ -107,11 +107,11 @@ async def serve(
     if route.reports_cache:
         response.headers["X-Cache"] = (CacheStatus.BYPASS if context is None else context.cache).value
     known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
-    response.more_headers = [*known, *_limits(context)]  # type: ignore[attr-defined]  # see gateway.hot_path_app
+    request.response_headers = [*known, *_limits(context)]
     return response
 
 
-async def _open(request: HttpRequest, route: Route, timing: Timing) -> RequestContext:
+async def _open(request: HotPathRequest, route: Route, timing: Timing) -> RequestContext:
     live = runtime.current()
     with timing.auth:
         try:
@@ -131,14 +131,14 @@ async def _open(request: HttpRequest, route: Route, timing: Timing) -> RequestCo
         bearer=bearer,
         caller=caller,
         timing=timing,
-        request_id=request.request_id,  # type: ignore[attr-defined]
+        request_id=request.request_id,
         ip_address=address,
         request_bytes=0,  # set when the body is read
-        client=request,  # type: ignore[arg-type]
+        client=request,
     )
 
 
-async def _handle(context: RequestContext, request: HttpRequest, route: Route, handler: Handler) -> HttpResponseBase:
+async def _handle(context: RequestContext, request: HotPathRequest, route: Route, handler: Handler) -> HttpResponseBase:
     """Refusals count as requests, once. Spec: §8 · D22"""
     try:
         if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):  # D30
@@ -156,10 +156,10 @@ def _limits(context: RequestContext | None) -> list[tuple[bytes, bytes]]:
     return responses.limit_headers(admission) if admission is not None and admission.epochs is not None else []
 
 
-def _authorization(request: HttpRequest) -> str | None:
+def _authorization(request: HotPathRequest) -> str | None:
     value: str | None = request.META.get("HTTP_AUTHORIZATION")
     if value is not None and "," in value:  # headers of one name are joined by commas
-        scope_headers = getattr(request, "scope", {}).get("headers", ())
+        scope_headers = request.scope["headers"]
         if sum(1 for name, _ in scope_headers if name == b"authorization") > 1:
             # Choosing one of two would be a guess.
             raise InvalidBearer("The Authorization header was sent twice.")
@@ -188,12 +188,11 @@ async def _count_large(context: RequestContext, size_bytes: int) -> None:
         raise responses.too_many_large_bodies(admission)
 
 
-async def body_of(context: RequestContext, request: HttpRequest) -> object:
+async def body_of(context: RequestContext, request: HotPathRequest) -> object:
     """The body as JSON. Raises: StrictJSONError; HttpError with 408, 413, 429 or 503; ClientDisconnected; as
     `admit`."""
-    hot_path_request: HotPathRequest = request  # type: ignore[assignment]
-    is_here_and_small = hot_path_request.incoming is None and len(hot_path_request.body) < LARGE_BODY_BYTES
-    body = hot_path_request.body if is_here_and_small else await _load_body(context, hot_path_request)
+    is_here_and_small = request.incoming is None and len(request.body) < LARGE_BODY_BYTES
+    body = request.body if is_here_and_small else await _load_body(context, request)
     context.request_bytes = len(body)
     if len(body) < LARGE_BODY_BYTES:
         return strict_json.loads(body, max_depth=settings.JSON_DEPTH)
@@ -220,19 +219,19 @@ async def _load_body(context: RequestContext, request: HotPathRequest) -> bytes:
     return body
 
 
-def require_json(request: HttpRequest) -> None:
+def require_json(request: HotPathRequest) -> None:
     if request.content_type != "application/json":
         raise HttpError(415, "unsupported_media_type", "Send Content-Type: application/json.")
 
 
-def _check_origin(request: HttpRequest) -> None:
+def _check_origin(request: HotPathRequest) -> None:
     """Only our pages, this computer's and configured ones may call from a browser (DNS rebinding). Spec: A.2"""
     origin = request.META.get("HTTP_ORIGIN")
     if origin is not None and not _acceptable(origin):
         raise HttpError(403, "forbidden_origin", "This origin may not call the gateway.")
 
 
-def _preflight(request: HttpRequest, route: Route) -> HttpResponse:
+def _preflight(request: HotPathRequest, route: Route) -> HttpResponse:
     response = responses.preflight()
     response.headers["Access-Control-Allow-Methods"] = f"{route.method}, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = responses.ALLOWED_HEADERS
@@ -264,6 +263,6 @@ def _acceptable(origin: str) -> bool:
         return False
 
 
-def _ip_address(request: HttpRequest) -> str:
+def _ip_address(request: HotPathRequest) -> str:
     peer = request.META.get("REMOTE_ADDR", "")
     return client_address(peer, request.META.get("HTTP_X_FORWARDED_FOR"), settings.TRUSTED_PROXIES)
