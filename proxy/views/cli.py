@@ -16,6 +16,7 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from gateway.catalog.vendor import Vendor
 from gateway.hot_path_request import HotPathRequest
+from gateway.incoming_body import ClientDisconnected
 from gateway.lib import strict_json
 from proxy.calls.call_tool import ToolCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
@@ -36,46 +37,57 @@ from proxy.protocol import cli_request, cli_schema, replies
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.views import responses
+from proxy.views.body import read_json, require_json
 from proxy.views.responses import HttpError
-from proxy.views.route import Route, body_of, count, require_json, serve
+from proxy.views.route import Route, ServedRequest, count
 
 
 async def cli(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     route = _route("POST", vendor, reports_cache=True)
-
-    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponse:
+    served = ServedRequest(request, route)
+    try:
+        context = await served.open()
+        if context is None:
+            return served.preflight()
         require_json(request)
-        try:
-            parsed = cli_request.parse_cli_request(await body_of(context, request))
-        except (strict_json.StrictJSONError, cli_request.CliRequestError) as fault:
-            # An unreadable request counts too.
-            if context.admission is None:
-                await count(context)
-            raise HttpError(400, "invalid_request", str(fault)) from fault
-        known = context.caller.catalog.get(vendor)
-        if known is None:
-            return _render(route, await refuse_unknown_vendor(context, vendor, parsed.tool))
-        outcome = await call_tool(context, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
-        size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
-        # A large result takes long to convert: beside the event loop.
-        return await fair_scheduler.run_small_inline(
-            context.caller.principal.org_id, partial(_render, route, outcome), size_bytes
-        )
-
-    return await serve(request, route, handler)
+        response = await _run_command(context, request, route, vendor)
+    except ClientDisconnected:
+        raise
+    except Exception as fault:
+        response = await served.refusal(fault)
+    return served.finish(response)
 
 
 async def schema(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     route = _route("GET", vendor)
-
-    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponse:
+    served = ServedRequest(request, route)
+    try:
+        context = await served.open()
+        if context is None:
+            return served.preflight()
         await count(context)
         known = context.caller.catalog.get(vendor)
         if known is None:  # as for a vendor without credentials: the CLI has no 404 (D99)
             raise HttpError(403, "no_credentials", "There are no credentials for this vendor.")
-        return responses.json_response(msgspec.json.encode(await _schema(context, route, known)))
+        response = responses.json_response(msgspec.json.encode(await _schema(context, route, known)))
+    except Exception as fault:
+        response = await served.refusal(fault)
+    return served.finish(response)
 
-    return await serve(request, route, handler)
+
+async def _run_command(context: RequestContext, request: HotPathRequest, route: Route, vendor: str) -> HttpResponse:
+    try:
+        parsed = cli_request.parse_cli_request(await read_json(context, request))
+    except (strict_json.StrictJSONError, cli_request.CliRequestError) as fault:
+        raise HttpError(400, "invalid_request", str(fault)) from fault
+    known = context.caller.catalog.get(vendor)
+    if known is None:
+        return _render(route, await refuse_unknown_vendor(context, vendor, parsed.tool))
+    outcome = await call_tool(context, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
+    size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
+    # A large result takes long to convert: beside the event loop.
+    work = partial(_render, route, outcome)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
 
 
 async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict[str, Any]:

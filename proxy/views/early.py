@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from gateway.hot_path_request import HotPathRequest
 from proxy.timing import Timing
 from proxy.views import responses
+from proxy.views.origin import cors_headers
 from proxy.views.responses import HttpError
-from proxy.views.route import cors_headers
 
 
 def early_refusal(request: HotPathRequest, status: int, error: str, description: str) -> HttpResponse:

@@ -1,5 +1,7 @@
 """POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC, stateless; no session id is issued.
 
+`_serve` is the way of a request: open, checks on the head, body, one message or a batch, answer.
+
 Spec: §4.15 · D105-D111
 """
 
@@ -17,6 +19,7 @@ import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.hot_path_request import HotPathRequest
+from gateway.incoming_body import ClientDisconnected
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
 from proxy.calls.call_tool import ToolCall, call_tool
@@ -42,76 +45,86 @@ from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import deprecation, responses
 from proxy.views.batches import answer_batch
+from proxy.views.body import read_json, require_json
 from proxy.views.progress_response import accepts_events, respond_with_progress
-from proxy.views.route import Route, body_of, count, require_json, serve
+from proxy.views.route import Route, ServedRequest, count
 
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
 async def mcp(request: HotPathRequest) -> HttpResponseBase:
-    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponseBase:
-        return await _respond(context, request, UNIFIED, None)
-
-    return await serve(request, UNIFIED, handler)
+    return await _serve(request, UNIFIED)
 
 
 async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     """Deprecated: the same pipeline for one vendor. Spec: D112"""
-    route = Route(CallSource.MCP, "POST", f"/v1/{vendor}/mcp", scope=f"mcp:{vendor}", vendor=vendor)
-
-    async def handler(context: RequestContext, request: HotPathRequest) -> HttpResponseBase:
-        deprecation.refuse_when_gone()
-        known = context.caller.catalog.get(vendor)
-        if known is None:
-            raise responses.HttpError(404, "not_found", "There is no such vendor.")
-        return await _respond(context, request, route, known)
-
-    return await serve(request, route, handler, deprecation.headers())
+    path, headers = f"/v1/{vendor}/mcp", deprecation.headers()
+    return await _serve(
+        request, Route(CallSource.MCP, "POST", path, scope=f"mcp:{vendor}", vendor=vendor, headers=headers)
+    )
 
 
-async def _respond(
-    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
-) -> HttpResponseBase:
-    response = await _respond_to_body(context, request, route, vendor)
-    if context.admission is None:  # a notification or an unreadable message: it counts too
-        await count(context)
-    return response
-
-
-async def _respond_to_body(
-    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
-) -> HttpResponseBase:
-    require_json(request)
-    accept = request.META.get("HTTP_ACCEPT")
-    _check_accept(accept)
-    header = request.META.get("HTTP_MCP_PROTOCOL_VERSION")
+async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
+    served = ServedRequest(request, route)
     try:
-        body = await body_of(context, request)
+        context = await served.open()
+        if context is None:
+            return served.preflight()
+        vendor = _vendor_of(context, route)
+        require_json(request)
+        _check_accept(request.META.get("HTTP_ACCEPT"))
+        response = await _answer_body(context, request, route, vendor)
+        if context.admission is None:  # a notification or an unreadable message: it counts too
+            await count(context)
+    except ClientDisconnected:
+        raise
+    except Exception as fault:
+        response = await served.refusal(fault)
+    return served.finish(response)
+
+
+def _vendor_of(context: RequestContext, route: Route) -> Vendor | None:
+    """None at the unified endpoint. Raises: HttpError with 404 or 410."""
+    if route.vendor is None:
+        return None
+    deprecation.refuse_when_gone()
+    known = context.caller.catalog.get(route.vendor)
+    if known is None:
+        raise responses.HttpError(404, "not_found", "There is no such vendor.")
+    return known
+
+
+async def _answer_body(
+    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
+) -> HttpResponseBase:
+    try:
+        body = await read_json(context, request)
     except strict_json.StrictJSONError as fault:
         return responses.json_response(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
-        return await _handle_batch(context, route, vendor, request, body)
+        return await _answer_batch(context, request, route, vendor, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
         return responses.json_response(jsonrpc.error(message.id, message.code, message.message), status)
     method = message.method if isinstance(message, jsonrpc.Request | jsonrpc.Notification) else None
-    version = versions.check_header(header, method)
+    version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), method)
     if isinstance(version, versions.UnsupportedVersion):
         message_id = message.id if isinstance(message, jsonrpc.Request) else None
         return responses.json_response(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
-    # An event stream is used only if the caller asks for progress and accepts streams.
-    token = progress.split_meta(message.params.get("_meta"))[0] if message.method == "tools/call" else None
-    if token is None or not accepts_events(accept):
-        return responses.json_response(await _handle_request(context, route, vendor, message))
-    relay = ProgressRelay(token)
-    return await respond_with_progress(message.id, relay, _call(context, route, vendor, message, relay))
+    if method != "tools/call":
+        return responses.json_response(await _answer_request(context, route, vendor, message))
+    call = _tool_call(vendor, message, request.META.get("HTTP_ACCEPT"))
+    answer = _answer_call(context, route, message.id, call)
+    if call.relay is None:
+        return responses.json_response(await answer)
+    return await respond_with_progress(message.id, call.relay, answer)
 
 
-async def _handle_batch(
-    context: RequestContext, route: Route, vendor: Vendor | None, request: HotPathRequest, body: list[Any]
+async def _answer_batch(
+    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None, body: list[Any]
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
@@ -123,11 +136,13 @@ async def _handle_batch(
     if isinstance(messages, jsonrpc.Invalid):
         return responses.json_response(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
-    async def answer(message: jsonrpc.Request, size: int) -> bytes:
+    async def answer_entry(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
-            return await _handle_request(context, route, vendor, message)
+            if message.method != "tools/call":
+                return await _answer_request(context, route, vendor, message)
+            return await _answer_call(context, route, message.id, _tool_call(vendor, message))
         finally:
             batch_timing.add(context.timing)
             context.timing = batch_timing
@@ -140,14 +155,13 @@ async def _handle_batch(
     # Finding the entries of a large batch takes long: beside the event loop.
     work = partial(strict_json.entry_sizes, sent)
     sizes = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(sent))
-    return await answer_batch(zip(messages, sizes, strict=True), answer, count_bytes)
+    return await answer_batch(zip(messages, sizes, strict=True), answer_entry, count_bytes)
 
 
-async def _handle_request(
+async def _answer_request(
     context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request
 ) -> bytes:
-    if message.method == "tools/call":
-        return await _call(context, route, vendor, message)
+    """The response to a request that is no tool call."""
     await count(context)
     if vendor is not None:
         _check_scope(context, route, vendor)
@@ -158,6 +172,23 @@ async def _handle_request(
     if message.method == "tools/list":
         return await _list(context, vendor, message)
     return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+
+
+def _tool_call(vendor: Vendor | None, message: jsonrpc.Request, accept: str | None = None) -> ToolCall:
+    """With a relay if the caller asks for progress and accepts event streams."""
+    name, arguments, fault = message.params.get("name"), message.params.get("arguments"), ""
+    if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
+        name, fault = "", "params.name must be a tool name"
+    elif not isinstance(arguments, dict | None):
+        fault = "params.arguments must be an object"
+    # The vendor does not get the caller's token: callers share sessions, and their tokens may be equal.
+    token, meta = progress.split_meta(message.params.get("_meta"))
+    relay = ProgressRelay(token) if token is not None and accepts_events(accept) else None
+    return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
+
+
+async def _answer_call(context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall) -> bytes:
+    return _render(route, message_id, await call_tool(context, call))
 
 
 def _check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:
@@ -189,24 +220,6 @@ async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc
     # A list has no other member for the reasons.
     meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
     return jsonrpc.result_bytes(message.id, b'{"tools":[%b],"_meta":%b}' % (tools, meta))
-
-
-async def _call(
-    context: RequestContext,
-    route: Route,
-    vendor: Vendor | None,
-    message: jsonrpc.Request,
-    relay: ProgressRelay | None = None,
-) -> bytes:
-    name, arguments, fault = message.params.get("name"), message.params.get("arguments"), ""
-    if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
-        name, fault = "", "params.name must be a tool name"
-    elif not isinstance(arguments, dict | None):
-        fault = "params.arguments must be an object"
-    # Without the progress token: callers share sessions, and their tokens may be equal.
-    _, meta = progress.split_meta(message.params.get("_meta"))
-    call = ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
-    return _render(route, message.id, await call_tool(context, call))
 
 
 def _render(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:

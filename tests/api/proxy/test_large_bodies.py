@@ -11,7 +11,7 @@ import pytest
 from gateway.lib import body_budgets, strict_json
 from proxy.protocol import jsonrpc
 from proxy.vendors import fair_scheduler
-from proxy.views import route
+from proxy.views import body as body_view
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant
@@ -41,7 +41,7 @@ async def test_organizations_alternate(
         parsed.append(document["id"])  # type: ignore[index]
         return document
 
-    monkeypatch.setattr(route.strict_json, "loads", loads)
+    monkeypatch.setattr(body_view.strict_json, "loads", loads)
     bodies = [LARGE_PING.replace(b'"id":1', b'"id":%d' % number) for number in range(1, 5)]
     scheduler = fair_scheduler._of_loop(fair_scheduler._thread_schedulers)
     waiting = []
@@ -56,7 +56,7 @@ async def test_organizations_alternate(
 
 
 async def test_a_slot_that_does_not_come_is_503(agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(route, "BODY_SLOT_WAIT_S", 0.01)
+    monkeypatch.setattr(body_view, "BODY_SLOT_WAIT_S", 0.01)
     async with fair_scheduler._of_loop(fair_scheduler._thread_schedulers).slot("another organization"):
         answer = await send(agent, tenant.agent_key)
     assert (answer.status_code, answer.json()["error"]) == (503, "overloaded")

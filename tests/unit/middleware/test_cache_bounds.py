@@ -12,7 +12,7 @@ from gateway.hot_path_app import HotPathApp
 from gateway.hot_path_request import HotPathRequest, _cached_meta_key
 from gateway.incoming_body import BodyRefused
 from gateway.lib import client_address
-from proxy.views.route import cors_headers
+from proxy.views.origin import cors_headers
 from tests.unit.middleware.test_hot_path_request import make_scope
 
 LONG = "a" * 60_000
