@@ -13,6 +13,8 @@ LEFT_OUT = {
     "structlog": ("greenlet", "rich"),
     # Guesses the encoding of a response that names none: 3 MB. The gateway reads JSON, which is UTF-8: RFC 8259, 8.1.
     "requests": ("charset_normalizer",),
+    # Its command line, where test requirements are installed.
+    "httpx": ("pygments", "rich"),
     # Formats and columns that the API does not use: 3 MB, and psycopg, 9 MB more, where the database is SQLite.
     "rest_framework.compat": ("django.contrib.postgres", "markdown", "pygments", "yaml"),
 }

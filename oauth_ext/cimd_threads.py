@@ -1,4 +1,4 @@
-"""A thread pool for fetching client documents, each fetch with its own event loop.
+"""A thread pool for fetching client documents.
 
 The owner of a document's server, or of its name server, decides how long a fetch takes, and a name resolution cannot
 be cancelled. So fetches run apart from calls, keep their thread until they end, and share the pool by address.
@@ -6,12 +6,11 @@ be cancelled. So fetches run apart from calls, keep their thread until they end,
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 # One address may take three threads. The last two are for addresses that fetched a document before and hold none.
 THREADS = 8
@@ -32,7 +31,7 @@ class NoThreadFree(Exception):
     """All threads are busy, or all that one address may take."""
 
 
-def run(fetch: Callable[[], Coroutine[Any, Any, T]], *, asked_by: str) -> T:
+def run(fetch: Callable[[], T], *, asked_by: str) -> T:
     """Raises: NoThreadFree; TimeoutError after PATIENCE_S, while the fetch goes on; the errors of `fetch`."""
     with _lock:
         if not _has_place_for(asked_by):
@@ -58,9 +57,9 @@ def _remember(address: str) -> None:
             _succeeded.popitem(last=False)
 
 
-def _run(fetch: Callable[[], Coroutine[Any, Any, T]], asked_by: str) -> T:
+def _run(fetch: Callable[[], T], asked_by: str) -> T:
     try:
-        fetched = asyncio.run(fetch())
+        fetched = fetch()
         _remember(asked_by)
         return fetched
     finally:

@@ -12,23 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from aiohttp.abc import AbstractResolver, ResolveResult
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 NAME = "app.example"
-
-
-class ToThisComputer(AbstractResolver):
-    """Every name leads here."""
-
-    async def resolve(self, host: str, port: int = 0, family: Any = 0) -> list[ResolveResult]:
-        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=2, proto=0, flags=0)]
-
-    async def close(self) -> None:
-        """Nothing is kept."""
 
 
 class DocumentServer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 import threading
@@ -12,27 +11,21 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import httpcore
 import pytest
-from aiohttp.resolver import ThreadedResolver
 from asgiref.sync import sync_to_async
 from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
-from gateway.lib import clock
+from gateway.lib import clock, guarded_client
 from oauth_ext import cimd_fetch, cimd_threads
-from oauth_ext.cimd_fetch import Fetched, FetchFailed
+from oauth_ext.cimd_fetch import Fetched, FetchFailed, fetch_document
 from oauth_ext.models import Client
 from oauth_ext.services import cimd_clients
 from oauth_ext.services.cimd_clients import DocumentUnusable, cimd_client
-from tests.api.oauth_ext.cimd_server import DocumentServer, ToThisComputer, running
+from tests.api.oauth_ext.cimd_server import DocumentServer, running
 
-
-async def fetch_document(address: str) -> Fetched:
-    """The product's, and then a moment for its TLS connection to be gone: a loop that ends at once cuts that short."""
-    try:
-        return await cimd_fetch.fetch_document(address)
-    finally:
-        await asyncio.sleep(0.02)
+PUBLIC = "93.184.216.34"
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +40,12 @@ def server(started: DocumentServer, monkeypatch: pytest.MonkeyPatch, settings: S
     started.answers.clear()
     started.asked.clear()
     started.headers.clear()
-    monkeypatch.setattr(cimd_fetch, "_resolver", ToThisComputer)
-    monkeypatch.setattr(cimd_fetch, "_ssl_context", started.trust)
-    monkeypatch.setattr(cimd_clients, "fetch_document", fetch_document)
+    context, connect = started.trust(), httpcore.SyncBackend.connect_tcp
+    monkeypatch.setattr(guarded_client, "lookup", lambda host, port: [PUBLIC])
+    monkeypatch.setattr(guarded_client, "verifying_tls", lambda: context)
+    monkeypatch.setattr(
+        httpcore.SyncBackend, "connect_tcp", lambda self, host, *more: connect(self, "127.0.0.1", *more)
+    )
     return started
 
 
@@ -68,13 +64,13 @@ def serve(server: DocumentServer, path: str = "/client.json", **changes: Any) ->
     return url
 
 
-async def test_a_document_is_fetched_without_cookies_or_redirects(server: DocumentServer) -> None:
+def test_a_document_is_fetched_without_cookies_or_redirects(server: DocumentServer) -> None:
     url = serve(server)
     server.answers["/client.json"]["headers"] = {"Cache-Control": "max-age=600", "Set-Cookie": "a=b"}
-    fetched = await fetch_document(url)
+    fetched = fetch_document(url)
     assert isinstance(fetched.document, dict)
     assert (fetched.document["client_id"], fetched.cache_control) == (url, "max-age=600")
-    await fetch_document(url)
+    fetch_document(url)
     assert len(server.headers) == 2
     for sent in server.headers:
         assert not {"Cookie", "Authorization", "Referer"} & set(sent)
@@ -95,21 +91,21 @@ async def test_a_document_is_fetched_without_cookies_or_redirects(server: Docume
         ({"pause_s": 1}, "in time"),
     ],
 )
-async def test_answers_that_will_not_do(
+def test_answers_that_will_not_do(
     server: DocumentServer, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], reason: str
 ) -> None:
     monkeypatch.setattr(cimd_fetch, "TIMEOUT_S", 0.5)
     url = serve(server)
     server.answers["/client.json"].update(answer)
     with pytest.raises(FetchFailed, match=reason):
-        await fetch_document(url)
+        fetch_document(url)
     assert server.asked == ["/client.json"]
 
 
-async def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cimd_fetch, "_ssl_context", ssl.create_default_context)
+def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_client, "verifying_tls", ssl.create_default_context)
     with pytest.raises(FetchFailed, match="cannot be reached"):
-        await fetch_document(serve(server))
+        fetch_document(serve(server))
     assert server.asked == []
 
 
@@ -128,19 +124,16 @@ async def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: 
         "file:///etc/passwd",
     ],
 )
-async def test_addresses_that_are_refused_unresolved(address: str) -> None:
+def test_addresses_that_are_refused_unresolved(address: str) -> None:
     with pytest.raises(FetchFailed, match="not allowed"):
-        await fetch_document(address)
+        fetch_document(address)
 
 
 @pytest.mark.parametrize("where", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "100.64.0.1"])
-async def test_names_that_lead_inside(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    async def resolve(self: object, host: str, port: int = 0, family: Any = 0) -> list[dict[str, Any]]:
-        return [{"hostname": host, "host": where, "port": port, "family": family, "proto": 0, "flags": 0}]
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+def test_names_that_lead_inside(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setattr(guarded_client, "lookup", lambda host, port: [where])
     with pytest.raises(FetchFailed, match="not allowed"):
-        await fetch_document("https://rebound.example/client.json")
+        fetch_document("https://rebound.example/client.json")
 
 
 def test_the_client_is_stored_and_not_fetched_again(db: None, server: DocumentServer) -> None:
@@ -254,7 +247,7 @@ class Stuck:
         self.may_end, self.begun = threading.Event(), threading.Semaphore(0)
         self.threads: set[str] = set()
 
-    async def __call__(self, address: str) -> Fetched:
+    def __call__(self, address: str) -> Fetched:
         self.threads.add(threading.current_thread().name)
         self.begun.release()
         self.may_end.wait(30)
