@@ -41,7 +41,7 @@ class CatalogEntry:
     def prefix_taken(self, by: str) -> CatalogError:
         """The error that vendor `by` already owns this vendor's tool prefix."""
         message = f'"{self.vendor.tool_prefix}" is already the prefix of the vendor {by}'
-        return self.file.error(self.number, "tool_prefix", message)
+        return self.file.errors([(("vendor", self.number, "tool_prefix"), message)])[0]
 
 
 def load_catalog(text: str, source: str) -> LoadResult:

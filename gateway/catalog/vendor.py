@@ -1,9 +1,10 @@
 """Pure: the vendor type and its JSON form for the database row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from gateway.lib.hidden_text import replace_hidden
 
@@ -19,60 +20,62 @@ def is_tool_name(name: str) -> bool:
     return name.isascii() or replace_hidden(name, lambda _: "")[1] == 0
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialField:
+class CredentialField(msgspec.Struct, frozen=True):
     """One value that a customer enters for a vendor. Without `options` it is free text. Spec: contract §4 · D64"""
 
     name: str
-    label: str
-    secret: bool
-    required: bool
+    label: str = ""  # without one, the name
+    secret: bool = True  # a value once shown cannot be hidden again
+    required: bool = True
     placeholder: str = ""
     help: str = ""
     options: tuple[str, ...] = ()
     default: str = ""
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "label", self.label or self.name)
 
-@dataclass(frozen=True, slots=True)
-class HeaderTemplate:
+
+class HeaderTemplate(msgspec.Struct, frozen=True):
     """One header of every vendor call; `value` is literal text with `{field}` and `{b64:field:field}`."""
 
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(msgspec.Struct, frozen=True):
     """The tool call that proves a credential; a vendor without one is asked for its tool list."""
 
     tool: str
-    arguments: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    arguments: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOverride:
+class ToolOverride(msgspec.Struct, frozen=True):
     """Catalog values that override the vendor's annotations; None keeps them. Spec: D103"""
 
     read_only: bool | None = None
     ttl_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vendor:
+class Vendor(msgspec.Struct, frozen=True):
     """A vendor's MCP server over Streamable HTTP. Spec: contract §4 · D69, D111"""
 
     slug: str
     name: str
     url: str
-    tool_prefix: str
+    tool_prefix: str = ""  # without one, the slug with underscores
     category: str = "Other"
     docs_url: str = ""
-    timeout_seconds: float = 30
+    timeout_seconds: int | float = 30
     headers: tuple[HeaderTemplate, ...] = ()
     fields: tuple[CredentialField, ...] = ()
     validation: Validation | None = None
-    tools: Mapping[str, ToolOverride] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    tools: Mapping[str, ToolOverride] = {}
     verified: bool = False
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "tool_prefix", self.tool_prefix or self.slug.replace("-", "_"))
+        force_setattr(self, "category", self.category or "Other")
 
     @property
     def customer_supplied_url(self) -> bool:
@@ -87,78 +90,16 @@ class Vendor:
 
 def vendor_to_json(vendor: Vendor) -> dict[str, Any]:
     """`vendor` with the catalog file's keys, all present; `validation` is null without one."""
-    validation = vendor.validation
-    return {
-        "slug": vendor.slug,
-        "name": vendor.name,
-        "url": vendor.url,
-        "tool_prefix": vendor.tool_prefix,
-        "category": vendor.category,
-        "docs_url": vendor.docs_url,
-        "timeout_seconds": vendor.timeout_seconds,
-        "headers": [{"name": each.name, "value": each.value} for each in vendor.headers],
-        "fields": [_field_to_json(each) for each in vendor.fields],
-        "validation": validation and {"tool": validation.tool, "arguments": dict(validation.arguments)},
-        "tools": {
-            name: {"read_only": each.read_only, "ttl_seconds": each.ttl_seconds} for name, each in vendor.tools.items()
-        },
-        "verified": vendor.verified,
-    }
+    definition: dict[str, Any] = msgspec.to_builtins(vendor)
+    return definition
 
 
 def vendor_from_json(data: Mapping[str, Any]) -> Vendor:
-    """The inverse of `vendor_to_json`. Keys that older releases did not write get their default. Raises: ValueError."""
+    """The inverse of `vendor_to_json`. Raises: ValueError.
+
+    Keys that older releases did not write get their default; those that only newer ones write are passed over.
+    """
     try:
-        return Vendor(
-            slug=data["slug"],
-            name=data["name"],
-            url=data["url"],
-            tool_prefix=data["tool_prefix"],
-            category=data.get("category", "Other"),
-            docs_url=data.get("docs_url", ""),
-            timeout_seconds=data.get("timeout_seconds", 30),
-            headers=tuple(HeaderTemplate(name=each["name"], value=each["value"]) for each in data.get("headers", ())),
-            fields=tuple(_field_from_json(each) for each in data.get("fields", ())),
-            validation=_validation_from_json(data.get("validation")),
-            tools=MappingProxyType(
-                {
-                    name: ToolOverride(read_only=each.get("read_only"), ttl_seconds=each.get("ttl_seconds"))
-                    for name, each in data.get("tools", {}).items()
-                }
-            ),
-            verified=data.get("verified", False),
-        )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"not a vendor definition: {type(error).__name__}: {error}") from error
-
-
-def _field_to_json(each: CredentialField) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "label": each.label,
-        "secret": each.secret,
-        "required": each.required,
-        "placeholder": each.placeholder,
-        "help": each.help,
-        "options": list(each.options),
-        "default": each.default,
-    }
-
-
-def _field_from_json(data: Mapping[str, Any]) -> CredentialField:
-    return CredentialField(
-        name=data["name"],
-        label=data.get("label") or data["name"],
-        secret=data.get("secret", True),  # secret by default: a value once shown cannot be hidden again
-        required=data.get("required", True),
-        placeholder=data.get("placeholder", ""),
-        help=data.get("help", ""),
-        options=tuple(data.get("options", ())),
-        default=data.get("default", ""),
-    )
-
-
-def _validation_from_json(data: Mapping[str, Any] | None) -> Validation | None:
-    if data is None:
-        return None
-    return Validation(tool=data["tool"], arguments=MappingProxyType(dict(data.get("arguments", {}))))
+        return msgspec.convert(data, Vendor, strict=True)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"not a vendor definition: {error}") from error

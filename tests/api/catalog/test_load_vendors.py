@@ -76,8 +76,8 @@ def test_a_bad_file_changes_nothing_and_says_all_that_is_wrong(write: Write) -> 
     with pytest.raises(CommandError) as caught:
         load(bad)
     assert str(caught.value).splitlines() == [
-        f"{bad}, line 9, vendor[1].timeout_seconds: must be between 1 and 300",
-        f"{bad}, line 10, vendor[1].surprise: is not a key of the catalog",
+        f"{bad}, line 9, vendor[1].timeout_seconds (new): must be between 1 and 300",
+        f"{bad}, line 10, vendor[1].surprise (new): is not a key of the catalog",
     ]
     assert caught.value.returncode == 1
     assert list(VendorRow.objects.values_list("definition__url", flat=True)) == ["https://v.example/mcp"]
@@ -86,7 +86,7 @@ def test_a_bad_file_changes_nothing_and_says_all_that_is_wrong(write: Write) -> 
 def test_a_prefix_belongs_to_one_vendor_of_the_whole_catalog(write: Write) -> None:
     load(write(block("acme")))
     with pytest.raises(
-        CommandError, match=r'line 9, vendor\[1\]\.tool_prefix: "acme" is already the prefix of .* acme'
+        CommandError, match=r'line 9, vendor\[1\]\.tool_prefix \(thief\): "acme" is already the prefix of .* acme'
     ):
         load(write(block("fine") + block("thief", more='tool_prefix = "acme"\n')))
     assert list(VendorRow.objects.values_list("slug", flat=True)) == ["acme"]
@@ -136,7 +136,7 @@ def test_the_operators_catalog_is_loaded_too_and_may_override(write: Write, sett
 
 def test_a_fault_of_the_operators_catalog_names_that_file(write: Write, settings: LazySettings) -> None:
     settings.VENDOR_CATALOG = write(block("github", more='tool_prefix = "linear"\n'))
-    with pytest.raises(CommandError, match=r"extra\.toml, line 5, vendor\[0\]\.tool_prefix: .* linear"):
+    with pytest.raises(CommandError, match=r"extra\.toml, line 5, vendor\[0\]\.tool_prefix \(github\): .* linear"):
         load()
     assert not VendorRow.objects.exists()
 
@@ -184,7 +184,7 @@ def test_from_the_shell_a_bad_file_ends_in_one_line_and_no_traceback(write: Writ
     )
     assert ended.returncode == 1
     assert ended.stdout == ""
-    assert ended.stderr == f"CommandError: {bad}, line 5, vendor[0].surprise: is not a key of the catalog\n"
+    assert ended.stderr == f"CommandError: {bad}, line 5, vendor[0].surprise (acme): is not a key of the catalog\n"
 
 
 def test_overlapping_prefixes_are_named_and_loaded_all_the_same(write: Write) -> None:

@@ -1,8 +1,7 @@
 """Credential fields: what a person may store for a vendor."""
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
@@ -106,7 +105,7 @@ def test_a_value_that_fits_no_header_is_refused_when_it_is_stored() -> None:
 
 
 def test_a_colon_in_the_name_of_a_basic_pair_is_refused_when_it_is_stored() -> None:
-    vendor = dataclasses.replace(VENDOR, headers=(HeaderTemplate("Authorization", "Basic {b64:ref:apiKey}"),))
+    vendor = replace(VENDOR, headers=(HeaderTemplate("Authorization", "Basic {b64:ref:apiKey}"),))
     assert errors({**GOOD, "ref": "a:b"}, vendor) == {"ref": ["May not contain ':'."]}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.catalog.parsing import CatalogErrors, decode_catalog, parse_catalog, read_catalog
-from gateway.catalog.vendor import CredentialField, HeaderTemplate, ToolOverride
+from gateway.catalog.vendor import CredentialField, HeaderTemplate, ToolOverride, Validation
 
 EXAMPLE = """
 [[vendor]]
@@ -75,7 +75,7 @@ def test_defaults() -> None:
 def test_an_error_is_one_line_with_file_line_and_key() -> None:
     with pytest.raises(CatalogErrors) as caught:
         parse_catalog(MINIMAL + "timeout_seconds = 301\n", "extra\n.toml")
-    assert str(caught.value) == "extra\\n.toml, line 5, vendor[0].timeout_seconds: must be between 1 and 300"
+    assert str(caught.value) == "extra\\n.toml, line 5, vendor[0].timeout_seconds (a-b): must be between 1 and 300"
     [error] = caught.value.errors
     assert (error.line, error.key, error.source) == (5, "vendor[0].timeout_seconds", "extra\n.toml")
 
@@ -244,10 +244,10 @@ def test_more_than_32_fields_are_refused() -> None:
     assert [(key, message) for _, key, message in faults(text)] == [("vendor[0].fields", "may have at most 32 entries")]
 
 
-def test_repeated_slugs_and_prefixes_name_the_first_line() -> None:
+def test_repeated_slugs_and_prefixes_name_the_first_vendor() -> None:
     second = '[[vendor]]\nslug = "c"\nname = "C"\nurl = "https://c.example"\ntool_prefix = "a_b"\n'
-    assert faults(MINIMAL + MINIMAL) == [(6, "vendor[1].slug", 'repeats "a-b" of line 2')]
-    assert faults(MINIMAL + second) == [(9, "vendor[1].tool_prefix", 'repeats "a_b" of line 1')]
+    assert faults(MINIMAL + MINIMAL) == [(6, "vendor[1].slug", 'repeats "a-b" of vendor[0]')]
+    assert faults(MINIMAL + second) == [(9, "vendor[1].tool_prefix", 'repeats "a_b" of vendor[0]')]
 
 
 @pytest.mark.parametrize(
@@ -281,4 +281,38 @@ def test_a_file_is_utf_8_and_of_bounded_size() -> None:
 
 def test_a_read_file_remembers_its_lines() -> None:
     file = read_catalog(MINIMAL, "a.toml")
-    assert str(file.error(0, "slug", "is odd")) == "a.toml, line 2, vendor[0].slug: is odd"
+    [error] = file.errors([(("vendor", 0, "name"), "is odd")])
+    assert str(error) == "a.toml, line 3, vendor[0].name (a-b): is odd"
+
+
+def test_an_error_names_the_vendor_unless_its_slug_is_at_fault() -> None:
+    text = MINIMAL + "surprise = 1\n" + MINIMAL.replace("a-b", "A B") + "surprise = 1\n"
+    with pytest.raises(CatalogErrors) as caught:
+        parse_catalog(text, "a.toml")
+    assert [str(error).partition(": ")[0] for error in caught.value.errors] == [
+        "a.toml, line 5, vendor[0].surprise (a-b)",
+        "a.toml, line 7, vendor[1].slug",
+        "a.toml, line 10, vendor[1].surprise",
+    ]
+
+
+@pytest.mark.parametrize("key", ["x` - at `$[0].y", "`", "a b", "\\u007f", "", "$[0]"])
+def test_an_unknown_key_of_any_name_is_refused_at_its_place(key: str) -> None:
+    [(line, found, message)] = faults(f'{MINIMAL}[[vendor.headers]]\nname = "X"\nvalue = "v"\n"{key}" = 1\n')
+    assert (line, message) == (8, "is not a key of the catalog")
+    assert found == "vendor[0].headers[0]." + key.replace("\\u007f", "\x7f")
+
+
+@pytest.mark.parametrize("place", ["x", "vendor.x", "vendor.validation.arguments.x"])
+def test_a_key_with_very_many_dots_is_refused_without_a_traceback(place: str) -> None:
+    text = f'{MINIMAL}validation.tool = "t"\n' if "arguments" in place else MINIMAL
+    dotted = place.removeprefix("vendor.") + ".x" * 5000 + " = 1\n"
+    assert faults(dotted + text if place == "x" else text + dotted)
+
+
+def test_texts_are_trimmed_and_normalized_but_not_those_of_arguments() -> None:
+    text = (
+        MINIMAL.replace('"A"', '"  e\\u0301 "') + '[vendor.validation]\ntool = " t "\narguments = {a = " e\\u0301 "}\n'
+    )
+    [vendor] = parse_catalog(text)
+    assert (vendor.name, vendor.validation) == ("é", Validation("t", {"a": " e\u0301 "}))

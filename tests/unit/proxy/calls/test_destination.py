@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from credentials.credential_scope import CredentialScope
 from credentials.errors import UnusableCredential, UnusableReason
@@ -84,7 +85,7 @@ def test_nothing_opened_is_kept_or_shown(opener: Opener) -> None:
 def test_another_loading_of_organization_or_catalog_is_worked_out_anew(opener: Opener) -> None:
     org, ref = organization(), credential()
     first = reached(org, VENDOR, ref)
-    moved = reached(org, replace(VENDOR, url="https://new.example/mcp"), ref)
+    moved = reached(org, structs.replace(VENDOR, url="https://new.example/mcp"), ref)
     opener.fields = {"key": "another"}
     rotated = reached(replace(org, destinations={}), VENDOR, ref)
     assert len({first.key, moved.key, rotated.key}) == 3
@@ -127,7 +128,7 @@ def test_what_must_not_be_read_in_answers_are_the_values_of_secret_fields(opener
         CredentialField("region", "Region", secret=True, required=False, options=("europe-west", "us-east")),
     )
     opener.fields = {"key": SECRET, "account": "acme-inc-1", "realm": "everybody's", "region": "us-east"}
-    found = reached(organization(), replace(VENDOR, fields=fields), credential())
+    found = reached(organization(), structs.replace(VENDOR, fields=fields), credential())
     assert list(found.secrets()) == [SECRET]
     opener.fails = True
     with pytest.raises(VendorProblem) as caught:

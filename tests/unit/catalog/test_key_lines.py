@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.toml_lines import LineIndex, Path
+from gateway.catalog.key_lines import Path, key_lines, line_of
 
 TEXT = '''# a comment with [[vendor]] and = in it
 [[vendor]]
@@ -37,7 +37,7 @@ read_only = true
 
 def test_every_key_is_found_on_its_line() -> None:
     tomllib.loads(TEXT)
-    index = LineIndex(TEXT)
+    lines = key_lines(TEXT)
     expected: dict[Path, int] = {
         ("vendor", 0): 2,
         ("vendor", 0, "slug"): 3,
@@ -55,27 +55,27 @@ def test_every_key_is_found_on_its_line() -> None:
         ("vendor", 1, "tools", "a.b = c"): 24,
         ("vendor", 1, "tools", "a.b = c", "read_only"): 25,
     }
-    assert {path: index.line(path) for path in expected} == expected
+    assert {path: line_of(path, lines) for path in expected} == expected
 
 
 def test_an_absent_key_has_the_line_of_what_is_around_it() -> None:
-    index = LineIndex(TEXT)
-    assert index.line(("vendor", 0, "headers", 1, "value")) == 14
-    assert index.line(("vendor", 1, "url")) == 18
-    assert index.line(("nothing",)) == 1
+    lines = key_lines(TEXT)
+    assert line_of(("vendor", 0, "headers", 1, "value"), lines) == 14
+    assert line_of(("vendor", 1, "url"), lines) == 18
+    assert line_of(("nothing",), lines) == 1
 
 
 def test_inline_tables_have_the_line_of_their_key() -> None:
     text = 'x = 1\nvendor = [\n  { slug = "a" },\n]\n'
     tomllib.loads(text)
-    assert LineIndex(text).line(("vendor", 0, "slug")) == 2
+    assert line_of(("vendor", 0, "slug"), key_lines(text)) == 2
 
 
 def test_windows_line_ends_count_once() -> None:
     text = "[[vendor]]\r\nslug = \"a\"\r\nhelp = '''\r\n= [\r\n'''\r\nname = \"b\""
     tomllib.loads(text)
-    index = LineIndex(text)
-    assert index.line(("vendor", 0, "name")) == 6
+    lines = key_lines(text)
+    assert line_of(("vendor", 0, "name"), lines) == 6
 
 
 BARE = st.from_regex(r"[A-Za-z0-9_-]{1,6}", fullmatch=True)
@@ -112,5 +112,5 @@ def test_any_text_that_parses_is_indexed(tables: list[dict[str, str]]) -> None:
                 expected.append((("vendor", number, name), text.count("\n") + 1))
                 text += f"  {key} = {value} # = ]\n"
     tomllib.loads(text)
-    index = LineIndex(text)
-    assert [(path, index.line(path)) for path, _ in expected] == expected
+    lines = key_lines(text)
+    assert [(path, line_of(path, lines)) for path, _ in expected] == expected
