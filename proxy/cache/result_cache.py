@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from heapq import heapify, heappush, heapreplace
-from itertools import count
 from typing import TypeGuard
-from uuid import UUID
 
 import structlog
 
+from gateway.lib.fair_share_cache import FairShareCache
 from proxy.cache.keys import CacheKey
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError
 from proxy.protocol import replies
@@ -34,25 +31,12 @@ ENTRY_BYTES = 1024  # estimate of a key and its table entries
 VendorOutcome = Delivered | VendorError | Failed
 
 
-@dataclass(slots=True)
-class _Share:
-    """Results of one organization, oldest use first. No reference to entries, which refer to it: no cycle."""
-
-    keys: OrderedDict[CacheKey, None] = field(default_factory=OrderedDict)
-    size_bytes: int = 0
-
-
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _Kept:
     key: CacheKey
     epoch: str
     result: Delivered
     expires_s: float
-    share: _Share = field(repr=False, compare=False)
-
-    @property
-    def size(self) -> int:
-        return len(self.result.raw_result) + ENTRY_BYTES
 
 
 class ResultCache:
@@ -61,22 +45,19 @@ class ResultCache:
     def __init__(
         self, *, capacity_bytes: int = CAPACITY_BYTES, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._capacity_bytes = capacity_bytes
         self._monotonic = monotonic
-        self._entries: dict[CacheKey, _Entry] = {}
-        self._shares: dict[UUID, _Share] = {}
-        # Max-heap of organizations by bytes held, corrected lazily: (negative bytes, tie-breaker, share). Numbers are
-        # never too small, so the first one that is exact is the largest.
-        self._largest: list[tuple[int, int, _Share]] = []
-        self._numbers = count()
+        self._kept: FairShareCache[CacheKey, _Kept] = FairShareCache(max_bytes=capacity_bytes)
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, VendorOutcome]] = SingleFlight(
             outlives_callers=False
         )
         self._checking: set[asyncio.Task[None]] = set()
-        self.size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self._kept.size_bytes
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._kept)
 
     async def read(
         self,
@@ -129,54 +110,19 @@ class ResultCache:
             self._put(key, epoch, result, expires_s)
 
     def _get(self, key: CacheKey, epoch: str) -> Delivered | None:
-        entry = self._entries.get(key)
-        if entry is None:
+        kept = self._kept.get(key)
+        if kept is None:
             return None
-        if entry.key != key:  # defence in depth: a result of another call must never be delivered
+        if kept.key != key:  # defence in depth: a result of another call must never be delivered
             log.error("result cache holds a result under another key")
-            self._drop(key)
-            return None
-        if entry.epoch != epoch or self._monotonic() >= entry.expires_s:
-            self._drop(key)
-            return None
-        entry.share.keys.move_to_end(key)
-        return entry.result
+        elif kept.epoch == epoch and self._monotonic() < kept.expires_s:
+            return kept.result
+        self._kept.pop(key)
+        return None
 
     def _put(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
-        self._drop(key)
-        share = self._shares.setdefault(key.owner, _Share())
-        entry = _Entry(key, epoch, result, expires_s, share)
-        self._entries[key] = entry
-        share.keys[key] = None
-        share.size_bytes += entry.size
-        self.size_bytes += entry.size
-        self._push_share(share)
-        while self.size_bytes > self._capacity_bytes:
-            self._drop(next(iter(self._largest_share().keys)))
-
-    def _drop(self, key: CacheKey) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return
-        share = entry.share
-        del share.keys[entry.key]
-        share.size_bytes -= entry.size
-        self.size_bytes -= entry.size
-        if not share.keys:
-            del self._shares[entry.key.owner]
-
-    def _push_share(self, share: _Share) -> None:
-        heappush(self._largest, (-share.size_bytes, next(self._numbers), share))
-        if len(self._largest) > 2 * len(self._shares) + 64:  # mostly outdated numbers
-            self._largest = [(-each.size_bytes, next(self._numbers), each) for each in self._shares.values()]
-            heapify(self._largest)
-
-    def _largest_share(self) -> _Share:
-        while True:
-            size_bytes, _, share = self._largest[0]
-            if -size_bytes == share.size_bytes:
-                return share
-            heapreplace(self._largest, (-share.size_bytes, next(self._numbers), share))
+        size_bytes = len(result.raw_result) + ENTRY_BYTES
+        self._kept.put(key, _Kept(key, epoch, result, expires_s), owner=key.owner, size_bytes=size_bytes)
 
 
 def _is_valid(raw_result: bytes) -> bool:

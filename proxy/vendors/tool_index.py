@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 import msgspec
 import structlog
@@ -16,6 +14,7 @@ from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
+from gateway.lib.fair_share_cache import FairShareCache
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
@@ -74,8 +73,9 @@ class ToolDirectory:
         self._tool_config = tool_config
         self._ttl_s = ttl_s
         self._max_pages = max_pages
-        self._indexes: OrderedDict[PoolKey, ToolIndex] = OrderedDict()
-        self.size_bytes = 0
+        self._indexes: FairShareCache[PoolKey, ToolIndex] = FairShareCache(
+            max_bytes=MAX_INDEX_BYTES, max_entries=MAX_INDEXES
+        )
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing: set[asyncio.Task[None]] = set()
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
@@ -86,7 +86,6 @@ class ToolDirectory:
         known = self._indexes.get(destination.key)
         if known is None:
             return await self._fetched(vendor, destination, deadline)
-        self._indexes.move_to_end(destination.key)
         now_s = asyncio.get_running_loop().time()
         if known.is_outdated and known.failure is None and now_s - known.fetched_s >= REFETCH_AFTER_S:
             return await self._newest(vendor, destination, known, deadline=min(deadline, now_s + CHANGE_WAIT_S))
@@ -96,7 +95,7 @@ class ToolDirectory:
 
     async def fresh_index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
         """The vendor's tools, fetched unless that was done in the last REFETCH_AFTER_S. Raises: VendorProblem."""
-        known = self._indexes.get(destination.key)
+        known = self._indexes.peek(destination.key)
         if known is not None and asyncio.get_running_loop().time() - known.fetched_s < REFETCH_AFTER_S:
             return known
         return await self._fetched(vendor, destination, deadline)
@@ -117,7 +116,7 @@ class ToolDirectory:
         except errors.VendorProblem as problem:
             if destination.key in self._under_way:  # still running: the next call need not wait too
                 self._record_failure(destination.key, problem.fault)
-        return self._indexes.get(destination.key, known)
+        return self._indexes.peek(destination.key) or known
 
     def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
         if destination.key in self._under_way:
@@ -144,16 +143,16 @@ class ToolDirectory:
             del self._under_way[key]
 
     def _record_failure(self, key: PoolKey, fault: VendorFault) -> None:
-        known = self._indexes.get(key)
+        known = self._indexes.peek(key)
         if known is not None:
             retry_s = asyncio.get_running_loop().time() + RETRY_AFTER_S
-            self._indexes[key] = replace(known, failure=fault, retry_s=retry_s)
+            self._indexes.replace(key, replace(known, failure=fault, retry_s=retry_s))
 
     def _on_tools_changed(self, key: PoolKey) -> None:
         """The vendor may announce changes at any rate. Spec: protocol.md A.5"""
-        known = self._indexes.get(key)
+        known = self._indexes.peek(key)
         if known is not None and not known.is_outdated:
-            self._indexes[key] = replace(known, is_outdated=True)
+            self._indexes.replace(key, replace(known, is_outdated=True))
         if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
 
@@ -171,33 +170,10 @@ class ToolDirectory:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[destination.key]
         index = replace(index, fetched_s=fetched_s, size_bytes=size_bytes, is_outdated=is_outdated)
-        self._put(destination.key, index)
+        self._indexes.put(destination.key, index, owner=destination.key.org_id, size_bytes=size_bytes)
         if self._on_fetched is not None:
             self._on_fetched(destination.key, index.as_sent, size_bytes)
         return index
-
-    def _put(self, key: PoolKey, index: ToolIndex) -> None:
-        before = self._indexes.pop(key, None)
-        self._indexes[key] = index
-        self.size_bytes += index.size_bytes - (before.size_bytes if before else 0)
-        self._drop(len(self._indexes) - MAX_INDEXES, lambda each: 1)
-        self._drop(self.size_bytes - MAX_INDEX_BYTES, lambda each: each.size_bytes)
-
-    def _drop(self, surplus: int, weight: Callable[[ToolIndex], int]) -> None:
-        """Evict the oldest lists of the organization that holds most, until `surplus` is gone."""
-        if surplus <= 0:
-            return
-        queues: defaultdict[UUID, deque[PoolKey]] = defaultdict(deque)
-        weights: Counter[UUID] = Counter()
-        for key, index in self._indexes.items():
-            queues[key.org_id].append(key)
-            weights[key.org_id] += weight(index)
-        while surplus > 0:
-            most = max(weights, key=weights.__getitem__)
-            evicted = self._indexes.pop(queues[most].popleft())
-            self.size_bytes -= evicted.size_bytes
-            weights[most] -= weight(evicted)
-            surplus -= weight(evicted)
 
     async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
         """The unparsed tools of all pages, and their bytes."""

@@ -49,9 +49,11 @@ class ListingVendor(FakeVendor):
 def later(seconds: float, tenant: Tenant | None = None) -> None:
     """As if so much time had passed for the lists that are kept, or for those of one organization."""
     indexes = runtime.current().directory._indexes
-    for key, index in indexes.items():
-        if tenant is None or key.org_id == tenant.organization.id:
-            indexes[key] = replace(index, fetched_s=index.fetched_s - seconds, retry_s=index.retry_s - seconds)
+    for key in indexes:
+        index = indexes.peek(key)
+        if index is not None and (tenant is None or key.org_id == tenant.organization.id):
+            moved = replace(index, fetched_s=index.fetched_s - seconds, retry_s=index.retry_s - seconds)
+            indexes.replace(key, moved)
 
 
 async def settled() -> None:

@@ -175,7 +175,7 @@ async def test_no_organization_takes_away_the_results_of_one_that_holds_less() -
     assert [(await cache.read(each, "e", 60, vendor))[1] for each in newest] == [HIT] * 4
     for name in ("c", "d", "e"):
         await cache.read(key(name, org=2), "e", 60, vendor)
-    held = [each.owner.int for each in cache._entries]
+    held = [each.owner.int for each in cache._kept]
     assert (held.count(1), held.count(2)) == (3, 3), "who comes later gets an equal share"
 
 
@@ -200,11 +200,11 @@ async def test_the_one_large_holder_is_evicted_from_whatever_was_dropped_before(
             most = max(held.values())
             largest = [owner for owner in held if held[owner] == most]
             oldest = [next(one for one in plain if one.owner == owner) for owner in largest]
-            (gone,) = [one for one in oldest if one not in cache._entries][:1]
+            (gone,) = [one for one in oldest if one not in cache._kept][:1]
             del plain[gone]
-        assert set(cache._entries) == set(plain)
+        assert set(cache._kept) == set(plain)
         assert cache.size_bytes == sum(size for _, size in plain.values())
-        assert {owner: share.size_bytes for owner, share in cache._shares.items()} == {
+        assert {owner: share.size_bytes for owner, share in cache._kept._shares.items()} == {
             owner: sum(size for one, (_, size) in plain.items() if one.owner == owner)
             for owner in {one.owner for one in plain}
         }
@@ -215,13 +215,15 @@ async def test_what_is_remembered_of_sizes_does_not_grow_with_the_calls() -> Non
     for number in range(1_000):
         await cache.read(key(org=number % 3), f"e{number}", 60, vendor)
     assert len(cache) == 3
-    assert len(cache._largest) <= 2 * 3 + 64
+    assert len(cache._kept._most_bytes) <= 2 * 3 + 64
 
 
 async def test_a_result_under_another_key_is_not_served() -> None:
     cache, vendor = ResultCache(), Vendor()
     await cache.read(key("a"), "e", 60, vendor)
-    cache._entries[key("b")] = cache._entries[key("a")]
+    of_another = cache._kept.peek(key("a"))
+    assert of_another is not None
+    cache._kept.put(key("b"), of_another, owner=key("b").owner, size_bytes=1)
     assert await cache.read(key("b"), "e", 60, vendor) == (result("2"), MISS)
 
 

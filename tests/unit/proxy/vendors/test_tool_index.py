@@ -28,10 +28,15 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> ToolDirectory:
 
 def keep(directory: ToolDirectory, org: uuid.UUID, size_bytes: int) -> PoolKey:
     key = PoolKey.of(org, "acme", uuid.uuid4(), "https://vendor.example/mcp", {})
-    directory._put(key, ToolIndex(ExposedTools("acme", []), {}, {}, {}, 0.0, size_bytes))
-    assert directory.size_bytes == sum(index.size_bytes for index in directory._indexes.values()) <= 1_000
+    index = ToolIndex(ExposedTools("acme", []), {}, {}, {}, 0.0, size_bytes)
+    directory._indexes.put(key, index, owner=org, size_bytes=size_bytes)
+    assert directory._indexes.size_bytes == sum(each.size_bytes for each in indexes(directory)) <= 1_000
     assert len(directory._indexes) <= 10
     return key
+
+
+def indexes(directory: ToolDirectory) -> list[ToolIndex]:
+    return [index for key in directory._indexes if (index := directory._indexes.peek(key)) is not None]
 
 
 def kept(directory: ToolDirectory) -> Counter[uuid.UUID]:
@@ -59,9 +64,9 @@ def test_who_holds_most_gives_way_to_who_comes(directory: ToolDirectory) -> None
 
 def test_what_was_used_last_stays(directory: ToolDirectory) -> None:
     keys = [keep(directory, GREEDY, 400) for _ in range(2)]
-    directory._indexes.move_to_end(keys[0])
+    directory._indexes.get(keys[0])
     new = keep(directory, GREEDY, 400)
-    assert list(directory._indexes) == [keys[0], new]
+    assert set(directory._indexes) == {keys[0], new}
 
 
 def test_one_list_that_is_larger_than_the_bound_is_not_kept(directory: ToolDirectory) -> None:
