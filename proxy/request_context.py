@@ -21,12 +21,20 @@ class Client(Protocol):
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request, its caller and its measurements."""
+    """One request, its caller and its measurements.
+
+    `proxy.views.route` fills it in. Later steps write these fields only:
+
+    - `caller`: the callers of `admit`, with its result
+    - `admission`, `cache_epoch`: `admit`
+    - `request_bytes`: `proxy.views.body`, and for each entry of a batch the batch
+    - `timing`: replaced for each entry of a batch
+    - `cache`: `call_tool`
+    """
 
     runtime: Runtime
     source: CallSource
     bearer: str
-    # Replaced when admission finds that the caller's rights changed.
     caller: Caller
     timing: Timing
     request_id: str

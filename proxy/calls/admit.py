@@ -11,10 +11,10 @@ from proxy.calls.decide import Allowed, may_use_vendor
 from proxy.request_context import RequestContext
 
 
-async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = None) -> Admission:
-    """Count the request; then `context.caller` is current. Raises: InvalidBearer; DatabaseUnavailable.
+async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = None) -> tuple[Admission, Caller]:
+    """Count the request; returns the caller as it is now. Raises: InvalidBearer; DatabaseUnavailable.
 
-    Spec: §8 · D20, D21
+    Writes `context.admission`, which refusals show too, and `context.cache_epoch`. Spec: §8 · D20, D21
     """
     caller = context.caller
     # One round trip for both: the epoch of kept results is read with those of the caller.
@@ -26,8 +26,7 @@ async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = Non
     if results is not None and current is not None:
         context.cache_epoch, current = (results, current[-1]), current[:-1]
     # Reloads the caller if an epoch has changed, and raises InvalidBearer if the right is gone.
-    context.caller = await context.runtime.caller_cache.revalidated(context.bearer, caller, current)
-    return admission
+    return admission, await context.runtime.caller_cache.revalidated(context.bearer, caller, current)
 
 
 def _results_epoch(caller: Caller, vendor: Vendor) -> str | None:

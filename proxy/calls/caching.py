@@ -8,7 +8,7 @@ from typing import Any
 from proxy.cache.keys import cache_key, epoch_name, scope_of
 from proxy.cache.result_cache import VendorOutcome
 from proxy.calls.find_tool import FoundTool
-from proxy.outcomes import Failed, VendorFault
+from proxy.outcomes import CacheStatus, Failed, VendorFault
 from proxy.request_context import RequestContext
 
 SendToVendor = Callable[[], Awaitable[VendorOutcome]]
@@ -22,8 +22,8 @@ async def cached_read(
     *,
     is_cacheable: bool,
     is_shareable: bool = True,
-) -> VendorOutcome:
-    """The answer from the cache or the vendor; sets `context.cache`."""
+) -> tuple[VendorOutcome, CacheStatus]:
+    """The answer from the cache or the vendor, and which of the two."""
     scope = scope_of(context.caller.principal, found.credential)
     name = epoch_name(scope, found.vendor.slug)
     epochs = context.runtime.scope_epochs
@@ -33,15 +33,15 @@ async def cached_read(
     )
     # Not cached, or the store is away.
     if epoch is None:
-        answer = await send()
+        answer, status = await send(), CacheStatus.BYPASS
     else:
         key = cache_key(scope, found.credential, found.tool.vendor_name, arguments, found.destination.key)
         results = context.runtime.results
         # Without `is_shareable`, the caller sees progress of its own vendor call, and may end it.
-        answer, context.cache = await results.read(key, epoch, found.policy.ttl_s, send, is_shareable=is_shareable)
+        answer, status = await results.read(key, epoch, found.policy.ttl_s, send, is_shareable=is_shareable)
     if isinstance(answer, Failed) and answer.fault is VendorFault.REJECTED_CREDENTIALS:
         await epochs.renew(name)  # rejected credentials lose the right to results read before
-    return answer
+    return answer, status
 
 
 async def invalidating_write(context: RequestContext, found: FoundTool, send: SendToVendor) -> VendorOutcome:

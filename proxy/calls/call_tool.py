@@ -71,7 +71,7 @@ async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
     try:
         context.runtime.audit.refuse_during_outage()
         with context.timing.auth:
-            admission = await admit(context, settings.TOOL_CALLS, call.vendor if call.cli else None)
+            admission, context.caller = await admit(context, settings.TOOL_CALLS, call.vendor if call.cli else None)
         if not admission.allowed:
             await call_audit.record_rate_limited(context, vendor=vendor_slug, tool=call.name)
             return RateLimited(admission.retry_after_s)
@@ -100,7 +100,7 @@ async def refuse_unknown_vendor(context: RequestContext, slug: str, tool: str) -
     context.runtime.audit.refuse_during_outage()
     with context.timing.auth:
         # Counted and recorded like every refusal.
-        admission = await admit(context, settings.TOOL_CALLS)
+        admission, context.caller = await admit(context, settings.TOOL_CALLS)
     if not admission.allowed:
         await call_audit.record_rate_limited(context, vendor=slug, tool=tool)
         return RateLimited(admission.retry_after_s)
@@ -128,9 +128,10 @@ async def _decide_and_send(
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         is_cacheable = found.policy.is_cacheable and (call.cli or found.policy.named) and not call.meta
-        return await caching.cached_read(
+        outcome, context.cache = await caching.cached_read(
             context, found, arguments, send, is_cacheable=is_cacheable, is_shareable=call.relay is None
         )
+        return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.
     await call_audit.record_intent(context, row)
     return await caching.invalidating_write(context, found, send)

@@ -176,7 +176,7 @@ def _authorization(request: HotPathRequest) -> str | None:
 async def count(context: RequestContext) -> None:
     """For requests that are no tool call. Raises: HttpError with 429; as `admit`. Spec: D22"""
     with context.timing.auth:
-        admission = await admit(context, settings.BACKSTOP)
+        admission, context.caller = await admit(context, settings.BACKSTOP)
     if not admission.allowed:
         raise responses.rate_limited(admission.retry_after_s)
 
