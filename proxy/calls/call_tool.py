@@ -7,8 +7,9 @@ While audit rows cannot be committed nothing is sent: no answer may leave withou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,7 +24,7 @@ from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls import caching, call_audit
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
-from proxy.calls.find_tool import FoundTool, NotFound, find_at_vendor, find_by_exposed_name
+from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.outcomes import (
     BadArguments,
     CacheStatus,
@@ -44,7 +45,6 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import send_request
 
 log = structlog.get_logger(__name__)
-FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 # These fail the whole request, with 401 or 503, instead of becoming an outcome.
 FAIL_CLOSED = (InvalidBearer, DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
@@ -76,7 +76,11 @@ async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
             await call_audit.record_rate_limited(context, vendor=vendor_slug, tool=call.name)
             return RateLimited(admission.retry_after_s)
         row = call_audit.open_record(vendor=vendor_slug, tool=call.name)
-        found = BadArguments(call.fault) if call.fault else await _find(context, call)
+        found = (
+            BadArguments(call.fault)
+            if call.fault
+            else await find_or_fetch_tool(context, call.name, call.vendor, cli=call.cli)
+        )
         if isinstance(found, FoundTool):
             call_audit.set_tool(row, found)
             outcome = await _decide_and_send(context, call, found, row)
@@ -122,9 +126,7 @@ async def _decide_and_send(
         except ValueError as fault:
             return BadArguments(str(fault))
 
-    def send() -> Awaitable[VendorOutcome]:
-        return _send(context, arguments, call, found)
-
+    send = partial(_send, context, arguments, call, found)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         is_cacheable = found.policy.is_cacheable and (call.cli or found.policy.named) and not call.meta
@@ -135,16 +137,6 @@ async def _decide_and_send(
     # A write is recorded before it is sent: if the process dies, the row remains.
     await call_audit.record_intent(context, row)
     return await caching.invalidating_write(context, found, send)
-
-
-async def _find(context: RequestContext, call: ToolCall) -> FoundTool | NotFound:
-    deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
-    if call.vendor is None:
-        return await find_by_exposed_name(context, call.name, deadline=deadline)
-    vendor = context.caller.catalog.get(call.vendor.slug)  # current, after admission
-    if vendor is None:
-        return Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", call.vendor.slug)
-    return await find_at_vendor(context, vendor, call.name, cli=call.cli, deadline=deadline)
 
 
 async def _send(

@@ -1,20 +1,24 @@
-"""Finds the tool of a vendor by the name that the caller used."""
+"""Finds the tool of a vendor by the name that the caller used, in a list that may have to be fetched."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from credentials.resolve import CredentialRef
+from gateway.catalog.registry import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.destination import destination
-from proxy.outcomes import Denied, Failed, UnknownTool
+from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import Destination
 from proxy.vendors.tool_index import ToolIndex
+
+FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +36,15 @@ class FoundTool:
 NotFound = Denied | UnknownTool | Failed
 
 
-async def find_by_exposed_name(context: RequestContext, name: str, *, deadline: float) -> FoundTool | NotFound:
-    # Never another vendor with a shorter prefix: the arguments are not meant for it. Spec: D111, D164
-    vendor = context.caller.catalog.owner_of(name)
-    if vendor is None:
-        return UnknownTool(name)
-    return await find_at_vendor(context, vendor, name, cli=False, deadline=deadline)
-
-
-async def find_at_vendor(
-    context: RequestContext, vendor: Vendor, name: str, *, cli: bool, deadline: float
+async def find_or_fetch_tool(
+    context: RequestContext, name: str, asked_vendor: Vendor | None, *, cli: bool
 ) -> FoundTool | NotFound:
-    """An unknown name is looked up once more in a new list. Spec: D144"""
+    """The tool in the vendor's list. A list that is not in memory is fetched from the vendor, and so is a new list for
+    an unknown name. Spec: D144"""
+    vendor = _vendor_of(context.caller.catalog, name, asked_vendor)
+    if not isinstance(vendor, Vendor):
+        return vendor
+    deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
     # Deciding and opening the credential count as authentication, listing tools as session.
     with context.timing.auth:
         verdict = may_use_vendor(context.caller, vendor)
@@ -66,6 +67,16 @@ async def find_at_vendor(
         return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")
     return FoundTool(vendor, verdict.credential, target, tool, input_schema, index.policy(tool))
+
+
+def _vendor_of(catalog: Catalog, name: str, asked: Vendor | None) -> Vendor | Denied | UnknownTool:
+    """The vendor as the catalog has it after admission; at the unified endpoint the owner of the name's prefix."""
+    if asked is None:
+        # Never another vendor with a shorter prefix: the arguments are not meant for it. Spec: D111, D164
+        return catalog.owner_of(name) or UnknownTool(name)
+    return catalog.get(asked.slug) or Denied(
+        Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", asked.slug
+    )
 
 
 def _lookup(index: ToolIndex, name: str, *, cli: bool) -> ExposedTool | None:

@@ -25,7 +25,7 @@ from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import Caller, OrganizationAccess
 from proxy.calls.decide import may_call_tool
-from proxy.calls.find_tool import FoundTool, find_at_vendor, find_by_exposed_name
+from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.calls.list_tools import list_tools
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import accept_definitions
@@ -161,10 +161,7 @@ async def callable_at(
     context: RequestContext, vendor: Vendor | None, name: str, *, by_command: bool
 ) -> FoundTool | None:
     """The tool that a call by this name would run, if it is allowed to."""
-    if vendor is None:
-        found = await find_by_exposed_name(context, name, deadline=1e9)
-    else:
-        found = await find_at_vendor(context, vendor, name, cli=by_command, deadline=1e9)
+    found = await find_or_fetch_tool(context, name, vendor, cli=by_command)
     if not isinstance(found, FoundTool):
         return None
     return None if may_call_tool(context.caller, found.vendor, found.tool.vendor_name) else found
