@@ -21,23 +21,13 @@ from gateway.lib import strict_json
 from proxy.calls.call_tool import ToolCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.list_tools import vendor_index
-from proxy.outcomes import (
-    BadArguments,
-    Delivered,
-    Denial,
-    Denied,
-    Failed,
-    InternalError,
-    Outcome,
-    RateLimited,
-    UnknownTool,
-    VendorFault,
-)
-from proxy.protocol import cli_request, cli_schema, replies
+from proxy.outcomes import Delivered, Denied
+from proxy.protocol import cli_request, cli_schema
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.views import responses
 from proxy.views.body import read_json, require_json
+from proxy.views.cli_outcomes import cli_response, forbidden
 from proxy.views.responses import HttpError
 from proxy.views.route import Route, ServedRequest, count
 
@@ -82,18 +72,18 @@ async def _run_command(context: RequestContext, request: HotPathRequest, route: 
         raise HttpError(400, "invalid_request", str(fault)) from fault
     known = context.caller.catalog.get(vendor)
     if known is None:
-        return _render(route, await refuse_unknown_vendor(context, vendor, parsed.tool))
+        return cli_response(route, await refuse_unknown_vendor(context, vendor, parsed.tool))
     outcome = await call_tool(context, ToolCall(parsed.tool, parsed.args, vendor=known, cli=True))
     size_bytes = len(outcome.raw_result) if isinstance(outcome, Delivered) else 0
     # A large result takes long to convert: beside the event loop.
-    work = partial(_render, route, outcome)
+    work = partial(cli_response, route, outcome)
     return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
 
 
 async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict[str, Any]:
     verdict = may_use_vendor(context.caller, vendor)
     if isinstance(verdict, Denied):
-        raise _forbidden(route, verdict)
+        raise forbidden(route, verdict)
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
     with context.timing.vendor:
         index = await vendor_index(context, vendor, deadline=deadline)
@@ -113,38 +103,3 @@ def _route(method: str, vendor: str, *, reports_cache: bool = False) -> Route:
         vendor=vendor,
         reports_cache=reports_cache,
     )
-
-
-def _render(route: Route, outcome: Outcome) -> HttpResponse:
-    """Spec: §7 · D99, D100"""
-    if isinstance(outcome, Delivered) and not outcome.is_error:
-        try:
-            content = replies.cli_content(outcome.raw_result)
-        except replies.BadVendorReply as fault:
-            raise HttpError(
-                502, VendorFault.BAD_RESPONSE.value, f"The vendor's result is unusable: {fault}."
-            ) from fault
-        return responses.json_response(msgspec.json.encode({"result": {"content": content}}))
-    if isinstance(outcome, Delivered):
-        raise HttpError(422, "tool_error", replies.error_text(outcome.raw_result))
-    if isinstance(outcome, RateLimited):
-        raise responses.rate_limited(outcome.retry_after_s)
-    if isinstance(outcome, UnknownTool):
-        raise HttpError(403, "unknown_tool", f"There is no tool {outcome.name} that you may call.")
-    if isinstance(outcome, BadArguments):
-        raise HttpError(400, "invalid_request", outcome.text)
-    if isinstance(outcome, Denied):
-        raise _forbidden(route, outcome)
-    if isinstance(outcome, Failed):
-        headers = {} if outcome.retry_after_s is None else {"Retry-After": str(outcome.retry_after_s)}
-        text = "vendor rejected credentials" if outcome.fault is VendorFault.REJECTED_CREDENTIALS else outcome.detail
-        raise HttpError(502, outcome.fault.value, text, headers)
-    if isinstance(outcome, InternalError):
-        raise responses.internal_error()
-    raise HttpError(502, "vendor_error", f"The vendor answered with an error: {replies.cut_text(outcome.message)}")
-
-
-def _forbidden(route: Route, denied: Denied) -> HttpError:
-    if denied.denial is Denial.SCOPE:
-        return responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
-    return HttpError(403, denied.denial.value, denied.text)
