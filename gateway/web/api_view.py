@@ -77,8 +77,7 @@ class ApiView(APIView):
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         # Every counted response carries the remaining quota.
         if self._admission is not None:
-            for name, value in rate.headers(self._admission).items():
-                response.headers.setdefault(name, value)
+            rate.add_headers(response, self._admission)
         return super().finalize_response(request, response, *args, **kwargs)
 
     @property

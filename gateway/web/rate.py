@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver
 
 from gateway.coordination import backend
+from gateway.coordination.limit_headers import headers, refusal_text
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 from gateway.lib.client_address import address_key
@@ -24,7 +25,7 @@ class RateLimited(DomainError):
     code, status = "rate_limited", 429
 
     def __init__(self, admission: Admission) -> None:
-        super().__init__(f"Too many requests. Try again in {admission.retry_after_s} s.")
+        super().__init__(refusal_text(admission.retry_after_s))
         self.admission = admission
         self.headers = headers(admission)
 
@@ -88,15 +89,7 @@ def address_of(request: HttpRequest) -> str:
     return str(getattr(request, "ip_address", "") or request.META.get("REMOTE_ADDR", ""))
 
 
-def headers(admission: Admission) -> dict[str, str]:
-    """`RateLimit` as in the IETF draft, `X-RateLimit` as at GitHub; `Retry-After` on a refusal. Spec: D19"""
-    rule = admission.rule
-    reset_s = admission.retry_after_s or rule.window_s
-    found = {
-        "RateLimit-Policy": f'"{rule.name}";q={rule.limit};w={rule.window_s}',
-        "RateLimit": f'"{rule.name}";r={admission.remaining};t={reset_s}',
-        "X-RateLimit-Limit": str(rule.limit),
-        "X-RateLimit-Remaining": str(admission.remaining),
-        "X-RateLimit-Reset": str(reset_s),
-    }
-    return found if admission.allowed else {**found, "Retry-After": str(reset_s)}
+def add_headers(response: HttpResponseBase, admission: Admission) -> None:
+    """What the response already says stays. Spec: D19"""
+    for name, value in headers(admission).items():
+        response.headers.setdefault(name, value)

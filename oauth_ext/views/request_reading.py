@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 
 from gateway.coordination import backend
+from gateway.coordination.limit_headers import refusal_text
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib.client_address import address_key
@@ -100,8 +101,7 @@ def rate_limited(rule: str) -> Callable[[View], View]:
                 response = view(request)
             except OAuthErrorResponse as refusal:
                 response = refusal.response
-            for name, value in rate.headers(admission).items():
-                response.headers.setdefault(name, value)
+            rate.add_headers(response, admission)
             return response
 
         return counted
@@ -122,11 +122,8 @@ def require_capacity(rule: Rule, key: str) -> Admission:
 def require_admitted(admission: Admission) -> Admission:
     """Raises: OAuthErrorResponse like `count`."""
     if not admission.allowed:
-        refusal = OAuthErrorResponse(
-            "rate_limited", f"Too many requests. Try again in {admission.retry_after_s} s.", 429
-        )
-        for name, value in rate.headers(admission).items():
-            refusal.response[name] = value
+        refusal = OAuthErrorResponse("rate_limited", refusal_text(admission.retry_after_s), 429)
+        rate.add_headers(refusal.response, admission)
         raise refusal
     return admission
 

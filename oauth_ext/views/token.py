@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -64,8 +65,7 @@ def token(request: HttpRequest) -> HttpResponse:
             if held_against:
                 store.hit(settings.REFUSED_TOKENS_OF_CLIENT, held_against)
             admission = store.hit(settings.REFUSED_TOKEN_REQUESTS, address)
-    for name, value in rate.headers(admission).items():
-        response.headers.setdefault(name, value)
+    rate.add_headers(response, admission)
     return response
 
 
@@ -122,9 +122,8 @@ def _count_granted(response: HttpResponse, client: str) -> None:
         # The tokens exist, so the client gets them uncounted.
         log.warning("a granted token request was not counted", fault=str(fault))
         return
-    for name, value in rate.headers(admission).items():
-        if name != "Retry-After":
-            response[name] = value
+    # A response with tokens carries no Retry-After.
+    rate.add_headers(response, replace(admission, allowed=True))
 
 
 def _claimed(request: HttpRequest, fields: Fields) -> Presented:

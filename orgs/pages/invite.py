@@ -12,7 +12,6 @@ from django.utils.http import urlencode
 from django.views import View
 
 from billing import entitlements
-from gateway.coordination.store import Admission
 from gateway.lib import clock
 from gateway.lib.errors import DomainError
 from gateway.web import rate
@@ -59,7 +58,9 @@ class InvitePage(View):
             answer = _refused_by_page(request, refusal) if is_browser else _refused_by_json(request, refusal)
         else:
             answer = _joined(accepted, is_browser)
-        return _with_limits(answer, admission)
+        if admission is not None:
+            rate.add_headers(answer, admission)
+        return answer
 
 
 def _signed_in(request: HttpRequest) -> User:
@@ -142,10 +143,3 @@ def _render(request: HttpRequest, context: dict[str, Any], status: int) -> HttpR
 
 def _signin_url(request: HttpRequest) -> str:
     return f"{reverse('signin')}?{urlencode({'next': request.path})}"
-
-
-def _with_limits(answer: HttpResponse, admission: Admission | None) -> HttpResponse:
-    if admission is not None:
-        for name, value in rate.headers(admission).items():
-            answer.headers.setdefault(name, value)
-    return answer

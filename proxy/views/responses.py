@@ -8,6 +8,7 @@ import msgspec
 from django.conf import settings
 from django.http import HttpResponse
 
+from gateway.coordination import limit_headers
 from gateway.coordination.store import Admission
 from gateway.incoming_body import BodyRefused
 from gateway.lib.hot_path_response import HotPathResponse
@@ -90,26 +91,21 @@ def insufficient_scope(resource_path: str, scope_needed: str, description: str) 
 def rate_limited(retry_after_s: int) -> HttpError:
     """429. Spec: D19"""
     return HttpError(
-        429, "rate_limited", f"Too many requests. Try again in {retry_after_s} s.", {"Retry-After": str(retry_after_s)}
+        429, "rate_limited", limit_headers.refusal_text(retry_after_s), {"Retry-After": str(retry_after_s)}
     )
 
 
 def too_many_large_bodies(admission: Admission) -> HttpError:
     """429 for a body past the organization's window, which is given in bytes. Spec: D19"""
-    wait_s = admission.retry_after_s
-    text = f"Your organization has sent too much in large bodies. Try again in {wait_s} s."
-    headers = {"Retry-After": str(wait_s)}
-    if admission.epochs is not None:  # else this is only the process's share
-        rule, unit = admission.rule, settings.BODY_UNIT_BYTES
-        headers["RateLimit-Policy"] = f'"{rule.name}";q={rule.limit * unit};qu="content-bytes";w={rule.window_s}'
-        headers["RateLimit"] = f'"{rule.name}";r={admission.remaining * unit};t={wait_s}'
+    text = f"Your organization has sent too much in large bodies. Try again in {admission.retry_after_s} s."
+    headers = limit_headers.refusal_in_bytes(admission, settings.BODY_UNIT_BYTES)
     return HttpError(429, "rate_limited", text, headers)
 
 
 def auth_throttled(admission: Admission) -> HttpError:
     """429 for an address with too many refused bearers. Spec: D19, D22"""
     refusal = rate_limited(admission.retry_after_s)
-    refusal.headers |= {name.decode(): value.decode() for name, value in limit_headers(admission)}
+    refusal.headers |= limit_headers.headers(admission)
     return refusal
 
 
@@ -138,17 +134,3 @@ def body_refused(refused: BodyRefused) -> HttpError:
 def internal_error() -> HttpError:
     """500 without details of the error. Spec: §7"""
     return HttpError(500, "internal_error", INTERNAL_ERROR)
-
-
-def limit_headers(admission: Admission) -> list[tuple[bytes, bytes]]:
-    """The rest of the limit, in the headers of the IETF draft and of GitHub. Spec: D19"""
-    rule = admission.rule
-    reset_s = admission.retry_after_s or rule.window_s
-    name = rule.name.encode()
-    return [
-        (b"ratelimit-policy", b'"%b";q=%d;w=%d' % (name, rule.limit, rule.window_s)),
-        (b"ratelimit", b'"%b";r=%d;t=%d' % (name, admission.remaining, reset_s)),
-        (b"x-ratelimit-limit", b"%d" % rule.limit),
-        (b"x-ratelimit-remaining", b"%d" % admission.remaining),
-        (b"x-ratelimit-reset", b"%d" % reset_s),
-    ]

@@ -16,6 +16,7 @@ from django.http.response import HttpResponseBase
 
 from audit.call_status import CallSource
 from audit.writer import AuditUnavailable
+from gateway.coordination import limit_headers
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.hot_path_request import HotPathRequest
 from gateway.lib.client_address import client_address
@@ -160,7 +161,7 @@ async def _authenticate(request: HotPathRequest, route: Route, timing: Timing) -
 def _limits(context: RequestContext | None) -> list[tuple[bytes, bytes]]:
     """The rest of the caller's limit, if the shared count was available. Spec: D19"""
     admission = context.admission if context else None
-    return responses.limit_headers(admission) if admission is not None and admission.epochs is not None else []
+    return limit_headers.encoded(admission) if admission is not None and admission.epochs is not None else []
 
 
 def _authorization(request: HotPathRequest) -> str | None:
