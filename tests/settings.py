@@ -34,7 +34,7 @@ for _name in (
     os.environ.pop(_name, None)
 
 from gateway.settings import *  # noqa: E402, F403
-from gateway.settings import DATABASES, REDIS_URL  # noqa: E402
+from gateway.settings import CACHES, DATABASES, REDIS_URL  # noqa: E402
 
 # Databases and stores of a machine are shared by all that run: ours carry the name of this run.
 _name = os.environ.setdefault("GATEWAY_TEST_RUN", str(os.getpid()))
@@ -53,5 +53,8 @@ else:
 # Each client of a test has a handler of its own; without this, each handler reads all static files when it is made.
 WHITENOISE_AUTOREFRESH = True
 COORDINATION_PREFIX = f"gateway-test-{_name}-{_worker}:"
+CACHES["default"]["KEY_PREFIX"] = COORDINATION_PREFIX
+if REDIS_URL:  # a slow machine must not send a request to the other counter
+    CACHES["default"]["OPTIONS"] |= {"socket_timeout": 20.0, "socket_connect_timeout": 20.0}
 _store = "Redis" if REDIS_URL else "the in-process store"
 TEST_BACKENDS = f"{_database['ENGINE'].rsplit('.', 1)[1]} and {_store}"

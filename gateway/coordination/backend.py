@@ -18,6 +18,12 @@ def uses_outbox() -> bool:
     return bool(settings.REDIS_URL)
 
 
+def is_away() -> bool:
+    """Whether Redis is known not to answer. Asks it nothing; always False without Redis."""
+    store = current()
+    return isinstance(store, FallbackStore) and store.is_away()
+
+
 @cache
 def current() -> CoordinationStore:
     """The process's store: Redis at REDIS_URL, or without it the SQLite file of the host."""

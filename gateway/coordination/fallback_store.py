@@ -68,7 +68,7 @@ class FallbackStore:
     # --- the store ----------------------------------------------------------------------------------------------------
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        if not self._is_down or not self._check_down():  # hot path: saves a method call
+        if not self._is_down or not self.is_away():  # hot path: saves a method call
             try:
                 return self._last_known_quota.record(await self._store.admit(rule, key, epochs), key)
             except CoordinationUnavailable as fault:
@@ -76,7 +76,7 @@ class FallbackStore:
         return self._locally(self._local.hit, rule, key)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return self._last_known_quota.record(await self._store.charge(rule, key, units), key)
             except CoordinationUnavailable as fault:
@@ -84,7 +84,7 @@ class FallbackStore:
         return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return self._last_known_quota.record(self._store.hit(rule, key), key)
             except CoordinationUnavailable as fault:
@@ -92,7 +92,7 @@ class FallbackStore:
         return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return self._last_known_quota.record(self._store.peek(rule, key), key)
             except CoordinationUnavailable as fault:
@@ -100,7 +100,7 @@ class FallbackStore:
         return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return await self._store.read_epochs(names)
             except CoordinationUnavailable as fault:
@@ -108,7 +108,7 @@ class FallbackStore:
         return None
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return await self._store.begin_epochs(names)
             except CoordinationUnavailable as fault:
@@ -117,7 +117,7 @@ class FallbackStore:
 
     async def renew_epoch(self, name: str) -> None:
         """A renewal that the store did not take is sent before its epochs are used again."""
-        if not self._check_down() or self._is_catching_up:
+        if not self.is_away() or self._is_catching_up:
             try:
                 await self._store.renew_epoch(name)
             except CoordinationUnavailable as fault:
@@ -139,14 +139,14 @@ class FallbackStore:
             raise
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 self._store.put_health(vendor, state, ttl_s)
             except CoordinationUnavailable as fault:
                 self._record_fault(fault)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
-        if not self._check_down():
+        if not self.is_away():
             try:
                 return self._store.health(vendors)
             except CoordinationUnavailable as fault:
@@ -168,7 +168,7 @@ class FallbackStore:
 
     def require_available(self) -> None:
         """Raises: CoordinationUnavailable while the store is away."""
-        if self._check_down():
+        if self.is_away():
             raise CoordinationUnavailable("away")
 
     def recover(self) -> bool:
@@ -199,7 +199,8 @@ class FallbackStore:
     def stop(self) -> None:
         self._retry_thread.stop()
 
-    def _check_down(self) -> bool:
+    def is_away(self) -> bool:
+        """Whether the store failed and has not recovered yet. Asks it nothing."""
         # While away only the recovery thread asks Redis: a dead Redis costs one timeout, not one for each call.
         if self._is_down:
             self._retry_thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from gateway.settings import env
 from gateway.settings.database import HOT_PATH_CONNECTIONS as HOT_PATH_CONNECTIONS
@@ -83,12 +84,6 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DATABASES = {"default": database_entry(VAR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL")
-# The cache may lose values; state that must be exact is in gateway.coordination.
-CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
-    if REDIS_URL
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "gateway"}
-}
 
 AUTH_USER_MODEL = "orgs.User"
 SESSION_ENGINE = "gateway.web.sessions"  # in the database, so that sessions survive a lost Redis
@@ -122,4 +117,26 @@ def _processes() -> tuple[int, int]:
 
 # While Redis is unavailable, each process enforces its limit divided by DEPLOYMENT_PROCESSES. D23
 WEB_PROCESSES, DEPLOYMENT_PROCESSES = _processes()
+
+# The cache holds the page counters of django-ratelimit; state that must be exact is in gateway.coordination.
+_REDIS_CACHE: dict[str, Any] = {
+    "BACKEND": "django.core.cache.backends.redis.RedisCache",
+    "LOCATION": REDIS_URL,
+    "KEY_PREFIX": "gateway",
+    "OPTIONS": {
+        "pool_class": "gateway.lib.shared_redis_pool.SharedRedisPool",
+        # Seconds, as in gateway.coordination.redis_store. Without them a page would wait forever for a hung Redis.
+        "socket_timeout": 1.0,
+        "socket_connect_timeout": 1.0,
+    },
+}
+_MEMORY_CACHE: dict[str, Any] = {
+    "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+    "LOCATION": "gateway",
+    "OPTIONS": {"MAX_ENTRIES": 20_000},  # about 10 MB; the least recently used counters are dropped first
+}
+CACHES = {"default": _REDIS_CACHE if REDIS_URL else _MEMORY_CACHE}
+# Without Redis the cache counts for one process only. Of several, the exact limiter counts pages: processes of one host
+# share its file, and Django has no cache without a server that increments atomically. docs/decisions/0017
+RATELIMIT_ENABLE = bool(REDIS_URL) or WEB_PROCESSES == 1
 VENDOR_CATALOG = env.text("VENDOR_CATALOG")

@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, URLResolver
 
 from gateway.coordination import backend
 from gateway.coordination.limit_headers import headers, refusal_text
@@ -53,28 +52,6 @@ def backstopped(view: View) -> View:
 
     counted.is_backstopped = True  # type: ignore[attr-defined]
     return counted
-
-
-def starting_sign_in(view: View) -> View:
-    """Count anonymous requests by address. Raises: RateLimited; CoordinationUnavailable."""
-
-    @wraps(view)
-    def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not request.user.is_authenticated:
-            # Each sign-in that begins stores a session row.
-            count(request, settings.SIGN_IN_STARTS)
-        return view(request, *args, **kwargs)
-
-    return counted
-
-
-def all_backstopped(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:
-    for each in patterns:
-        if isinstance(each, URLResolver):
-            all_backstopped(each.url_patterns)
-        else:
-            each.callback = backstopped(each.callback)
-    return patterns
 
 
 def key_of(request: HttpRequest) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.web.rate import backstopped
+from gateway.web.page_limit import page_limited
 from orgs.pages.invitations import InvitationsPage, RevokeInvitationPage
 from orgs.pages.invite import InvitePage
 from orgs.pages.members import LeavePage, MemberRolePage, MembersPage, RemoveMemberPage
@@ -16,7 +16,7 @@ from orgs.pages.welcome import WelcomePage
 
 app_name = "orgs"
 urlpatterns = [
-    path("welcome", backstopped(WelcomePage.as_view()), name="welcome"),
+    path("welcome", page_limited(WelcomePage.as_view()), name="welcome"),
     path("invite/<str:token>", InvitePage.as_view(), name="invite"),
     path("orgs/<uuid:org_id>", OverviewPage.as_view(), name="overview"),
     path("orgs/<uuid:org_id>/leave", LeavePage.as_view(), name="leave"),

@@ -16,6 +16,7 @@ from gateway.web.api_view import ApiView
 from gateway.web.org_page import OrgPage
 from tests.contracts.url_walk import Address, addresses
 from tests.factories.cast import Cast
+from tests.factories.fixed_window import hold_window
 
 # A word for what was counted elsewhere would be a gap here: each of the others has to be counted by its own view.
 EXEMPT = {"health", "ready"}
@@ -68,6 +69,11 @@ def test_an_address_that_nobody_listed_is_noticed() -> None:
     def view() -> None: ...
 
     assert uncounted([Address("new/page", view, view)]) == ["new/page"]
+
+
+@pytest.fixture(autouse=True)
+def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_window(monkeypatch)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from oauth_ext import server
 from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
 from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import Cast
+from tests.factories.fixed_window import hold_window
 
 Ask = Callable[..., HttpResponse]
 TOKENS: dict[str, Ask] = {
@@ -26,12 +27,15 @@ TOKENS: dict[str, Ask] = {
 }
 REVOKE: dict[str, Ask] = {"revoke": lambda **peer: form("/oauth/revoke", "token=x", **peer)}
 MACHINES = {**TOKENS, **REVOKE}
-PAGES: dict[str, Ask] = {
+AUTHORIZE: dict[str, Ask] = {
     "authorize": lambda **peer: Browser().get("/oauth/authorize", {"client_id": "x"}, **peer),
+}
+SIGN_IN: dict[str, Ask] = {
     "sign-in": lambda **peer: Browser().get("/signin", **peer),
     "sign-in start": lambda **peer: Browser().get("/oidc/authenticate/", **peer),
     "sign-in end": lambda **peer: Browser().get("/oidc/callback/", {"error": "x"}, **peer),
 }
+PAGES = {**AUTHORIZE, **SIGN_IN}
 
 
 def form(path: str, body: str, **peer: str) -> HttpResponse:
@@ -45,8 +49,9 @@ def grant(fields: dict[str, str], **peer: str) -> HttpResponse:
 
 
 @pytest.fixture(autouse=True)
-def two_a_minute(settings: Settings, request: pytest.FixtureRequest) -> None:
+def two_a_minute(settings: Settings, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window that no other test has counted in."""
+    hold_window(monkeypatch)
     for name in ("BACKSTOP", "REFUSED_TOKEN_REQUESTS", "TOKENS_OF_CLIENT"):
         setattr(settings, name, Rule(f"{name} {request.node.name} {clock.now().timestamp()}", limit=2, window_s=60))
 
@@ -81,11 +86,13 @@ def test_people_are_shown_a_page_that_leads_nowhere(db: None, ask: Ask) -> None:
     assert "That was too often" in refused.content.decode()
 
 
-def test_all_others_share_one_window_and_token_requests_have_theirs(cast: Cast) -> None:
+def test_oauth_shares_one_window_sign_in_another_and_token_requests_have_theirs(cast: Cast) -> None:
     service = make_service(cast)
     REVOKE["revoke"]()
-    PAGES["sign-in"]()
-    assert {ask().status_code for ask in [*REVOKE.values(), *PAGES.values()]} == {429}
+    AUTHORIZE["authorize"]()
+    assert {ask().status_code for ask in [*REVOKE.values(), *AUTHORIZE.values()]} == {429}
+    assert [ask().status_code for ask in SIGN_IN.values()][2] == 429
+    assert {ask().status_code for ask in SIGN_IN.values()} == {429}
     assert post(service.fields()).status_code == 200
     assert [ask().status_code for ask in TOKENS.values()] == [401, 400]
     assert {ask().status_code for ask in TOKENS.values()} == {429}

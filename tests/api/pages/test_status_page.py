@@ -12,6 +12,7 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.control_plane.health.states import HealthStatus
 from tests.api.pages.conftest import text
 from tests.factories.cast import Cast
+from tests.factories.fixed_window import hold_window
 from tests.factories.health import connected_vendor, put_health
 
 
@@ -38,7 +39,8 @@ def test_a_service_without_trouble_says_so(cast: Cast, shared: SQLiteStore) -> N
 
 
 @pytest.mark.usefixtures("shared")
-def test_strangers_are_counted_and_writes_refused(cast: Cast, settings: Any) -> None:
+def test_strangers_are_counted_and_writes_refused(cast: Cast, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_window(monkeypatch)
     settings.BACKSTOP = Rule("backstop-of-this-test", limit=2, window_s=60)
     assert [Browser().get("/status").status_code for _ in range(3)] == [200, 200, 429]
     assert Browser().post("/status", REMOTE_ADDR="198.51.100.7").status_code == 405

@@ -19,6 +19,7 @@ from orgs.models import User
 from orgs.services.identities import person_for_identity
 from orgs.signin import provider
 from orgs.signin.backend import IdentityBackend
+from tests.factories.fixed_window import hold_window
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ISSUER = "https://idp.example"
@@ -180,7 +181,10 @@ def test_a_signed_in_person_s_row_lives_on(db: None, fake: FakeProvider) -> None
     assert left.total_seconds() > 11 * 3600
 
 
-def test_an_address_begins_so_many_sign_ins_only(db: None, fake: FakeProvider, settings: LazySettings) -> None:
+def test_an_address_begins_so_many_sign_ins_only(
+    db: None, fake: FakeProvider, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold_window(monkeypatch)
     settings.SIGN_IN_STARTS = Rule(f"sign-in-starts {clock.now().timestamp()}", limit=3, window_s=60)
     statuses = [Browser().get("/oidc/authenticate/").status_code for _ in range(5)]
     assert statuses == [302, 302, 302, 429, 429]
