@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jwt
-import requests
 import structlog
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
+from gateway.lib.guarded_client import Response
 from orgs.models import User
 from orgs.services.identities import person_for_identity
 from orgs.signin import provider
@@ -48,11 +48,11 @@ class IdentityBackend(OIDCAuthenticationBackend):
             user: User | None = super().authenticate(request, **kwargs)
         except (jwt.PyJWTError, SuspiciousOperation, ProviderUnavailable) as fault:
             log.warning("sign-in refused", reason=f"{type(fault).__name__}: {fault}")
-            _note_outage(request, fault)
-        except (requests.RequestException, ValueError, KeyError) as fault:
-            # Only the exception's type: the library puts the provider's answer into the text.
+            if request is not None and isinstance(fault, ProviderUnavailable):
+                request.provider_is_away = True  # type: ignore[attr-defined]
+        except (ValueError, KeyError) as fault:
+            # Only the exception's type: its text may quote the provider's answer.
             log.warning("sign-in failed at the identity provider", reason=type(fault).__name__)
-            _note_outage(request, fault)
         else:
             return user
         return None
@@ -64,10 +64,13 @@ class IdentityBackend(OIDCAuthenticationBackend):
 
     def get_token(self, payload: dict[str, Any]) -> dict[str, Any]:
         # The library drops the refresh token. An instance serves one sign-in, so an attribute can hold it.
-        answer: dict[str, Any] = super().get_token(payload)
-        refresh_token = answer.get("refresh_token")
+        tokens = _accepted(provider.ask("POST", self.OIDC_OP_TOKEN_ENDPOINT, form=payload))
+        refresh_token = tokens.get("refresh_token")
         self._refresh_token = refresh_token if isinstance(refresh_token, str) else ""
-        return answer
+        return tokens
+
+    def get_userinfo(self, access_token: str, id_token: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return _accepted(provider.ask("GET", self.OIDC_OP_USER_ENDPOINT, bearer=access_token))
 
     def verify_token(self, token: str, **kwargs: Any) -> dict[str, Any]:
         """Verify signature, issuer, audience, lifetime and nonce; return the ID token's claims."""
@@ -94,10 +97,11 @@ class IdentityBackend(OIDCAuthenticationBackend):
         )
 
 
-def _note_outage(request: HttpRequest | None, fault: Exception) -> None:
-    """Mark the request if the provider is unavailable."""
-    answer = getattr(fault, "response", None)
+def _accepted(answer: Response) -> dict[str, Any]:
+    """The JSON of an endpoint. Raises: ProviderUnavailable; SuspiciousOperation; ValueError."""
+    if answer.status >= 500:
+        raise ProviderUnavailable(f"status {answer.status}")
     # A refused code is an answer and no outage: strangers can send codes.
-    no_answer = isinstance(fault, ProviderUnavailable | requests.ConnectionError | requests.Timeout)
-    if request is not None and (no_answer or (answer is not None and answer.status_code >= 500)):
-        request.provider_is_away = True  # type: ignore[attr-defined]
+    if answer.status != 200:
+        raise SuspiciousOperation(f"the provider answered with status {answer.status}")
+    return provider.json_object(answer)

@@ -16,12 +16,12 @@ from enum import Enum
 from typing import Any
 
 import jwt
-import requests
 import structlog
 from django.conf import settings
 from django.db.models import F, Q
 
 from gateway.lib import clock
+from gateway.lib.guarded_client import Response
 from orgs.models import Identity
 from orgs.services.identity_sealing import refresh_token_of, seal_refresh_token
 from orgs.signin import provider
@@ -124,7 +124,7 @@ def _wait_for_other_request(identity: Identity, pause: Callable[[float], None]) 
 
 
 def _is_being_asked(identity: Identity) -> bool:
-    # The asking request has one timeout for the connection and one for the answer.
+    # The asking request may ask for the discovery document first.
     longest = timedelta(seconds=2 * settings.OIDC_TIMEOUT)
     return identity.asked_at is not None and clock.now() - identity.asked_at < longest
 
@@ -148,33 +148,28 @@ def _ask_provider(identity: Identity, token: str) -> Confirmation:
             return Confirmation(ConfirmationStatus.NOT_POSSIBLE, at)
         answer = _post(known, token)
         # Only invalid_grant is a refusal: other errors may be our own fault or the provider's outage.
-        if answer.status_code == 400 and _json(answer).get("error") == "invalid_grant":
+        if answer.status == 400 and provider.json_object(answer).get("error") == "invalid_grant":
             _record_refusal(identity)
             return Confirmation(ConfirmationStatus.REFUSED, at)
-        if answer.status_code != 200:
-            log.warning("the identity provider gave no answer about a person", status=answer.status_code)
+        if answer.status != 200:
+            log.warning("the identity provider gave no answer about a person", status=answer.status)
             return Confirmation(ConfirmationStatus.UNAVAILABLE, at)
-        return Confirmation(ConfirmationStatus.CONFIRMED, _record_confirmation(identity, known, _json(answer)))
-    except (requests.RequestException, ProviderUnavailable, jwt.PyJWTError, ValueError) as fault:
+        return Confirmation(
+            ConfirmationStatus.CONFIRMED, _record_confirmation(identity, known, provider.json_object(answer))
+        )
+    except (ProviderUnavailable, jwt.PyJWTError, ValueError) as fault:
         log.warning("the identity provider gave no answer about a person", fault=type(fault).__name__)
         return Confirmation(ConfirmationStatus.UNAVAILABLE, at)
 
 
-def _post(known: Provider, token: str) -> requests.Response:
+def _post(known: Provider, token: str) -> Response:
     form = {
         "grant_type": "refresh_token",
         "refresh_token": token,
         "client_id": settings.OIDC_RP_CLIENT_ID,
         "client_secret": settings.OIDC_RP_CLIENT_SECRET,
     }
-    return requests.post(known.token_endpoint, data=form, timeout=settings.OIDC_TIMEOUT, allow_redirects=False)
-
-
-def _json(answer: requests.Response) -> dict[str, Any]:
-    found = answer.json()
-    if not isinstance(found, dict):
-        raise ValueError("no JSON object")
-    return found
+    return provider.ask("POST", known.token_endpoint, form=form)
 
 
 def _record_refusal(identity: Identity) -> None:

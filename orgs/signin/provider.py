@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jwt
-import requests
 from django.conf import settings
+
+from gateway.lib import guarded_client
+from gateway.lib.guarded_client import OutboundError
+from gateway.lib.outbound import AddressRefused
 
 # Seconds. A key that the provider withdraws is trusted no longer than this.
 KEEP_S = 3600.0
@@ -20,6 +25,9 @@ AWAY_S = 5.0
 LEEWAY_S = 30
 # Seconds between fetches: an unknown key id may be a rotation, but must not cause a fetch per request.
 KEYS_REFETCH_S = 30.0
+MAX_BYTES = 1024 * 1024  # of one document
+# The id of a key without one. PyJWKClient leaves such keys out.
+_UNNAMED = "unnamed"
 
 
 class ProviderUnavailable(Exception):
@@ -44,11 +52,47 @@ class _Kept:
     provider: Provider | None = None
     provider_until = 0.0
     away_until = 0.0
-    keys: list[dict[str, Any]] = []
-    keys_fetched_at = float("-inf")
-    # One fetch of each at a time (single flight).
+    # One fetch at a time (single flight).
     discovery = threading.Lock()
-    key_set = threading.Lock()
+
+
+class ProviderKeys(jwt.PyJWKClient):
+    """The provider's signing keys, kept for KEEP_S."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri, lifespan=KEEP_S, cooldown_duration=KEYS_REFETCH_S)
+        self._fetching = threading.Lock()
+
+    def get_signing_key(self, kid: str | None) -> jwt.PyJWK:
+        """Only callers whose key is unknown wait for a fetch. Raises: ProviderUnavailable; jwt.PyJWTError."""
+        kept = self.jwk_set_cache.get() if self.jwk_set_cache else None
+        known = self.match_kid(kept.keys, kid) if kept else None
+        if known is not None:
+            return known
+        if not self._fetching.acquire(timeout=settings.OIDC_TIMEOUT * 2):
+            raise ProviderUnavailable("others wait for its keys already")
+        try:
+            return super().get_signing_key(kid)  # type: ignore[arg-type]
+        finally:
+            self._fetching.release()
+
+    def fetch_data(self) -> dict[str, Any]:
+        """The keys that may sign with OIDC_RP_SIGN_ALGO. Raises: ProviderUnavailable."""
+        algorithm, keys = settings.OIDC_RP_SIGN_ALGO, _get_json(self.uri).get("keys")
+        return {
+            "keys": [
+                {"kid": _UNNAMED, "alg": algorithm, **key}
+                for key in (keys if isinstance(keys, list) else [])
+                if isinstance(key, dict) and key.get("use", "sig") == "sig" and key.get("alg", algorithm) == algorithm
+            ]
+        }
+
+    @staticmethod
+    def match_kid(signing_keys: list[jwt.PyJWK], kid: str | None) -> jwt.PyJWK | None:
+        """Without a kid the key must be unambiguous. OpenID Connect Core 10.1"""
+        if kid is None:
+            return signing_keys[0] if len(signing_keys) == 1 else None
+        return jwt.PyJWKClient.match_kid(signing_keys, kid)
 
 
 def current() -> Provider:
@@ -83,26 +127,18 @@ def _discovered() -> Provider:
         if known is not None:
             return known
         raise
-    if known is None or known.jwks_uri != found.jwks_uri:
-        _Kept.keys, _Kept.keys_fetched_at = [], float("-inf")
     _Kept.provider, _Kept.provider_until = found, time.monotonic() + KEEP_S
     return found
 
 
 def signing_key(provider: Provider, token: str) -> jwt.PyJWK:
     """The key that the token's header names. Raises: ProviderUnavailable; jwt.PyJWTError if no key fits."""
-    header = jwt.get_unverified_header(token)
-    key = _matching(header) if time.monotonic() - _Kept.keys_fetched_at < KEEP_S else None
-    if key is None:
-        if not _Kept.key_set.acquire(timeout=settings.OIDC_TIMEOUT * 2):
-            raise ProviderUnavailable("others wait for its keys already")
-        try:
-            key = _fetched_key(provider, header)
-        finally:
-            _Kept.key_set.release()
-    if key is None:
-        raise jwt.InvalidKeyError("no signing key of the provider fits")
-    return jwt.PyJWK(key, algorithm=settings.OIDC_RP_SIGN_ALGO)
+    return _keys(provider.jwks_uri).get_signing_key(jwt.get_unverified_header(token).get("kid"))
+
+
+@lru_cache(maxsize=1)
+def _keys(uri: str) -> ProviderKeys:
+    return ProviderKeys(uri)
 
 
 def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = ()) -> dict[str, Any]:
@@ -122,33 +158,10 @@ def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = (
     return claims
 
 
-def _fetched_key(provider: Provider, header: dict[str, Any]) -> dict[str, Any] | None:
-    """Under the lock: from the previous thread's key set, or from a new one."""
-    age = time.monotonic() - _Kept.keys_fetched_at
-    key = _matching(header)
-    if age < KEYS_REFETCH_S or (key is not None and age < KEEP_S):
-        return key
-    keys = _get_json(provider.jwks_uri).get("keys", [])
-    _Kept.keys = [each for each in keys if isinstance(each, dict)] if isinstance(keys, list) else []
-    _Kept.keys_fetched_at = time.monotonic()
-    return _matching(header)
-
-
 def forget() -> None:
     """Fetch everything again at the next sign-in."""
-    _Kept.provider, _Kept.keys, _Kept.keys_fetched_at, _Kept.away_until = None, [], float("-inf"), 0.0
-
-
-def _matching(header: dict[str, Any]) -> dict[str, Any] | None:
-    usable = [
-        key
-        for key in _Kept.keys
-        if key.get("use", "sig") == "sig" and key.get("alg", header.get("alg")) == header.get("alg")
-    ]
-    if "kid" in header:
-        return next((key for key in usable if key.get("kid") == header["kid"]), None)
-    # Without a kid the key must be unambiguous.
-    return usable[0] if len(usable) == 1 else None
+    _Kept.provider, _Kept.away_until = None, 0.0
+    _keys.cache_clear()
 
 
 def _discover() -> Provider:
@@ -173,13 +186,37 @@ def _discover() -> Provider:
     return provider
 
 
-def _get_json(url: str) -> dict[str, Any]:
+def ask(method: str, url: str, *, bearer: str = "", form: Mapping[str, str] | None = None) -> guarded_client.Response:
+    """Send a request to one of the provider's endpoints. Raises: ProviderUnavailable."""
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else None
     try:
-        response = requests.get(url, timeout=settings.OIDC_TIMEOUT, allow_redirects=False)
-        response.raise_for_status()
-        document = response.json()
-    except (requests.RequestException, ValueError) as fault:
+        # The operator chose the provider, so it may be in the private network.
+        return guarded_client.send(
+            method,
+            url,
+            allow_private=True,
+            timeout_s=settings.OIDC_TIMEOUT,
+            max_bytes=MAX_BYTES,
+            headers=headers,
+            form=form,
+        )
+    except (AddressRefused, OutboundError) as fault:
         raise ProviderUnavailable(type(fault).__name__) from fault
-    if response.status_code != 200 or not isinstance(document, dict):
-        raise ProviderUnavailable("not a JSON document")
-    return document
+
+
+def json_object(answer: guarded_client.Response) -> dict[str, Any]:
+    """Raises: ValueError."""
+    found = json.loads(answer.body)
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
+
+
+def _get_json(url: str) -> dict[str, Any]:
+    answer = ask("GET", url)
+    if answer.status != 200:
+        raise ProviderUnavailable(f"status {answer.status}")
+    try:
+        return json_object(answer)
+    except ValueError:
+        raise ProviderUnavailable("not a JSON document") from None

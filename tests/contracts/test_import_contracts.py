@@ -23,6 +23,7 @@ PLANTED = {
     "5": ("credentials/selectors.py", "import oauth2_provider.models"),
     "6": ("proxy/vendors/session.py", "import proxy.calls.admit"),
     "7": ("orgs/selectors.py", "import rest_framework"),
+    "8": ("orgs/signin/provider.py", "import requests"),
 }
 
 

@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-import requests
 from django.conf import LazySettings
 from django.db import connections
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
-from gateway.lib import clock
+from gateway.lib import clock, guarded_client
+from gateway.lib.guarded_client import Response
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import TokenFamily
 from orgs.models import Identity, Membership, Organization, User
@@ -61,14 +61,14 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The people whom the provider was asked about, by the tokens that were sent to it."""
     sent: list[str] = []
-    post = requests.post
+    send = guarded_client.send
 
-    def noted(url: str, data: dict[str, str], **more: Any) -> requests.Response:
-        if data.get("grant_type") == "refresh_token":
-            sent.append(data["refresh_token"])
-        return post(url, data=data, **more)
+    def noted(*request: str, form: dict[str, str] | None, **more: Any) -> Response:
+        if form and form["grant_type"] == "refresh_token":
+            sent.append(form["refresh_token"])
+        return send(*request, form=form, **more)
 
-    monkeypatch.setattr(requests, "post", noted)
+    monkeypatch.setattr(guarded_client, "send", noted)
     return sent
 
 
@@ -366,7 +366,7 @@ def test_two_requests_of_a_session_at_once_after_hours_are_both_answered(
     is_asking, may_answer = threading.Event(), threading.Event()
     post, statuses = confirmation._post, []
 
-    def slow(known: Provider, token: str) -> requests.Response:
+    def slow(known: Provider, token: str) -> Response:
         is_asking.set()
         assert may_answer.wait(60)
         return post(known, token)
@@ -442,8 +442,7 @@ def test_only_a_definite_no_is_one(
 ) -> None:
     sign_in(ANA)
     later(15)
-    answer = requests.Response()
-    answer.status_code, answer._content = status, json.dumps(body).encode()
+    answer = Response(status, {}, json.dumps(body).encode())
     monkeypatch.setattr(confirmation, "_post", lambda known, token: answer)
     assert confirmation.confirm_person(person(ANA).pk).status is expected
 
@@ -454,11 +453,9 @@ def test_one_asks_at_a_time_and_a_renewed_token_is_kept(
     sign_in(ANA)
     later(15)
     answers: list[ConfirmationStatus] = []
-    answer = requests.Response()
-    answer.status_code = 200
-    answer._content = json.dumps({"access_token": "a", "refresh_token": "renewed"}).encode()
+    answer = Response(200, {}, json.dumps({"access_token": "a", "refresh_token": "renewed"}).encode())
 
-    def post(known: object, token: str) -> requests.Response:
+    def post(known: object, token: str) -> Response:
         answers.append(confirmation.confirm_person(person(ANA).pk).status)  # another request, at the same moment
         return answer
 

@@ -14,7 +14,9 @@ from django.test import Client as Browser
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from gateway.coordination.rules import Rule
-from gateway.lib import clock
+from gateway.lib import clock, guarded_client
+from gateway.lib.guarded_client import Response
+from gateway.lib.outbound import AddressRefused
 from orgs.models import User
 from orgs.services.identities import person_for_identity
 from orgs.signin import provider
@@ -67,7 +69,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> FakeProvide
     made = FakeProvider()
     monkeypatch.setattr(provider, "_get_json", made.fetch)
     monkeypatch.setattr(provider, "_Kept", type("_Fresh", (), dict(vars(provider._Kept)) | {"provider": None}))
-    provider._Kept.discovery, provider._Kept.key_set = threading.Lock(), threading.Lock()
+    provider._Kept.discovery = threading.Lock()
     provider.forget()
     return made
 
@@ -88,7 +90,6 @@ def test_a_slow_provider_holds_nobody_up_who_knows_the_last_answer(fake: FakePro
 def test_an_unknown_key_holds_nobody_up_whose_key_is_known(fake: FakeProvider) -> None:
     known = provider.current()
     provider.signing_key(known, signed())
-    provider._Kept.keys_fetched_at -= provider.KEYS_REFETCH_S
     fake.held = {JWKS}
     fake.answers[JWKS] = key_set("two")
     found: list[Any] = []
@@ -108,10 +109,57 @@ def test_an_unknown_key_holds_nobody_up_whose_key_is_known(fake: FakeProvider) -
 def test_a_withdrawn_key_is_believed_for_an_hour_at_most(fake: FakeProvider) -> None:
     known = provider.current()
     provider.signing_key(known, signed())
-    provider._Kept.keys_fetched_at -= provider.KEEP_S
+    kept = provider._keys(known.jwks_uri).jwk_set_cache
+    assert kept is not None
+    assert kept.jwk_set_with_timestamp is not None
+    kept.jwk_set_with_timestamp.timestamp -= provider.KEEP_S
     fake.answers[JWKS] = key_set("two")
     with pytest.raises(jwt.PyJWTError):
         provider.signing_key(known, signed())
+
+
+def test_unknown_keys_cause_one_fetch_in_a_while(fake: FakeProvider) -> None:
+    known = provider.current()
+    provider.signing_key(known, signed())
+    for number in range(5):
+        with pytest.raises(jwt.PyJWTError):
+            provider.signing_key(known, signed(f"unknown {number}"))
+    assert fake.asked.count(JWKS) == 2
+    assert provider.signing_key(known, signed()).key_id == "one"
+
+
+def test_another_key_set_begins_anew(fake: FakeProvider) -> None:
+    provider.signing_key(provider.current(), signed())
+    moved = f"{ISSUER}/moved"
+    fake.answers |= {DISCOVERY: {**document(), "jwks_uri": moved}, moved: key_set("two")}
+    provider._Kept.provider_until = 0.0
+    known = provider.current()
+    assert provider.signing_key(known, signed("two")).key_id == "two"
+    with pytest.raises(jwt.PyJWTError):
+        provider.signing_key(known, signed())
+
+
+def without_kid() -> str:
+    return jwt.encode({"sub": "ana"}, KEY, "RS256")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_token_without_a_kid_needs_the_only_key(fake: FakeProvider, named: bool) -> None:
+    (key,) = key_set()["keys"]
+    if not named:
+        del key["kid"], key["alg"]
+    encrypting, other = {**key, "kid": "two", "use": "enc"}, {**key, "kid": "three", "alg": "RS512"}
+    fake.answers[JWKS] = {"keys": [encrypting, other, key]}
+    known = provider.current()
+    found = provider.signing_key(known, without_kid())
+    assert jwt.decode(without_kid(), found, algorithms=["RS256"])["sub"] == "ana"
+    for kid in ("two", "three"):
+        with pytest.raises(jwt.PyJWTError):
+            provider.signing_key(known, signed(kid))
+    provider.forget()
+    fake.answers[JWKS] = {"keys": [key, {**key, "kid": "four"}]}
+    with pytest.raises(jwt.PyJWTError):
+        provider.signing_key(known, without_kid())
 
 
 def test_while_the_provider_is_away_its_last_confirmation_counts(fake: FakeProvider) -> None:
@@ -141,6 +189,38 @@ def test_an_odd_key_set_is_a_refused_sign_in(
     monkeypatch.setattr(IdentityBackend, "get_token", lambda self, payload: {"id_token": signed(), "access_token": "a"})
     request = rf.get("/oidc/callback/?code=c&state=s")
     assert IdentityBackend().authenticate(request, nonce="n") is None
+
+
+def refuse(kind: type[Exception]) -> Any:
+    def send(*request: str, **more: Any) -> Response:
+        raise kind
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("send", "is_away"),
+    [
+        (lambda *_, **__: Response(400, {}, b'{"error": "invalid_grant"}'), False),
+        (lambda *_, **__: Response(302, {"Location": "http://10.0.0.1/"}, b"{}"), False),
+        (lambda *_, **__: Response(200, {}, b"[]"), False),
+        (lambda *_, **__: Response(200, {}, b"<html>"), False),
+        (lambda *_, **__: Response(503, {}, b""), True),
+        (refuse(guarded_client.OutboundTimeout), True),
+        (refuse(guarded_client.ResponseTooLarge), True),
+        (refuse(AddressRefused), True),
+    ],
+    ids=["refusal", "redirect", "no object", "no JSON", "error", "timeout", "too large", "metadata address"],
+)
+def test_an_answer_without_tokens_signs_nobody_in(
+    fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, rf: Any, send: Any, is_away: bool
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(guarded_client, "send", lambda *request, **more: asked.append(request) or send(*request))
+    request = rf.get("/oidc/callback/?code=c&state=s")
+    assert IdentityBackend().authenticate(request, nonce="n") is None
+    assert getattr(request, "provider_is_away", False) is is_away
+    assert asked == [("POST", f"{ISSUER}/token_endpoint")]
 
 
 @pytest.mark.parametrize(

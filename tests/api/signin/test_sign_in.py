@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import jwt
 import pytest
-import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.db import connections
 from django.test import Client as Browser
 
 from audit.actor import system
+from gateway.lib import guarded_client
 from oauth_ext.services.deactivation import deactivate_person
 from orgs.models import Identity, User
 from orgs.services import identities
@@ -165,7 +165,7 @@ def test_another_form_makes_us_ask_the_provider_nothing(
     db: None, idp: DemoIdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(requests, "post", lambda url, **more: asked.append(url))
+    monkeypatch.setattr(guarded_client, "send", lambda method, url, **more: asked.append(url))
     form = {"username": "ana@example.com", "password": "x"}
     answer = Browser().post("/admin/login/?code=stolen&state=x", form)
     assert answer.status_code == 405
@@ -215,12 +215,12 @@ def test_a_provider_that_is_away_is_not_asked_by_everybody(
 ) -> None:
     asked: list[str] = []
 
-    def away(url: str, **more: Any) -> None:
+    def away(method: str, url: str, **more: Any) -> None:
         asked.append(url)
-        raise requests.ConnectTimeout
+        raise guarded_client.OutboundTimeout
 
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "get", away)
+        patch.setattr(guarded_client, "send", away)
         for _ in range(3):
             with pytest.raises(provider.ProviderUnavailable):
                 provider.current()
