@@ -56,7 +56,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "gateway.web.sign_in_refresh.SignInRefresh",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     "gateway.middleware.errors.DomainErrorMiddleware",
 ]
 

@@ -1,0 +1,72 @@
+"""Every declared package is used by the product, and every package that the product imports is declared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.one_back_end
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
+# Packages that are loaded by name: the module, and the file that names it.
+LOADED_BY_NAME = {
+    "django-htmx": ("django_htmx", "gateway/settings/base.py"),
+    "uvloop": ("uvloop", "gateway/supervisor/services.py"),
+    "whitenoise": ("whitenoise", "gateway/settings/base.py"),
+}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared() -> set[str]:
+    lines = (ROOT / "requirements" / "runtime.in").read_text().splitlines()
+    return {normal(re.split(r"[\[<>=!~ ]", line)[0]) for line in lines if line and not line.startswith("#")}
+
+
+def modules_of(source: str) -> set[str]:
+    """The top-level modules that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def imported() -> set[str]:
+    """The packages behind all foreign modules that the product imports."""
+    files = [file for package in PRODUCT for file in (ROOT / package).rglob("*.py")]
+    modules = set[str]().union(*(modules_of(file.read_text()) for file in files))
+    packages = packages_distributions()
+    # The demo has requirements of its own.
+    foreign = modules - {*PRODUCT, "demo", *sys.stdlib_module_names}
+    return {normal(packages[module][0]) for module in foreign}
+
+
+def test_imported_packages_are_declared_and_declared_ones_are_imported() -> None:
+    assert imported() == declared() - LOADED_BY_NAME.keys()
+
+
+@pytest.mark.parametrize("package", LOADED_BY_NAME)
+def test_a_package_that_is_loaded_by_name_is_named(package: str) -> None:
+    module, file = LOADED_BY_NAME[package]
+    assert package in declared()
+    assert re.search(rf'"{module}["./]', (ROOT / file).read_text())
+
+
+def test_imports_are_found_anywhere_in_a_file() -> None:
+    source = "import a.b\nfrom c.d import e\nfrom . import f\ndef late():\n    import g as h, i\n"
+    assert modules_of(source) == {"a", "c", "g", "i"}
+
+
+def test_a_lock_has_every_declared_package() -> None:
+    pinned = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements.lock").read_text(), flags=re.M)
+    assert declared() <= {normal(name) for name in pinned}
