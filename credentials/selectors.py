@@ -28,8 +28,7 @@ __all__ = [
     "organization_vendors",
     "people_vendors",
     "refs_by_vendor",
-    "service_client_vendors",
-    "team_vendors",
+    "vendors_at",
     "vendors_by_service_client",
     "vendors_by_team",
     "vendors_in_use",
@@ -68,7 +67,7 @@ def connected_vendors(organization: Organization) -> list[str]:
 
 def organization_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with a credential of the organization itself, sorted. Spec: §4.6 · D141"""
-    return _vendors(organization, scope=CredentialScope.ORGANIZATION.value)
+    return vendors_at(organization, CredentialScope.ORGANIZATION)
 
 
 def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> list[str]:
@@ -82,14 +81,15 @@ def vendors_in_use() -> set[str]:
     return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
 
 
-def team_vendors(organization: Organization, team_id: UUID) -> list[str]:
-    """Sorted slugs. Spec: §4.6 · D66"""
-    return _vendors(organization, scope=CredentialScope.TEAM.value, team_id=team_id)
-
-
-def service_client_vendors(organization: Organization, service_client_id: UUID) -> list[str]:
-    """Sorted slugs. Spec: §4.6 · D66"""
-    return _vendors(organization, scope=CredentialScope.SERVICE_CLIENT.value, service_client_id=service_client_id)
+def vendors_at(
+    organization: Organization,
+    scope: CredentialScope,
+    *,
+    team_id: UUID | None = None,
+    service_client_id: UUID | None = None,
+) -> list[str]:
+    """Sorted slugs of one scope's vendors. Spec: §4.6 · D66"""
+    return _vendors(organization, scope=scope.value, team_id=team_id, service_client_id=service_client_id)
 
 
 def people_vendors(organization: Organization) -> list[str]:

@@ -7,11 +7,8 @@ from itertools import groupby
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils.functional import cached_property
 
-from credentials.credential_scope import CredentialScope
-from credentials.pages.credential import CredentialHolder, CredentialPage
+from credentials.pages.credential import CredentialPage
 from credentials.rejections import SummaryWithRejection, summaries_with_rejection
 from credentials.selectors import connected_vendors
 from gateway.catalog import registry
@@ -19,6 +16,7 @@ from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import people_who_may
+from proxy.control_plane.credential_holder import of_organization
 
 
 class ConnectionsPage(OrgPage):
@@ -73,8 +71,5 @@ class ConnectionPage(CredentialPage):
     unchecked = "{vendor} is stored, but could not be checked: {detail}"
     deleted = "{vendor} is disconnected."
     delete_action = "disconnect"
-
-    @cached_property
-    def holder(self) -> CredentialHolder:
-        back = reverse("credentials:connections", args=[self.organization.id])
-        return CredentialHolder(CredentialScope.ORGANIZATION, self.organization.name, back)
+    find_holder = staticmethod(of_organization)
+    back_route = "credentials:connections"

@@ -3,11 +3,12 @@ from __future__ import annotations
 from django.urls import path
 
 from credentials.pages.connections import ConnectionPage, ConnectionsPage
-from credentials.pages.service_client_credentials import (
+from credentials.pages.holder_credentials import (
     ChooseServiceClientCredentialPage,
+    ChooseTeamCredentialPage,
     ServiceClientCredentialPage,
+    TeamCredentialPage,
 )
-from credentials.pages.team_credentials import ChooseTeamCredentialPage, TeamCredentialPage
 
 app_name = "credentials"
 urlpatterns = [

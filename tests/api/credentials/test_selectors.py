@@ -17,8 +17,7 @@ from credentials.selectors import (
     credential_refs,
     credential_summaries,
     organization_vendors,
-    service_client_vendors,
-    team_vendors,
+    vendors_at,
     vendors_by_service_client,
     wrapped_keys,
 )
@@ -35,9 +34,10 @@ def test_vendors_are_listed_by_where_their_credentials_hang(setting: Setting) ->
     setting.store(CredentialScope.NAMED_KEY, vendor=make_vendor("keyed"), team=setting.team)
     assert organization_vendors(organization) == ["acme", "zeta"]
     assert connected_vendors(organization) == ["acme", "keyed", "robots", "teamwork", "zeta"]
-    assert team_vendors(organization, setting.team.id) == ["teamwork"]
-    assert team_vendors(organization, setting.other_team.id) == []
-    assert service_client_vendors(organization, setting.service_client.id) == ["robots"]
+    assert vendors_at(organization, CredentialScope.TEAM, team_id=setting.team.id) == ["teamwork"]
+    assert vendors_at(organization, CredentialScope.TEAM, team_id=setting.other_team.id) == []
+    client = setting.service_client.id
+    assert vendors_at(organization, CredentialScope.SERVICE_CLIENT, service_client_id=client) == ["robots"]
     assert vendors_by_service_client(organization) == {setting.service_client.id: ["robots"]}
 
 
@@ -45,7 +45,9 @@ def test_another_organizations_rows_are_never_listed(setting: Setting) -> None:
     setting.store_everywhere()
     other = setting.cast.other_org
     assert connected_vendors(other) == credential_summaries(other) == []
-    assert team_vendors(other, setting.team.id) == service_client_vendors(other, setting.service_client.id) == []
+    assert vendors_at(other, CredentialScope.TEAM, team_id=setting.team.id) == []
+    client = setting.service_client.id
+    assert vendors_at(other, CredentialScope.SERVICE_CLIENT, service_client_id=client) == []
     assert vendors_by_service_client(other) == {}
     assert credential_refs(other.id) == wrapped_keys(other.id) == ()
 

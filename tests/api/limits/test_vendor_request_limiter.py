@@ -10,8 +10,8 @@ from django.conf import settings as configured
 from django.db import connection, transaction
 from django.urls import reverse
 
-from credentials.api.credentials import OrganizationCredential, ServiceClientCredential, TeamCredential
-from credentials.pages.team_credentials import TeamCredentialPage
+from credentials.api.credentials import HolderCredential, OrganizationCredential
+from credentials.pages.holder_credentials import ServiceClientCredentialPage, TeamCredentialPage
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy.api.discover import Discover
@@ -55,9 +55,9 @@ def setting(api: Api, live_vendor: FakeVendor) -> Setting:
 def test_every_route_without_a_number_of_its_own_shares_one_window() -> None:
     shared = [
         Discover.gates["GET"],
-        TeamCredential.gates["POST"],
-        ServiceClientCredential.gates["POST"],
+        HolderCredential.gates["POST"],
         TeamCredentialPage.gates["POST"],
+        ServiceClientCredentialPage.gates["POST"],
         ToolAccessPage.gates["POST discover"],
     ]
     assert {gate.organization_limit for gate in shared} == {Rule("vendor-questions", limit=60, window_s=60)}

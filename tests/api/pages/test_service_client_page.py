@@ -8,8 +8,9 @@ import pytest
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
+from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.selectors import service_client_vendors
+from credentials.selectors import vendors_at
 from gateway.lib import clock
 from oauth_ext.models import Client
 from oauth_ext.services.service_client_vendors import replace_client_vendors
@@ -118,7 +119,8 @@ def test_a_service_client_of_another_organization_is_not_there(site: Site) -> No
     for sent in ({"apiKey": "intruder"}, {"action": "delete"}):
         assert browser.post(form(site).replace(mine, theirs), sent).status_code == 404
     assert site.owner().get(form(site, "nothing")).status_code == 404
-    assert service_client_vendors(site.cast.org, site.tenant.client.id) == ["fake"]
+    client = site.tenant.client.id
+    assert vendors_at(site.cast.org, CredentialScope.SERVICE_CLIENT, service_client_id=client) == ["fake"]
     assert len(site.asked) == 1
 
 

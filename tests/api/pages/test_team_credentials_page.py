@@ -10,7 +10,7 @@ from django.test import Client as Browser
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.selectors import team_vendors
+from credentials.selectors import vendors_at
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry
 from orgs.models import Team
@@ -133,7 +133,7 @@ def test_a_team_of_another_organization_is_not_there(site: Site, team: Team) -> 
     assert browser.post(foreign, {"apiKey": "intruder"}).status_code == 404
     assert browser.post(foreign, {"action": "delete"}).status_code == 404
     assert site.owner().get(path(site, team, "nothing")).status_code == 404
-    assert team_vendors(site.cast.org, team.id) == ["fake"]
+    assert vendors_at(site.cast.org, CredentialScope.TEAM, team_id=team.id) == ["fake"]
     assert len(site.asked) == 1
 
 
