@@ -5,13 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 # Entries: bounds the memory. As a rule an organization has one data key.
 MAX_ENTRIES = 4_096
 # Seconds. Bounds how long a data key stays in memory after its last unwrapping.
 LIFETIME_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedKey:
+    """One data key of an organization as stored; safe to keep in a snapshot."""
+
+    version: int
+    key_id: str
+    wrapped: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

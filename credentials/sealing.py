@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import msgspec
 import structlog
 
 from credentials.credential_scope import CredentialScope
-from credentials.data_key_cache import CacheKey, DataKeyCache
+from credentials.data_key_cache import CacheKey, DataKeyCache, WrappedKey
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import OrganizationDataKey
 from credentials.resolve import CredentialRef
@@ -26,7 +25,6 @@ __all__ = [
     "DATA_KEYS",
     "UnusableCredential",
     "UnusableReason",
-    "WrappedKey",
     "data_key_aad",
     "open_fields",
     "seal_fields",
@@ -38,15 +36,6 @@ DATA_KEYS = DataKeyCache()
 # Deterministic: equal fields give equal plain text.
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
-
-
-@dataclass(frozen=True, slots=True)
-class WrappedKey:
-    """One data key of an organization as stored; safe to keep in a snapshot."""
-
-    version: int
-    key_id: str
-    wrapped: bytes = field(repr=False)
 
 
 def data_key_aad(organization_id: UUID, version: int) -> bytes:

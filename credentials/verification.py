@@ -8,11 +8,11 @@ from itertools import groupby
 from uuid import UUID
 
 from credentials.credential_scope import CredentialScope
-from credentials.data_key_cache import DataKeyCache
+from credentials.data_key_cache import DataKeyCache, WrappedKey
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
-from credentials.sealing import WrappedKey, open_fields, wrapped_keys
+from credentials.sealing import open_fields, wrapped_keys
 from credentials.selectors import ref
 
 # Rows per fetch: bounds the memory of the command.

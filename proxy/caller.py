@@ -5,17 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from credentials.data_key_cache import WrappedKey
+from credentials.resolve import CredentialRef
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.vendor import Vendor
 from orgs.access_rules import Allowlists
 from orgs.principal import Principal
-
-if TYPE_CHECKING:
-    from credentials.resolve import CredentialRef
-    from credentials.sealing import WrappedKey
-    from gateway.catalog.registry import Catalog
-    from gateway.catalog.vendor import Vendor
-    from proxy.vendors.pool import Destination
+from proxy.vendors.destination import Destination
 
 
 @dataclass(frozen=True, slots=True)

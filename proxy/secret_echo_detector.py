@@ -13,7 +13,7 @@ import structlog
 from audit.actor import system
 from orgs.services.secret_echoes import record_echo
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
-from proxy.vendors.pool import PoolKey
+from proxy.vendors.destination import PoolKey
 
 log = structlog.get_logger(__name__)
 ACTOR = system("secret watch")

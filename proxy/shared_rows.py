@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gateway.catalog import registry as catalog_registry
-from gateway.catalog.registry import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.coordination import epochs
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access

@@ -20,8 +20,8 @@ from orgs import selectors
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
 from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.protocol.tool_definitions import Definition, approvable_json
+from proxy.vendors.destination import PoolKey
 from proxy.vendors.fair_scheduler import FairScheduler
-from proxy.vendors.pool import PoolKey
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from credentials.rejections import summaries_with_rejection
 from credentials.selectors import organization_vendors
 from gateway.catalog import registry
-from gateway.catalog.registry import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from oauth_ext.models import Client

@@ -8,14 +8,15 @@ from uuid import UUID
 
 import structlog
 
+from credentials.data_key_cache import WrappedKey
 from credentials.resolve import CredentialRef
-from credentials.sealing import UnusableCredential, WrappedKey, open_fields
+from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from proxy.caller import OrganizationAccess
 from proxy.outcomes import Denial, Denied
 from proxy.vendors import errors
-from proxy.vendors.pool import Destination, PoolKey
+from proxy.vendors.destination import Destination, PoolKey
 
 log = structlog.get_logger(__name__)
 

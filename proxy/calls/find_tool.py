@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from credentials.resolve import CredentialRef
-from gateway.catalog.registry import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_vendor
@@ -14,8 +14,8 @@ from proxy.calls.destination import destination
 from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import Destination
 from proxy.vendors.tool_index import ToolIndex
 
 FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools

@@ -22,8 +22,9 @@ from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import approvable_json
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import Destination, SessionPool
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
 

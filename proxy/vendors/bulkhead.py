@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from gateway.lib.waiting_line import WaitingLine
 from proxy.vendors import errors
-
-if TYPE_CHECKING:
-    from proxy.vendors.pool import PoolKey
+from proxy.vendors.destination import PoolKey
 
 MAX_COMPARTMENTS = 4_096  # compartments; past it, the unused ones are dropped
 

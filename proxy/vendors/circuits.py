@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -20,11 +20,9 @@ from gateway.coordination.store import CoordinationStore, CoordinationUnavailabl
 from gateway.lib import clock
 from proxy.vendors import errors, shared_circuits
 from proxy.vendors.circuit import CLOSED, LONGEST_OPEN_S, Circuit, CircuitState
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import Evidence
 from proxy.vendors.shared_circuits import SharedCircuit
-
-if TYPE_CHECKING:
-    from proxy.vendors.pool import Destination
 
 log = structlog.get_logger(__name__)
 MAX_CIRCUITS = 5_000  # past it, the one that failed longest ago is dropped

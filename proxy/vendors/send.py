@@ -14,8 +14,9 @@ from proxy.protocol import replies
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.circuits import Trials
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import StaleSession
-from proxy.vendors.pool import Destination, SessionPool
+from proxy.vendors.pool import SessionPool
 
 
 async def send_request(

@@ -20,7 +20,8 @@ from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors, fair_scheduler
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 
 log = structlog.get_logger(__name__)

@@ -8,9 +8,9 @@ from django.db.models import Max
 
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
-from credentials.data_key_cache import DataKeyCache
+from credentials.data_key_cache import DataKeyCache, WrappedKey
 from credentials.models import Credential, OrganizationDataKey
-from credentials.sealing import UnusableCredential, UnusableReason, WrappedKey, open_fields, seal_fields, wrapped_keys
+from credentials.sealing import UnusableCredential, UnusableReason, open_fields, seal_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from gateway.lib import ids
 from orgs.models import Organization

@@ -15,7 +15,7 @@ from gateway.catalog import registry
 from proxy import runtime
 from proxy.control_plane.discovery import discover
 from proxy.vendors import tool_index
-from proxy.vendors.pool import Destination
+from proxy.vendors.destination import Destination
 from proxy.vendors.tool_index import RETRY_AFTER_S, ToolDirectory
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.tool_lists import NEW_TOOL, ListingVendor, later, listed, settled

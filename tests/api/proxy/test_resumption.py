@@ -19,8 +19,9 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
 from proxy.protocol.sse import SSEParser
 from proxy.vendors import message_reader, resumption
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.send import send_request

@@ -18,7 +18,8 @@ from django.conf import LazySettings
 from proxy import runtime
 from proxy.protocol import replies
 from proxy.vendors import pool as pools
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.conftest import Agent

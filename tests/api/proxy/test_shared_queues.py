@@ -24,8 +24,9 @@ from proxy.vendors import http1
 from proxy.vendors import pool as pools
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.connections import Connections
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until

@@ -19,7 +19,7 @@ from gateway.catalog import registry
 from orgs.models import KnownTool, Organization, ToolAllowlist
 from proxy import caller_cache, runtime, tool_change_detector
 from proxy.vendors import tool_index
-from proxy.vendors.pool import PoolKey
+from proxy.vendors.destination import PoolKey
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, restrict_tools

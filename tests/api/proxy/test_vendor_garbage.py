@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import Destination, PoolKey, SessionPool
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import Limits, VendorTransport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor

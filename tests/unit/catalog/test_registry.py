@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.catalog.registry import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.vendor import Vendor
 
 

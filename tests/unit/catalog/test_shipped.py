@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.fields import check_fields
 from gateway.catalog.parsing import decode_catalog, parse_catalog
-from gateway.catalog.registry import Catalog
 from gateway.catalog.shipped import shipped_files
 from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor

@@ -12,9 +12,9 @@ from django.conf import settings
 
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
-from credentials.data_key_cache import DataKeyCache
+from credentials.data_key_cache import DataKeyCache, WrappedKey
 from credentials.resolve import CredentialRef
-from credentials.sealing import UnusableCredential, UnusableReason, WrappedKey, open_fields
+from credentials.sealing import UnusableCredential, UnusableReason, open_fields
 from gateway.lib.crypto import Keyring, seal
 
 FIELDS = {"apiKey": "plain-api-key-value", "platform": "eu"}

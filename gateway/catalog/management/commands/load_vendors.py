@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from gateway.catalog import registry
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.parsing import CatalogErrors, decode_catalog
-from gateway.catalog.registry import Catalog
 from gateway.catalog.services import CatalogText, load_catalogs, merge_catalogs
 from gateway.catalog.shipped import shipped_files
 

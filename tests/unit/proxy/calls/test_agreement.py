@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from audit.call_status import CallSource
 from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
-from gateway.catalog.registry import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.rules import Rule
@@ -32,7 +32,7 @@ from proxy.protocol.tool_definitions import accept_definitions
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import errors
-from proxy.vendors.pool import Destination, PoolKey
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.tool_index import ToolIndex, build_index
 from proxy.views import cli
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON

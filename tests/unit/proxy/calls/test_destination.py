@@ -16,8 +16,8 @@ from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
 from proxy.caller import OrganizationAccess
 from proxy.calls import destination
 from proxy.outcomes import Denial, Denied, VendorFault
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import Destination, PoolKey
 
 SECRET = "s3cret-value"
 VENDOR = Vendor(

@@ -10,8 +10,8 @@ import pytest
 from proxy.outcomes import VendorFault
 from proxy.vendors import bulkhead
 from proxy.vendors.bulkhead import Bulkhead, Compartment
+from proxy.vendors.destination import PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
-from proxy.vendors.pool import PoolKey
 
 ORG, OTHER_ORG = uuid.uuid4(), uuid.uuid4()
 

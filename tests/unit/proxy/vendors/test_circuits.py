@@ -14,8 +14,8 @@ from proxy.vendors import circuits as circuits_module
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from proxy.vendors.circuits import Circuits
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
-from proxy.vendors.pool import Destination, PoolKey
 
 
 class Clock:

@@ -10,7 +10,8 @@ import pytest
 from gateway.catalog.tool_config import ToolConfig
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors import tool_index
-from proxy.vendors.pool import PoolKey, SessionPool
+from proxy.vendors.destination import PoolKey
+from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory, ToolIndex
 from proxy.vendors.transport import VendorTransport
 

@@ -1,0 +1,50 @@
+"""Pure: where the calls of a vendor with one credential go."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolKey:
+    """Calls with equal organization, vendor, credential, headers and address share a session. Spec: D104"""
+
+    org_id: uuid.UUID
+    vendor: str
+    credential_id: uuid.UUID
+    digest: bytes  # of all of them; compared alone, because keys are looked up several times a call
+
+    @classmethod
+    def of(
+        cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
+    ) -> PoolKey:
+        """A replaced credential has another digest."""
+        owner_parts = (org_id.hex, vendor, credential_id.hex, url)
+        parts = "\0".join([*owner_parts, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
+        return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PoolKey) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The address of a session. `open` returns URL and headers, which hold the credential.
+
+    Raises: VendorProblem, from `open` and `secrets`.
+    """
+
+    key: PoolKey
+    open: Callable[[], tuple[str, Mapping[str, str]]]
+    fixed_address: bool = False  # from the catalog; no organization can change it
+    timeout_s: float = 15.0  # for one answer
+    secrets: Callable[[], Iterable[str]] = tuple  # to be masked in answers
+
+    def __repr__(self) -> str:
+        return f"Destination({self.key.vendor!r})"
