@@ -14,14 +14,16 @@ def same_organization(app: str, model: str, field: str) -> migrations.RunPython:
 
     # The second line of defence: services look rows up by their organization, under its lock. Django has no field for a
     # foreign key of two columns, and SQLite cannot add one to a table.
-    name = f"{model.lower()}_{field}_of_organization"
+    def constraint_name(table: Any) -> str:
+        # A renamed model keeps its table, and so its constraint.
+        return f"{table.db_table.removeprefix(f'{app}_')}_{field}_of_organization"
 
     def add(apps: Any, editor: BaseDatabaseSchemaEditor) -> None:
         if editor.connection.vendor != "postgresql":
             return
         table = apps.get_model(app, model)._meta
         column = table.get_field(field)
-        names = (table.db_table, name, column.column, column.related_model._meta.db_table)
+        names = (table.db_table, constraint_name(table), column.column, column.related_model._meta.db_table)
         own, constraint, reference, other = map(editor.quote_name, names)
         # Deferred to the end of the transaction, like Django's own: Django chooses the order of deletions.
         editor.execute(
@@ -31,7 +33,8 @@ def same_organization(app: str, model: str, field: str) -> migrations.RunPython:
 
     def remove(apps: Any, editor: BaseDatabaseSchemaEditor) -> None:
         if editor.connection.vendor == "postgresql":
-            own = editor.quote_name(apps.get_model(app, model)._meta.db_table)
-            editor.execute(f"ALTER TABLE {own} DROP CONSTRAINT {editor.quote_name(name)}")
+            table = apps.get_model(app, model)._meta
+            own, constraint = map(editor.quote_name, (table.db_table, constraint_name(table)))
+            editor.execute(f"ALTER TABLE {own} DROP CONSTRAINT {constraint}")
 
     return migrations.RunPython(add, remove)

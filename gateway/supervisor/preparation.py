@@ -77,6 +77,8 @@ def migrate_database() -> str:
         pending = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
         if pending:
             call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr, stderr=sys.stderr)
+        else:
+            executor.check_replacements()  # records a squashed migration whose parts were all applied
     except DatabaseError as error:
         traceback.print_exc()
         raise PreparationFailed(

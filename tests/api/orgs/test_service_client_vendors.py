@@ -117,7 +117,8 @@ def test_what_is_gone_or_half_written_is_restricted(api: Api, client: Client) ->
 def test_the_migration_keeps_what_rows_mean(api: Api, client: Client) -> None:
     listed = make_service_client(api.cast.org, "Listed")
     ServiceClientVendor.objects.create(client=listed, vendor="acme")
-    at_the_time = MigrationLoader(connection).project_state(("oauth_ext", "0002_client_restricted")).apps
+    loader = MigrationLoader(connection, replace_migrations=False)
+    at_the_time = loader.project_state(("oauth_ext", "0002_client_restricted")).apps
     import_module("oauth_ext.migrations.0002_client_restricted").restrict_clients_with_a_list(at_the_time, None)
     assert list(Client.objects.filter(restricted=True)) == [listed]
     assert (restricted_vendors(client.pk), restricted_vendors(listed.pk)) == (None, {"acme"})

@@ -104,12 +104,12 @@ def test_a_schema_that_is_older_than_the_code_is_not_ready_and_a_good_one_is_loo
     django_assert_num_queries: Any,
 ) -> None:
     recorder = MigrationRecorder(connection)
-    last = recorder.migration_qs.filter(app="audit").latest("id")
-    recorder.record_unapplied("audit", last.name)
+    last = recorder.migration_qs.filter(app="catalog").latest("id")
+    recorder.record_unapplied("catalog", last.name)
     try:
         assert readiness.database_states() == ("ok", "failed")
     finally:
-        recorder.record_applied("audit", last.name)
+        recorder.record_applied("catalog", last.name)
     assert readiness.database_states() == ("ok", "ok")
     with django_assert_num_queries(1):
         assert readiness.database_states() == ("ok", "ok")

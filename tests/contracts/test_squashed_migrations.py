@@ -1,0 +1,194 @@
+"""Squashed migrations: they make what the old chain made, and take over a database that the old chain has made."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations import executor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from audit.models import AdminAuditEntry
+from gateway.supervisor.preparation import migrate_database
+from oauth_ext.models import ServiceClientVendor
+from orgs.models import IdempotencyRecord, Membership, Organization, ServerAccess, ToolSnapshot
+from tests.factories.cast import make_cast
+from tests.factories.credentials import make_service_client
+from tests.factories.health import connected_vendor
+
+SQUASHED = {key for key, migration in MigrationLoader(None).disk_migrations.items() if migration.replaces}
+REPLACED = {key for squashed in SQUASHED for key in MigrationLoader(None).disk_migrations[squashed].replaces}
+
+ROWS_IN = {
+    "orgs_user",
+    "orgs_membership",
+    "orgs_serveraccessgrant",
+    "orgs_rememberedanswer",
+    "orgs_toollook",
+    "oauth_ext_client",
+    "oauth_ext_serviceclientgrant",
+    "credentials_credential",
+    "audit_adminauditentry",
+    "catalog_vendorrow",
+}
+
+
+class EarlierLoader(MigrationLoader):
+    """Knows the migrations that there were before the squashed ones."""
+
+    def load_disk(self) -> None:
+        super().load_disk()
+        self.disk_migrations = {key: each for key, each in self.disk_migrations.items() if key not in SQUASHED}
+        for each in self.disk_migrations.values():
+            assert not set(each.dependencies) & SQUASHED, "an old migration needs a squashed one"
+
+
+def run(sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+def leave() -> None:
+    connection.close()
+    if connection.vendor == "postgresql":
+        connection.close_pool()
+
+
+@pytest.fixture
+def empty_database(django_db_setup: None, django_db_blocker: Any, tmp_path: Path) -> Iterator[None]:
+    """The default connection leads to a database without tables."""
+    used = connection.settings_dict["NAME"]
+    name = f"migrations_{uuid.uuid4().hex}" if connection.vendor == "postgresql" else str(tmp_path / "db.sqlite3")
+    with django_db_blocker.unblock():
+        if connection.vendor == "postgresql":
+            with connection._nodb_cursor() as cursor:
+                cursor.execute(f"CREATE DATABASE {name}")
+        leave()
+        connection.settings_dict["NAME"] = name
+        ContentType.objects.clear_cache()
+        try:
+            yield
+        finally:
+            leave()
+            connection.settings_dict["NAME"] = used
+            ContentType.objects.clear_cache()
+            if connection.vendor == "postgresql":
+                with connection._nodb_cursor() as cursor:
+                    cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def migrate_as_before(monkeypatch: pytest.MonkeyPatch, *target: str) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(executor, "MigrationLoader", EarlierLoader)
+        call_command("migrate", *target, verbosity=0)
+    ContentType.objects.clear_cache()
+
+
+def drop_tables() -> None:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        else:
+            cursor.execute("PRAGMA foreign_keys = OFF")
+            for table in connection.introspection.table_names(cursor):
+                cursor.execute(f'DROP TABLE "{table}"')
+            cursor.execute("PRAGMA foreign_keys = ON")
+    ContentType.objects.clear_cache()
+
+
+def recorded() -> set[tuple[str, str]]:
+    return set(MigrationRecorder(connection).applied_migrations())
+
+
+def schema() -> set[tuple[Any, ...]]:
+    """Every column, constraint and index, with its definition."""
+    if connection.vendor == "postgresql":
+        columns = (
+            "table_name, column_name, data_type, character_maximum_length, is_nullable, column_default, is_identity"
+        )
+        return {
+            *run(f"SELECT {columns} FROM information_schema.columns WHERE table_schema = 'public'"),
+            *run(
+                "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint"
+                " WHERE connamespace = 'public'::regnamespace"
+            ),
+            *run("SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"),
+        }
+    found: set[tuple[Any, ...]] = set()
+    for kind, name, table, sql in run("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
+        # Columns and constraints of a table in any order.
+        parts = re.split(r", (?=\")|, (?=CONSTRAINT)", sql[sql.index("(") + 1 : -1]) if kind == "table" else [sql]
+        found |= {(kind, name, table, part) for part in parts}
+    return found
+
+
+def rows() -> dict[str, list[tuple[Any, ...]]]:
+    tables = sorted(set(connection.introspection.table_names()) - {"django_migrations"})
+    return {table: sorted(run(f'SELECT * FROM "{table}"'), key=repr) for table in tables}
+
+
+def make_rows() -> None:
+    cast = make_cast()
+    client = make_service_client(cast.org)
+    connected_vendor(cast.org, "acme")
+    ServiceClientVendor.objects.create(client=client, vendor="acme")
+    membership = Membership.objects.filter(organization=cast.org).earliest("pk")
+    ServerAccess.objects.create(organization=cast.org, membership=membership, vendor="acme")
+    IdempotencyRecord.objects.create(user=membership.user, key_sha256=b"k" * 32, body_sha256=b"b" * 32, status=201)
+    ToolSnapshot.objects.create(organization=cast.org, vendor="acme")
+    AdminAuditEntry.objects.create(org_id=cast.org.pk, event_type="t", actor_id="a", actor_label="a")
+
+
+def test_a_new_database_is_made_by_the_squashed_migrations_as_the_old_ones_made_it(
+    empty_database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate_as_before(monkeypatch)
+    assert not recorded() & SQUASHED
+    before = schema()
+    drop_tables()
+    call_command("migrate", verbosity=0)
+    assert recorded() >= SQUASHED | REPLACED, "an earlier release finds its migrations done"
+    assert schema() == before
+
+
+def test_a_database_of_the_old_chain_keeps_its_rows_and_needs_nothing(
+    empty_database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate_as_before(monkeypatch)
+    make_rows()
+    before, tables = rows(), schema()
+    assert {table for table, found in before.items() if found} >= ROWS_IN
+    assert recorded() >= REPLACED
+    assert not recorded() & SQUASHED
+    assert migrate_database().endswith("up to date")
+    assert recorded() >= SQUASHED
+    assert (rows(), schema()) == (before, tables)
+    assert migrate_database().endswith("up to date")
+
+
+def test_a_database_in_the_middle_of_the_old_chain_goes_on_with_it(
+    empty_database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate_as_before(monkeypatch, "orgs", "0008")
+    migrate_as_before(monkeypatch, "oauth_ext", "0003")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO orgs_organization (id, name, default_server_access, created_at)"
+            " VALUES ('0123456789abcdef0123456789abcdef', 'Acme', 'none', '2026-01-01 00:00:00+00:00')"
+        )
+    migrate_database()
+    assert recorded() >= SQUASHED | REPLACED
+    assert Organization.objects.get().name == "Acme"
+    upgraded = schema()
+    drop_tables()
+    call_command("migrate", verbosity=0)
+    assert schema() == upgraded
