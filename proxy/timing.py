@@ -31,7 +31,11 @@ class Phase:
 
 
 class Timing:
-    """Three phases in seconds. Spec: §4.14 · D102"""
+    """Three phases in seconds. Spec: §4.14 · D102
+
+    `auth`: authentication, admission, decision, opening the credential. `session`: a tool list that is fetched, the
+    place at the vendor, the session, the connection. `vendor`: the exchange with the vendor.
+    """
 
     __slots__ = ("_started", "auth", "session", "vendor")
 
