@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 import structlog
 
 from gateway.coordination import outbox
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
+from gateway.lib.periodic import run_periodically
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
 
 EVERY_S = 1.0
@@ -16,12 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 async def keep_relaying(store: CoordinationStore, caller_cache: CallerCache) -> None:
-    while True:
-        try:
-            await relay_if_leader(store, caller_cache)
-        except Exception:  # retried at the next round; a dead task would leave revocations to other processes
-            log.exception("outbox not relayed")
-        await asyncio.sleep(EVERY_S)
+    await run_periodically(lambda: relay_if_leader(store, caller_cache), EVERY_S, "outbox not relayed")
 
 
 async def relay_if_leader(store: CoordinationStore, caller_cache: CallerCache) -> int:

@@ -8,12 +8,12 @@ import gc
 import weakref
 from dataclasses import dataclass, field
 
-import structlog
 from django.conf import settings
 
 from audit.writer import AuditWriter
 from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
+from gateway.lib.periodic import run_periodically
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.caller_cache import CallerCache
@@ -27,7 +27,6 @@ from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import Limits, VendorTransport
 
-log = structlog.get_logger(__name__)
 # Interval in which idle vendor sessions are closed.
 SWEEP_EVERY_S = 30.0
 # gc.set_threshold: allocations until a generation 0 collection, then collections until generations 1 and 2. Calls leave
@@ -81,7 +80,9 @@ def current() -> Runtime:
     found = _runtimes.get(loop)
     if found is None:
         found = _runtimes[loop] = _build()
-        found.sweeper = asyncio.ensure_future(_sweep(found.pool))
+        found.sweeper = asyncio.ensure_future(
+            run_periodically(found.pool.close_idle, SWEEP_EVERY_S, "idle sessions not closed")
+        )
     return found
 
 
@@ -154,12 +155,3 @@ def _build() -> Runtime:
         ),
         scope_epochs=ScopeEpochs(store),
     )
-
-
-async def _sweep(pool: SessionPool) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_EVERY_S)
-        try:
-            pool.close_idle()
-        except Exception:  # retried at the next round; a dead task would keep idle sessions for good
-            log.exception("idle sessions not closed")

@@ -39,6 +39,22 @@ class Outbox(Protocol):
         ...
 
 
+class _FaultsRecorded:
+    """Records CoordinationUnavailable and suppresses it: the statement after the block is the fallback."""
+
+    def __init__(self, record: Callable[[CoordinationUnavailable], None]) -> None:
+        self._record = record
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> bool:
+        if isinstance(fault, CoordinationUnavailable):
+            self._record(fault)
+            return True
+        return False
+
+
 # While away, rate limits use this process's share of each limit, and epochs are None: callers judge entries by age.
 class FallbackStore:
     """Wraps a CoordinationStore."""
@@ -64,6 +80,7 @@ class FallbackStore:
         self._missed: dict[str, int] = {}  # renewals not in the outbox yet, by name; a later one has a higher number
         self._numbers = itertools.count()
         self._retry_thread = RetryThread(self.recover, "coordination-recovery")
+        self._faults_recorded = _FaultsRecorded(self._record_fault)
 
     # --- the store ----------------------------------------------------------------------------------------------------
 
@@ -77,42 +94,32 @@ class FallbackStore:
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return self._last_known_quota.record(await self._store.charge(rule, key, units), key)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return self._last_known_quota.record(self._store.hit(rule, key), key)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return self._last_known_quota.record(self._store.peek(rule, key), key)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return await self._store.read_epochs(names)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return None
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return await self._store.begin_epochs(names)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return None
 
     async def renew_epoch(self, name: str) -> None:
@@ -140,17 +147,13 @@ class FallbackStore:
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 self._store.put_health(vendor, state, ttl_s)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
         if not self.is_away():
-            try:
+            with self._faults_recorded:
                 return self._store.health(vendors)
-            except CoordinationUnavailable as fault:
-                self._record_fault(fault)
         return {}
 
     def ping(self) -> None:

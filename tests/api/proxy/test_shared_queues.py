@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proxy import runtime
+from gateway.lib.periodic import run_periodically
 from proxy import timing as timings
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
@@ -266,7 +266,6 @@ async def test_one_organizations_many_sessions_displace_its_own(
 
 
 async def test_sweeping_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch, callers: Callers) -> None:
-    monkeypatch.setattr(runtime, "SWEEP_EVERY_S", 0.0)
     swept: list[int] = []
 
     def close_idle() -> None:
@@ -275,7 +274,7 @@ async def test_sweeping_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch, c
             raise RuntimeError("once")
 
     monkeypatch.setattr(callers.pool, "close_idle", close_idle)
-    sweeper = asyncio.ensure_future(runtime._sweep(callers.pool))
+    sweeper = asyncio.ensure_future(run_periodically(callers.pool.close_idle, 0.0, "not closed"))
     await until(lambda: len(swept) > 2)
     sweeper.cancel()
     await callers.call(1)
