@@ -42,3 +42,10 @@ def set_subscription(
         metadata={"status": status.value, "was": before.value, "serviceClients": service_clients},
     )
     return row
+
+
+def set_status(*, actor: Actor, organization: Organization, status: SubscriptionStatus) -> Subscription:
+    """Keeps the exception that was made for this customer."""
+    row = Subscription.objects.filter(organization=organization).first()
+    exception = row.service_clients if row else None
+    return set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)

@@ -10,8 +10,7 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from billing.models import Subscription
-from billing.services import set_subscription
+from billing.services import set_status
 from billing.states import SubscriptionStatus
 from gateway.lib.errors import Conflict
 from gateway.lib.read_only_admin import ReadOnlyAdmin
@@ -69,10 +68,7 @@ class OrganizationAdmin(ActingAdmin):
         actor = staff_actor(request)
 
         def change(organization: Organization) -> None:
-            row = Subscription.objects.filter(organization=organization).first()
-            # A customer's exception survives a change of state.
-            exception = row.service_clients if row else None
-            set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)
+            set_status(actor=actor, organization=organization, status=status)
 
         self.act(request, chosen, change, f"set to {status.value}.")
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count
 
 from gateway.coordination import epochs
 from gateway.lib import clock
@@ -61,6 +62,10 @@ def reseal_signing_keys() -> int:
             row.key_id, row.sealed_private_key = key_rows.seal(key_rows.unseal(row))
             row.save(update_fields=["key_id", "sealed_private_key"])
     return len(older)
+
+
+def signing_keys_per_key_id() -> dict[str, int]:
+    return dict(SigningKey.objects.order_by("key_id").values_list("key_id").annotate(Count("kid")))
 
 
 def _rotate(now: datetime, *, at_once: bool) -> Rotation:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db.models import Count
 
 from credentials.services.master_key import BATCH_SIZE, rewrap_data_keys, rows_per_key_id
-from oauth_ext.jwt.rotation import reseal_signing_keys
-from oauth_ext.models import SigningKey
+from oauth_ext.jwt.rotation import reseal_signing_keys, signing_keys_per_key_id
 from orgs.services.identity_sealing import refresh_tokens_per_key_id, reseal_refresh_tokens
 from orgs.services.invitation_sealing import reseal_tokens, tokens_per_key_id
 
@@ -57,7 +55,7 @@ class Command(BaseCommand):
             note = "" if count.configured else "  NOT in CREDENTIAL_KEYS: these rows cannot be opened"
             unreadable += 0 if count.configured else count.rows
             self.stdout.write(f"{count.key_id}: {count.rows} data keys{note}")
-        for key_id, rows in SigningKey.objects.values_list("key_id").annotate(Count("kid")).order_by("key_id"):
+        for key_id, rows in signing_keys_per_key_id().items():
             self.stdout.write(f"{key_id}: {rows} signing keys")
         for key_id, rows in tokens_per_key_id().items():
             self.stdout.write(f"{key_id}: {rows} invitation tokens")
