@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -13,13 +10,12 @@ from django.conf import settings
 
 from audit.plain_text import plain_text
 from gateway.catalog.vendor import Vendor
-from proxy.protocol import jsonrpc, replies, sse, tool_definitions, versions
+from proxy.protocol import replies, tool_definitions, versions
 from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
-from proxy.vendors.errors import VendorProblem
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers
-from proxy.vendors.message_reader import read_stream
-from proxy.vendors.transport import Limits, VendorResponse, VendorTransport
+from proxy.vendors.conversation import Conversation, Reply
+from proxy.vendors.handshake import INITIALIZED, base_headers
+from proxy.vendors.transport import Limits, VendorTransport
 
 # Problems of each kind that are listed; the rest is counted.
 PROBLEMS_SHOWN = 20
@@ -45,71 +41,6 @@ class OpenedCredential:
     headers: Mapping[str, str] = field(repr=False)
 
 
-@dataclass(slots=True)
-class _Reply:
-    """One exchange: `message` is a valid protocol answer, `fault` the reason why there is none."""
-
-    status: int = 0
-    kind: str = ""
-    challenge: str = ""
-    session_id: str = ""
-    latency_ms: int = 0
-    message: replies.VendorResult | replies.RpcError | None = None
-    fault: str = ""
-
-    @property
-    def summary(self) -> str:
-        if isinstance(self.message, replies.RpcError):
-            return f"refused with error {self.message.code}: {self.message.message}"
-        return self.fault or f"HTTP {self.status}"
-
-
-@dataclass(slots=True)
-class _Conversation:
-    transport: VendorTransport
-    url: str
-    headers: dict[str, str]
-    deadline_s: float
-
-    async def request(self, method: str, params: Mapping[str, Any]) -> _Reply:
-        reply, started = _Reply(), time.perf_counter()
-        deadline = asyncio.get_running_loop().time() + self.deadline_s
-        body = jsonrpc.request(1, method, params)
-        try:
-            async with self.transport.request("POST", self.url, self.headers, body, deadline=deadline) as answer:
-                reply.status = answer.status
-                reply.kind = "event stream" if answer.is_event_stream else "JSON"
-                reply.challenge = answer.header("WWW-Authenticate") or ""
-                reply.session_id = answer.header("Mcp-Session-Id") or ""
-                if answer.status == 200:
-                    reply.message = await _first_response(answer)
-                    if reply.message is None:
-                        reply.fault = "ended without an answer"
-        except VendorProblem as problem:
-            reply.fault = problem.detail
-        except (replies.BadVendorReply, sse.SSETooLarge) as fault:
-            reply.fault = f"unusable answer: {fault}"
-        reply.latency_ms = round((time.perf_counter() - started) * 1000)
-        return reply
-
-    async def notify(self, verb: str, body: bytes | None) -> str:
-        """Send a notification or DELETE; returns the status in words."""
-        deadline = asyncio.get_running_loop().time() + self.deadline_s
-        try:
-            async with self.transport.request(verb, self.url, self.headers, body, deadline=deadline) as answer:
-                return f"HTTP {answer.status}"
-        except VendorProblem as problem:
-            return problem.detail
-
-
-async def _first_response(answer: VendorResponse) -> replies.VendorResult | replies.RpcError | None:
-    async with aclosing(read_stream(answer)) as found:
-        async for message in found:
-            if isinstance(message, replies.VendorResult | replies.RpcError):
-                return message
-    return None
-
-
 async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
     """Findings in the order of the checks. Without `opened` only the checks without credentials run."""
     limits = Limits(
@@ -133,23 +64,22 @@ async def _diagnose(transport: VendorTransport, vendor: Vendor, opened: OpenedCr
         findings.append(Finding("without credentials", "not tried: the address is the customer's"))
         needs_none = False
     else:
-        bare = _Conversation(transport, vendor.url, base_headers(), vendor.timeout_seconds)
-        reply = await bare.request("initialize", INITIALIZE_PARAMS)
+        bare = Conversation(transport, vendor.url, base_headers(), vendor.timeout_seconds)
+        reply = await bare.initialize()
         needs_none = isinstance(reply.message, replies.VendorResult)
         findings.append(_without_credentials(reply))
         if reply.session_id:
-            bare.headers["Mcp-Session-Id"] = reply.session_id
             await bare.notify("DELETE", None)
     if opened is None and needs_none:
         opened = OpenedCredential(vendor.url, {})
     if opened is None:
         return [*findings, Finding("with credentials", "not tried: name an organization with --org")]
     headers = {**base_headers(), **opened.headers}
-    conversation = _Conversation(transport, opened.url, headers, vendor.timeout_seconds)
+    conversation = Conversation(transport, opened.url, headers, vendor.timeout_seconds)
     return [*findings, *await _with_credentials(conversation, vendor)]
 
 
-def _without_credentials(reply: _Reply) -> Finding:
+def _without_credentials(reply: Reply) -> Finding:
     if isinstance(reply.message, replies.VendorResult):
         return Finding("without credentials", f"HTTP 200, {reply.latency_ms} ms: it talks to anybody")
     shape = f"HTTP {reply.status}" if reply.status else reply.summary
@@ -158,8 +88,8 @@ def _without_credentials(reply: _Reply) -> Finding:
     return Finding("without credentials", f"{shape}, {reply.latency_ms} ms", not 200 <= reply.status < 500)
 
 
-async def _with_credentials(conversation: _Conversation, vendor: Vendor) -> list[Finding]:
-    reply = await conversation.request("initialize", INITIALIZE_PARAMS)
+async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[Finding]:
+    reply = await conversation.initialize()
     if not isinstance(reply.message, replies.VendorResult):
         return [Finding("initialize", f"{reply.summary}, {reply.latency_ms} ms", True)]
     raw = reply.message.raw_result
@@ -171,11 +101,7 @@ async def _with_credentials(conversation: _Conversation, vendor: Vendor) -> list
         Finding("reply kind", reply.kind),
         Finding("session id", "yes, it keeps state" if reply.session_id else "no, it is stateless"),
     ]
-    if version in versions.NEWEST_FIRST and version is not None:
-        conversation.headers["MCP-Protocol-Version"] = version
-    if reply.session_id:
-        conversation.headers["Mcp-Session-Id"] = reply.session_id
-    initialized = await conversation.notify("POST", jsonrpc.notification("notifications/initialized"))
+    initialized = await conversation.notify("POST", INITIALIZED)
     findings.append(Finding("initialized", initialized, initialized not in {"HTTP 200", "HTTP 202", "HTTP 204"}))
     findings += await _tools(conversation, vendor)
     if reply.session_id:
@@ -183,7 +109,7 @@ async def _with_credentials(conversation: _Conversation, vendor: Vendor) -> list
     return findings
 
 
-async def _tools(conversation: _Conversation, vendor: Vendor) -> list[Finding]:
+async def _tools(conversation: Conversation, vendor: Vendor) -> list[Finding]:
     listed: list[object] = []
     cursor: str | None = None
     kinds: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.protocol import versions
+from proxy.protocol import jsonrpc, versions
 
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
 INITIALIZE_PARAMS: dict[str, Any] = {
@@ -12,6 +12,7 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": {"name": "mcp-gateway", "version": "1"},
 }
+INITIALIZED = jsonrpc.notification("notifications/initialized")
 
 
 def base_headers() -> dict[str, str]:
@@ -20,3 +21,9 @@ def base_headers() -> dict[str, str]:
         "Content-Type": "application/json",
         "User-Agent": "mcp-gateway",
     }
+
+
+def session_headers(protocol_version: str | None, session_id: str | None) -> dict[str, str]:
+    """Headers of each request after `initialize`, next to the base headers."""
+    headers = {"MCP-Protocol-Version": protocol_version, "Mcp-Session-Id": session_id}
+    return {name: value for name, value in headers.items() if value is not None}

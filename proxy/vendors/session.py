@@ -20,7 +20,7 @@ from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Evidence, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, base_headers
+from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers
 from proxy.vendors.message_reader import Mask, mask_message, read_single, read_stream
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
@@ -73,8 +73,7 @@ class VendorSession:
             raise errors.bad_response("it speaks a protocol version that we do not")
         self.protocol_version = version
         self._prepare(with_version=True)
-        body = jsonrpc.notification("notifications/initialized")
-        async with self._send("POST", body, deadline) as sent:
+        async with self._send("POST", INITIALIZED, deadline) as sent:
             if sent.status >= 400:
                 raise errors.bad_response(f"HTTP {sent.status} to the handshake")
 
@@ -270,10 +269,8 @@ class VendorSession:
         )
 
     def _headers(self) -> dict[str, str]:
-        headers = {**base_headers(), **self.credential_headers, "MCP-Protocol-Version": self.protocol_version}
-        if self.session_id is not None:
-            headers["Mcp-Session-Id"] = self.session_id
-        return headers
+        own = session_headers(self.protocol_version, self.session_id)
+        return {**base_headers(), **self.credential_headers, **own}
 
 
 class _Mask:

@@ -1,0 +1,102 @@
+"""A conversation with a vendor for health probes and the doctor, outside the session pool: every answer is a value."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.protocol import jsonrpc, replies, sse, versions
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.handshake import INITIALIZE_PARAMS, session_headers
+from proxy.vendors.message_reader import read_stream
+from proxy.vendors.transport import VendorResponse, VendorTransport
+
+
+@dataclass(slots=True)
+class Reply:
+    """One exchange: `message` is a valid protocol answer, `fault` the reason why there is none.
+
+    `head_ms` is the time until the head of the answer, `latency_ms` until its end. `problem`: the exchange failed.
+    """
+
+    status: int = 0
+    kind: str = ""
+    challenge: str = ""
+    session_id: str = ""
+    head_ms: int = 0
+    latency_ms: int = 0
+    message: replies.VendorResult | replies.RpcError | None = None
+    fault: str = ""
+    problem: VendorProblem | None = None
+
+    @property
+    def summary(self) -> str:
+        if isinstance(self.message, replies.RpcError):
+            return f"refused with error {self.message.code}: {self.message.message}"
+        return self.fault or f"HTTP {self.status}"
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One session. Each exchange may take `deadline_s` seconds."""
+
+    transport: VendorTransport
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    deadline_s: float
+
+    async def initialize(self) -> Reply:
+        """Later messages name the vendor's session, and its protocol version if it is one of ours."""
+        reply = await self.request("initialize", INITIALIZE_PARAMS)
+        raw = reply.message.raw_result if isinstance(reply.message, replies.VendorResult) else None
+        version = None if raw is None else replies.protocol_version(raw)
+        spoken = version if version in versions.NEWEST_FIRST else None
+        self.headers |= session_headers(spoken, reply.session_id or None)
+        return reply
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Reply:
+        reply, began_s = Reply(), time.perf_counter()
+        deadline = asyncio.get_running_loop().time() + self.deadline_s
+        body = jsonrpc.request(1, method, params)
+        try:
+            async with self.transport.request("POST", self.url, self.headers, body, deadline=deadline) as answer:
+                reply.head_ms = _ms_since(began_s)
+                reply.status = answer.status
+                reply.kind = "event stream" if answer.is_event_stream else "JSON"
+                reply.challenge = answer.header("WWW-Authenticate") or ""
+                reply.session_id = answer.header("Mcp-Session-Id") or ""
+                if answer.status == 200:
+                    reply.message = await _first_response(answer)
+                    if reply.message is None:
+                        reply.fault = "ended without an answer"
+        except VendorProblem as problem:
+            reply.fault, reply.problem = problem.detail, problem
+        except (replies.BadVendorReply, sse.SSETooLarge) as fault:
+            reply.fault = f"unusable answer: {fault}"
+        reply.latency_ms = _ms_since(began_s)
+        return reply
+
+    async def notify(self, verb: str, body: bytes | None, *, deadline_s: float | None = None) -> str:
+        """Send a notification or DELETE; returns the status in words."""
+        deadline = asyncio.get_running_loop().time() + (deadline_s or self.deadline_s)
+        try:
+            async with self.transport.request(verb, self.url, self.headers, body, deadline=deadline) as answer:
+                return f"HTTP {answer.status}"
+        except VendorProblem as problem:
+            return problem.detail
+
+
+async def _first_response(answer: VendorResponse) -> replies.VendorResult | replies.RpcError | None:
+    async with aclosing(read_stream(answer)) as found:
+        async for message in found:
+            if isinstance(message, replies.VendorResult | replies.RpcError):
+                return message
+    return None
+
+
+def _ms_since(began_s: float) -> int:
+    return round((time.perf_counter() - began_s) * 1000)
