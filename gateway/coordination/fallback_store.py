@@ -132,7 +132,7 @@ class FallbackStore:
         else:
             with self._lock:
                 self._missed[name] = next(self._numbers)
-                self._is_down = True  # the store may have come back since `_check_down` was asked
+                self._is_down = True  # the store may have come back since `is_away` was asked
             self._retry_thread.start()
 
     def bump_epochs(self, names: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """The byte budgets of an event loop: request bodies of callers, bodies of pages, and vendors' answers.
 
-They are separate, so that a call whose arguments are kept waits neither for bytes of its own kind nor for strangers.
+They are separate: a call that holds its request's bytes never waits for the bytes of other requests or of pages.
 """
 
 from __future__ import annotations

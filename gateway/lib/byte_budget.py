@@ -1,12 +1,12 @@
 """Budgets in bytes for the large bodies that one event loop keeps in memory, shared by owners.
 
-An owner is an organization, or a sender's address before authentication. A body takes room in steps while it arrives:
-a slow sender holds what it has sent and one step. An owner may hold the same fraction of the free bytes as these are of
-the whole budget (a dynamic threshold): one owner alone gets 38 %, several get less each, and a newcomer finds room.
+An owner is an organization, or a client's address before authentication. A body reserves bytes in steps while it
+arrives, so a slow sender holds the bytes it has sent and one step. The bytes of an owner have a dynamic threshold:
+held / free <= free / total, without the reserve. One owner alone gets 38 %, several get less each, and a newcomer
+finds bytes.
 
-Bodies that hold a part and wait for more could wait for each other. Therefore the budget has a reserve: one body at a
-time has the turn and may pass its owner's threshold with bytes of the reserve, so that it completes and frees all.
-docs/decisions/0008
+Bodies that hold a part and wait for more could deadlock. Therefore the budget has a reserve: one body at a time, the
+borrower, may pass its owner's threshold with bytes of the reserve. It completes and frees all. docs/decisions/0008
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 FREE_BYTES = 64 * 1024  # of each body: the limits of connections bound small bodies, which need no bookkeeping
-STEP_BYTES = 64 * 1024  # of room ahead of what has arrived
+STEP_BYTES = 64 * 1024  # reserved ahead of the bytes that have arrived
 MAX_WAITING = 1_000
-BORROW_S = 1.0  # afterwards another body has the turn: this one may have a slow sender
+BORROW_S = 1.0  # then another body may borrow: the sender of this one may be slow
 
 
 class BudgetExhausted(Exception):
@@ -49,11 +49,11 @@ class ByteBudget:
         return self._by_owner.get(owner, 0)
 
     def new_reservation(self, owner: Hashable) -> Reservation:
-        """An empty hold for one body."""
+        """An empty reservation for one body."""
         return Reservation(self, owner, next(self._numbers))
 
     def try_acquire(self, reservation: Reservation, count: int) -> bool:
-        """False if the hold may not have the bytes now, or other bodies of its owner wait already."""
+        """False if the bytes would pass the threshold, or other bodies of the owner wait already."""
         return (reservation is self._borrower or reservation.owner not in self._queues) and self._try_acquire(
             reservation, count
         )
@@ -76,12 +76,12 @@ class ByteBudget:
             raise BudgetExhausted
 
     def force_acquire(self, reservation: Reservation, count: int) -> None:
-        """For bytes that are in memory already. Past the threshold they count in the reserve, not in others' room."""
+        """For bytes that are in memory already. Past the threshold they count in the reserve."""
         if not self._try_acquire(reservation, count):
             self._lend(reservation, count)
 
     def release(self, reservation: Reservation, count: int) -> None:
-        """Free the bytes. A turn of the hold ends."""
+        """Free the bytes. The reservation no longer borrows."""
         lent = min(count, reservation.lent_bytes)
         reservation.bytes -= count
         reservation.lent_bytes -= lent
@@ -94,7 +94,7 @@ class ByteBudget:
             self._serve()
 
     def end_borrowing(self, reservation: Reservation) -> None:
-        """Let another body have the turn, if this one has it."""
+        """Let another body borrow, if this one is the borrower."""
         if reservation is self._borrower and self._borrow_timer is not None:
             self._borrow_timer.cancel()
             self._borrower = self._borrow_timer = None
@@ -120,7 +120,7 @@ class ByteBudget:
         _add(self._lent_to, reservation.owner, count)
 
     def _serve(self) -> None:
-        """Grant free bytes to waiting bodies, the owner that holds least first. Then give the turn, if it is free."""
+        """Grant free bytes to waiting bodies, the owner that holds least first. Then choose a borrower."""
         while any(map(self._grant, sorted((queue[0] for queue in self._queues.values()), key=self._order))):
             pass
         if self._queues and self._borrower is None:
@@ -137,8 +137,8 @@ class ByteBudget:
     def _can_end(self, waiter: _Waiter) -> bool:
         """Whether the reserve has all the bytes that the body may still need.
 
-        The body of the last turn always passes, however short its turn was (banker's algorithm). An owner whose other
-        bodies hold `largest` bytes of the reserve gets no turn, so that one owner cannot use it up.
+        The last borrower always passes, however briefly it borrowed (banker's algorithm). An owner whose other bodies
+        hold `largest` bytes of the reserve does not borrow, so that one owner cannot use it up.
         """
         reservation = waiter.reservation
         of_others = self._lent_to.get(reservation.owner, 0) - reservation.lent_bytes
@@ -190,7 +190,7 @@ class Reservation:
         self.bytes = self.lent_bytes = 0
 
     def try_grow(self, size: int, most: int) -> bool:
-        """Room for the `size` bytes that have arrived and one step more, up to `most`; False if there is none now."""
+        """Reserve the `size` bytes that have arrived and one step more, up to `most`; False if they are not free."""
         more = self._missing(size, most)
         return more == 0 or self._budget.try_acquire(self, more)
 
@@ -215,7 +215,7 @@ class Reservation:
             self.settle(size)
 
     def settle(self, count: int) -> None:
-        """Keep exactly `count` bytes, which are in memory already, without a wait. A turn of the hold ends."""
+        """Keep exactly `count` bytes, which are in memory already, without a wait. The borrowing ends."""
         if count > self.bytes:
             self._budget.force_acquire(self, count - self.bytes)
         self._budget.end_borrowing(self)

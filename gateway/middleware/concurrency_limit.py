@@ -1,7 +1,7 @@
-"""How many requests outside /v1 run at once: each is a thread and most hold a database connection.
+"""The limit of concurrent requests outside /v1. Each takes a thread, and most take a database connection.
 
-More of them wait in the event loop, where waiting costs next to nothing, instead of in the database's queue, where it
-costs whoever comes next an error. The hot path has its own room and is never behind a page.
+Further requests wait in the event loop, where a wait is cheap. In the queue for database connections they would cause
+errors in other requests. The hot path does not pass this limit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_WAITING = 1_000
 
 
 class ConcurrencyLimit:
-    """An ASGI application that lets `size` requests into the one inside and others wait `wait_s` seconds for room.
+    """ASGI middleware: `size` requests run at once, others wait at most `wait_s` seconds for a slot.
 
-    A request takes room once its body is complete, so a sender that dawdles holds none.
+    A request takes a slot after its body has arrived, so a slow sender holds none.
     """
 
     def __init__(self, application: Application, *, size: int, wait_s: float) -> None:
@@ -32,15 +32,12 @@ class ConcurrencyLimit:
         self._line: WaitingLine[None] = WaitingLine()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """One request.
-
-        Raises: Refusal (503, answered by the layer outside) when no room was found in time.
-        """
+        """Raises: Refusal (503) without a slot in time; the outer middleware sends it."""
         reservation = body_budgets.pages().new_reservation(_sender(scope))
         try:
             body = await _read_body(receive, reservation)
             if body is None:
-                return  # the sender left
+                return  # the client disconnected
             await self._acquire()
             try:
                 await self._application(scope, _replayed(body, receive), send)
@@ -74,9 +71,9 @@ def _sender(scope: Message) -> str:
 
 
 async def _read_body(receive: Receive, reservation: Reservation) -> bytes | None:
-    """The body; `reservation` keeps the bytes of a large one. None if the sender left.
+    """The body; a large one counts in `reservation`. None if the client disconnected.
 
-    Raises: Refusal (503) when there is no room for a large one in time.
+    Raises: Refusal (503) when the budget has no bytes for a large one in time.
     """
     parts: list[bytes] = []
     size = 0
@@ -98,7 +95,7 @@ async def _read_body(receive: Receive, reservation: Reservation) -> bytes | None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body in one message, then whatever the connection says next."""
+    """The body in one message, then the later messages of the connection."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replayed() -> Message:

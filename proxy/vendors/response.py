@@ -12,7 +12,7 @@ from proxy.outcomes import VendorFault
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.content_coding import STEP_BYTES, BadCoding, Gunzip
 
-FREE_BYTES = 64 * 1024  # past this, a compressed body is decompressed by turns: it may grow a thousandfold
+FREE_BYTES = 64 * 1024  # a longer compressed body is decompressed in slots: it may grow a thousandfold
 UNREAD_BYTES = 256 * 1024  # of an event stream, before the connection stops reading
 
 
@@ -31,8 +31,9 @@ class VendorResponse:
     received of it so far (`size`). It sets `has_head`, `is_complete` or `fault`. A compressed body (`gunzip`) is
     decompressed by the reader, up to `max_bytes`. `deadline` is in the loop's time.
 
-    A body of more than FREE_BYTES takes room from the budget of answers, one step ahead of what has arrived. The reader
-    takes the first step, because it knows the owner. Without room the connection stops reading and the reader waits.
+    A body of more than FREE_BYTES reserves bytes of the vendors' budget, one step ahead of the bytes that have arrived.
+    The reader reserves the first step, because it knows the owner. Without free bytes the connection stops reading and
+    the reader waits.
     """
 
     __slots__ = (
@@ -63,7 +64,7 @@ class VendorResponse:
 
     @property
     def is_whole(self) -> bool:
-        """All of it has come, and nothing was wrong with it."""
+        """The answer arrived completely and without a fault."""
         return self.is_complete and self.fault is None
 
     def header(self, name: str) -> str | None:
@@ -112,14 +113,14 @@ class VendorResponse:
                 await self.wait(WaitFor.MORE)
 
     async def retain(self, owner: Hashable, count: int) -> None:
-        """The reader of an event stream now keeps `count` bytes of it. Raises: VendorProblem without room in time."""
+        """The reader of an event stream keeps `count` bytes of it. Raises: VendorProblem without free bytes in time."""
         if count > FREE_BYTES:
             await self._reserve(owner, count, count)
         if self._reservation is not None:
             self._reservation.shrink_to(count)
 
     def release(self) -> None:
-        """The exchange is over: give its room back."""
+        """Free the reserved bytes at the end of the exchange."""
         if self._reservation is not None:
             self._reservation.release()
             self._reservation = None
@@ -136,7 +137,7 @@ class VendorResponse:
         self._granted_bytes = reservation.bytes
 
     def _try_reserve_more(self) -> bool:
-        """Whether another step was free, so that the reader need not wake for it."""
+        """Reserve another step if it is free, without waking the reader."""
         if self._reservation is None or not self._reservation.try_grow(self.size, self._most_bytes()):
             return False
         self._granted_bytes = self._reservation.bytes
@@ -183,7 +184,7 @@ class VendorResponse:
             raise self._fail(errors.bad_response("it is not encoded as it says"))
 
     def _fail(self, fault: errors.VendorProblem) -> errors.VendorProblem:
-        """To be raised; the connection is not trusted any more."""
+        """The fault to raise. The connection is not reused."""
         self.fault = fault
         return fault.copy()
 
@@ -200,13 +201,13 @@ class VendorResponse:
             transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again, if that was held back."""
+        """Read again after a pause."""
         if self._paused_transport is not None:
             self._paused_transport.resume_reading()
             self._paused_transport = None
 
     async def wait(self, until: WaitFor) -> None:
-        """Until that is there, or the answer has failed."""
+        """Wait for `until`, or for a fault."""
         self._until = until
         self._waiter = self._loop.create_future()
         try:
@@ -215,7 +216,7 @@ class VendorResponse:
             self._waiter = None
 
     def notify(self) -> None:
-        """Let the reader go on, if what it waits for is there: once a packet at most, and not for every piece."""
+        """Wake the reader if its condition holds: at most once for each packet, and not for each piece."""
         waiter = self._waiter
         if waiter is None or waiter.done():
             return
