@@ -7,7 +7,8 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 from proxy.cache.keys import epoch_name, scope_of
 from proxy.caller import Caller
-from proxy.calls.decide import Allowed, may_use_vendor
+from proxy.calls.decide import may_use_vendor
+from proxy.outcomes import Denied
 from proxy.request_context import RequestContext
 
 
@@ -31,7 +32,7 @@ async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = Non
 
 def _results_epoch(caller: Caller, vendor: Vendor) -> str | None:
     # Decided for a caller that is not confirmed yet. If it changes, the name differs and the value is not used.
-    verdict = may_use_vendor(caller, vendor)
-    if not isinstance(verdict, Allowed):
+    credential = may_use_vendor(caller, vendor)
+    if isinstance(credential, Denied):
         return None
-    return epoch_name(scope_of(caller.principal, verdict.credential), vendor.slug)
+    return epoch_name(scope_of(caller.principal, credential), vendor.slug)

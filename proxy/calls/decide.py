@@ -5,53 +5,90 @@ Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from enum import StrEnum
+from typing import cast
 
 from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef, resolve
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
 from orgs import access_rules
-from proxy.caller import Caller
+from orgs.principal import Principal
+from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """The vendor may be used, with this credential."""
+class CallStep(StrEnum):
+    """The checks of a call, in their order. The explanation of a call shows them under these names."""
 
-    credential: CredentialRef
+    BEARER = "token"
+    QUOTA = "quota"
+    GRANT = "grant"
+    CREDENTIAL = "credential"
+    ALLOWLIST = "allowlist"
+    VENDOR = "vendor"
 
 
-def may_use_vendor(caller: Caller, vendor: Vendor) -> Allowed | Denied:
-    """Checks scope, grant and credential, in this order; the first that fails is returned."""
+# None: passed. The credential is the one that applies to the principal, None if there is none.
+Check = Callable[[Principal, OrganizationAccess, Vendor, CredentialRef | None], Denied | None]
+
+
+def may_use_vendor(caller: Caller, vendor: Vendor) -> CredentialRef | Denied:
+    """The credential to use the vendor with. Checks scope and then VENDOR_CHECKS; the first that fails is returned."""
     principal, organization = caller.principal, caller.organization
     if not scopes.covers(principal.scopes, vendor.slug):
         needed = " ".join(sorted({*principal.scopes, f"mcp:{vendor.slug}"}))
         return Denied(Denial.SCOPE, f"This token does not cover {vendor.name}.", vendor.slug, needed)
-    credential = resolve(
+    credential = applicable_credential(principal, organization, vendor)
+    for _, check in VENDOR_CHECKS:
+        denied = check(principal, organization, vendor, credential)
+        if denied is not None:
+            return denied
+    return cast("CredentialRef", credential)  # the last check passes no None
+
+
+def applicable_credential(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor
+) -> CredentialRef | None:
+    return resolve(
         organization.credentials.get(vendor.slug, ()),
         service_client_id=principal.service_client_pk,
         team_ids=principal.team_ids,
     )
-    if not access_rules.may_use_vendor(
+
+
+def _check_grant(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
+) -> Denied | None:
+    if access_rules.may_use_vendor(
         principal,
         vendor.slug,
         default_access_all=organization.default_access_all,
         has_own_credential=credential is not None and credential.scope is CredentialScope.SERVICE_CLIENT,
     ):
-        return Denied(
-            Denial.NO_GRANT,
-            f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
-            vendor.slug,
-        )
-    if credential is None:  # vendors without a key, too, must be connected by the organization
-        return Denied(
-            Denial.NO_CREDENTIALS,
-            f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
-            vendor.slug,
-        )
-    return Allowed(credential)
+        return None
+    return Denied(
+        Denial.NO_GRANT,
+        f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
+        vendor.slug,
+    )
+
+
+def _check_credential(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
+) -> Denied | None:
+    if credential is not None:  # vendors without a key, too, must be connected by the organization
+        return None
+    return Denied(
+        Denial.NO_CREDENTIALS,
+        f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
+        vendor.slug,
+    )
+
+
+_CHECKS: dict[CallStep, Check] = {CallStep.GRANT: _check_grant, CallStep.CREDENTIAL: _check_credential}
+VENDOR_CHECKS = tuple((step, _CHECKS[step]) for step in CallStep if step in _CHECKS)
 
 
 def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:

@@ -13,12 +13,22 @@ from credentials.resolve import CredentialRef
 from credentials.sealing import UnusableCredential, open_fields
 from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
-from proxy.caller import OrganizationAccess
+from proxy.caller import Caller, OrganizationAccess
+from proxy.calls.decide import may_use_vendor
 from proxy.outcomes import Denial, Denied
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination, PoolKey
 
 log = structlog.get_logger(__name__)
+
+
+def usable_vendor(caller: Caller, vendor: Vendor) -> tuple[CredentialRef, Destination] | Denied:
+    """The credential that the caller may use the vendor with, and where calls with it go."""
+    credential = may_use_vendor(caller, vendor)
+    if isinstance(credential, Denied):
+        return credential
+    found = destination(caller.organization, vendor, credential)
+    return found if isinstance(found, Denied) else (credential, found)
 
 
 def destination(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> Destination | Denied:

@@ -9,8 +9,7 @@ from credentials.resolve import CredentialRef
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.calls.decide import may_use_vendor
-from proxy.calls.destination import destination
+from proxy.calls.destination import usable_vendor
 from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
@@ -47,12 +46,10 @@ async def find_or_fetch_tool(
     deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
     # Deciding and opening the credential count as authentication, listing tools as session.
     with context.timing.auth:
-        verdict = may_use_vendor(context.caller, vendor)
-        if isinstance(verdict, Denied):
-            return verdict
-        target = destination(context.caller.organization, vendor, verdict.credential)
-    if isinstance(target, Denied):
-        return target
+        usable = usable_vendor(context.caller, vendor)
+    if isinstance(usable, Denied):
+        return usable
+    credential, target = usable
     directory = context.runtime.directory
     try:
         with context.timing.session:
@@ -62,11 +59,11 @@ async def find_or_fetch_tool(
                 index = await directory.fresh_index(vendor, target, deadline=deadline)
                 tool = _lookup(index, name, cli=cli)
     except VendorProblem as problem:
-        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, verdict.credential)
+        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, credential)
     if tool is None:
         return UnknownTool(name, vendor.slug)
     input_schema = index.definitions[tool.vendor_name].get("inputSchema")
-    return FoundTool(vendor, verdict.credential, target, tool, input_schema, index.policy(tool))
+    return FoundTool(vendor, credential, target, tool, input_schema, index.policy(tool))
 
 
 def _vendor_of(catalog: Catalog, name: str, asked: Vendor | None) -> Vendor | Denied | UnknownTool:

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
-from proxy.calls.destination import destination
+from proxy.calls.destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
@@ -55,14 +55,11 @@ def may_list(context: RequestContext, vendor: Vendor) -> bool:
 
 async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: float) -> ToolIndex | str:
     """The vendor's index, or the reason why there is none."""
-    verdict = may_use_vendor(context.caller, vendor)
-    if isinstance(verdict, Denied):
-        return verdict.denial.value
-    destination_or_denial = destination(context.caller.organization, vendor, verdict.credential)
-    if isinstance(destination_or_denial, Denied):
-        return destination_or_denial.denial.value
+    usable = usable_vendor(context.caller, vendor)
+    if isinstance(usable, Denied):
+        return usable.denial.value
     try:
-        return await context.runtime.directory.index(vendor, destination_or_denial, deadline=deadline)
+        return await context.runtime.directory.index(vendor, usable[1], deadline=deadline)
     except VendorProblem as problem:
         return problem.fault.value
 

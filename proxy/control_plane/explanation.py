@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.conf import settings
 
-from credentials.credential_scope import CredentialScope
-from credentials.resolve import CredentialRef, resolve
-from credentials.sealing import UnusableCredential, open_fields
+from credentials.resolve import CredentialRef
+from credentials.sealing import UnusableCredential
 from gateway.catalog import registry
+from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend as coordination
 from gateway.lib import clock, ids
@@ -26,6 +26,8 @@ from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access, principal_of
+from proxy.calls.decide import VENDOR_CHECKS, CallStep, applicable_credential
+from proxy.calls.destination import open_destination
 from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.selectors import circuit_of
 from proxy.control_plane.health.states import LABELS, HealthStatus
@@ -74,48 +76,59 @@ def explain_access(
             fault.reason if isinstance(fault, InvalidBearer) else "There is no such person or service account here."
         )
         remedy = "An admin of the organization can invite the person or create the service account."
-        return Explanation((Step("token", False, detail, remedy),))
-    known = Step("token", True, _describe_caller(principal, organization))
-    quota = _quota(principal, shows_count=shows_count or principal.user_id is None)
+        return Explanation((Step(CallStep.BEARER, False, detail, remedy),))
     vendor = registry.load().owner_of(tool)
-    if vendor is None:
-        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
-        missing = Step("grant", False, f"No vendor's prefix begins the name {tool}.", remedy)
-        return Explanation((known, quota, missing))
-    return Explanation((known, quota, *_steps(principal, organization, vendor, tool)))
+    credential = applicable_credential(principal, organization, vendor) if vendor else None
+    asked = _Asked(principal, organization, vendor, tool, credential, shows_count or principal.user_id is None)
+    # Without a vendor there is nothing to check after the grant.
+    last = CallStep.VENDOR if vendor else CallStep.GRANT
+    shown = list(CallStep)[: list(CallStep).index(last) + 1]
+    return Explanation(tuple(Step(step, *_EXPLANATIONS[step](asked)) for step in shown))
 
 
-# Every decision comes from the functions that decide calls (orgs.access_rules, credentials.resolve).
-def _steps(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Iterator[Step]:
-    credential = resolve(
-        organization.credentials.get(vendor.slug, ()),
-        service_client_id=principal.service_client_pk,
-        team_ids=principal.team_ids,
-    )
-    yield _grant(principal, organization, vendor, credential)
-    yield _credential(organization, vendor, credential)
-    yield _allowlist(principal, organization, vendor, tool)
-    yield _vendor_state(vendor, credential)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The call to explain. `known_vendor` is None where no vendor's prefix begins the tool's name."""
+
+    principal: Principal
+    organization: OrganizationAccess
+    known_vendor: Vendor | None
+    tool: str
+    credential: CredentialRef | None
+    shows_count: bool
+
+    @property
+    def vendor(self) -> Vendor:
+        """Raises: NotFound."""
+        if self.known_vendor is None:
+            raise NotFound
+        return self.known_vendor
+
+    def passes(self, step: CallStep) -> bool:
+        check = dict(VENDOR_CHECKS)[step]
+        return check(self.principal, self.organization, self.vendor, self.credential) is None
 
 
-def _describe_caller(principal: Principal, organization: OrganizationAccess) -> str:
+# Whether the step is passed, the detail, and the remedy.
+_Explained = tuple[bool, str, str]
+
+
+def _caller(asked: _Asked) -> _Explained:
+    principal = asked.principal
     kind = "a service account" if principal.user_id is None else principal.role.value
-    return f"{principal.label} is {kind} of {organization.name}. A token for mcp:all or mcp:<vendor> is assumed."
+    assumed = "A token for mcp:all or mcp:<vendor> is assumed."
+    return True, f"{principal.label} is {kind} of {asked.organization.name}. {assumed}", ""
 
 
-def _grant(
-    principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
-) -> Step:
-    allowed = access_rules.may_use_vendor(
-        principal,
-        vendor.slug,
-        default_access_all=organization.default_access_all,
-        has_own_credential=credential is not None and credential.scope is CredentialScope.SERVICE_CLIENT,
-    )
-    if not allowed:
+def _grant(asked: _Asked) -> _Explained:
+    if asked.known_vendor is None:
+        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
+        return False, f"No vendor's prefix begins the name {asked.tool}.", remedy
+    principal, vendor = asked.principal, asked.vendor
+    if not asked.passes(CallStep.GRANT):
         who = "the service account" if principal.kind is PrincipalKind.SERVICE else "the member or one of their teams"
-        remedy = f"An admin of {organization.name} can grant {vendor.name} to {who}."
-        return Step("grant", False, f"{principal.label} has no access to {vendor.name}.", remedy)
+        remedy = f"An admin of {asked.organization.name} can grant {vendor.name} to {who}."
+        return False, f"{principal.label} has no access to {vendor.name}.", remedy
     if principal.role.at_least(Role.ADMIN):
         why = f"the role {principal.role.value} may use every vendor"
     elif principal.granted_vendors is not None and vendor.slug in principal.granted_vendors:
@@ -124,69 +137,81 @@ def _grant(
         why = "no list restricts it" if principal.granted_vendors is None else "it has credentials of its own"
     else:
         why = "by the organization's default"
-    return Step("grant", True, f"{principal.label} may use {vendor.name}: {why}.")
+    return True, f"{principal.label} may use {vendor.name}: {why}.", ""
 
 
-def _credential(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None) -> Step:
+def _credential(asked: _Asked) -> _Explained:
+    organization, vendor, credential = asked.organization, asked.vendor, asked.credential
     remedy = f"An admin of {organization.name} can store credentials of {vendor.name}."
-    if credential is None:
-        return Step("credential", False, f"No credential of {vendor.name} applies.", remedy)
+    if not asked.passes(CallStep.CREDENTIAL) or credential is None:
+        return False, f"No credential of {vendor.name} applies.", remedy
     named = (
         f"the {credential.scope.value.replace('_', ' ')} credential{f' {credential.name}' if credential.name else ''}"
     )
     try:
-        open_fields(credential, organization_id=organization.org_id, wrapped=organization.wrapped_keys)
+        open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
     except UnusableCredential as fault:
-        return Step("credential", False, f"{named} does not open ({fault.reason.value}).", remedy)
-    return Step("credential", True, f"{named} is used and opens.")
+        return False, f"{named} does not open ({fault.reason.value}).", remedy
+    except FieldError:
+        return False, f"{named} does not fit what {vendor.name} needs now.", remedy
+    return True, f"{named} is used and opens.", ""
 
 
-def _allowlist(principal: Principal, organization: OrganizationAccess, vendor: Vendor, tool: str) -> Step:
+def _allowlist(asked: _Asked) -> _Explained:
+    principal, organization, vendor, tool = asked.principal, asked.organization, asked.vendor, asked.tool
     # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
     spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
     if any(access_rules.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
         listed = (vendor.slug, principal.role.value) in organization.allowlists
-        return Step(
-            "allowlist", True, "The tool is on the role's list." if listed else "The role has no list: any tool."
-        )
+        return True, "The tool is on the role's list." if listed else "The role has no list: any tool.", ""
     detail = f"{tool} is not on the list of the role {principal.role.value}."
-    return Step("allowlist", False, detail, f"An owner of {organization.name} can add it, or clear the list.")
+    return False, detail, f"An owner of {organization.name} can add it, or clear the list."
 
 
-def _quota(principal: Principal, *, shows_count: bool) -> Step:
+def _quota(asked: _Asked) -> _Explained:
     """Peeks at the window of all organizations' calls without counting."""
     rule = settings.TOOL_CALLS
-    window = coordination.current().peek(rule, principal.subject)
-    if not shows_count:
+    window = coordination.current().peek(rule, asked.principal.subject)
+    if not asked.shows_count:
         # Calls of all organizations count together: an admin of one must not learn about calls in another.
         known = "another call is possible" if window.allowed else "they are used up"
         remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."
-        return Step("quota", window.allowed, f"Of {rule.limit} calls in an hour {known}.", remedy)
+        return window.allowed, f"Of {rule.limit} calls in an hour {known}.", remedy
     detail = f"{rule.limit - window.remaining} of {rule.limit} calls in the last hour."
     if window.allowed:
-        return Step("quota", True, detail)
+        return True, detail, ""
     minutes = -(-window.retry_after_s // 60)
-    remedy = f"The next call is possible in {minutes} min, by itself; an operator sets the number."
-    return Step("quota", False, detail, remedy)
+    return False, detail, f"The next call is possible in {minutes} min, by itself; an operator sets the number."
 
 
-def _vendor_state(vendor: Vendor, credential: CredentialRef | None) -> Step:
+def _vendor_state(asked: _Asked) -> _Explained:
     # Only an open circuit holds a call back. docs/decisions/0008
-    circuit = circuit_of(vendor.slug, [credential.id] if credential else [])
+    vendor = asked.vendor
+    circuit = circuit_of(vendor.slug, [asked.credential.id] if asked.credential else [])
     tried = ""
     if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
         detail = f"{vendor.name} could not be reached {circuit.failures} times in a row: calls are held back."
-        return Step("vendor", False, detail, f"By itself: one call is let through after {circuit.until:%H:%M:%S} UTC.")
+        return False, detail, f"By itself: one call is let through after {circuit.until:%H:%M:%S} UTC."
     if circuit is not None:
         tried = f" It could not be reached {circuit.failures} times in a row: the next call is let through to see."
     if vendor.customer_supplied_url:
-        return Step("vendor", True, f"{vendor.name} is not monitored: it runs at an address of your own.{tried}")
+        return True, f"{vendor.name} is not monitored: it runs at an address of your own.{tried}", ""
     state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
     seen = "; ".join(each for each in (state.error_detail, state.remark) if each)
     detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {seen}" if seen else "")
     if state.status is HealthStatus.DOWN and not tried:
         tried = " Calls are let through all the same, and will probably fail."
-    return Step("vendor", True, f"{detail}.{tried}" if tried else detail)
+    return True, f"{detail}.{tried}" if tried else detail, ""
+
+
+_EXPLANATIONS: dict[CallStep, Callable[[_Asked], _Explained]] = {
+    CallStep.BEARER: _caller,
+    CallStep.QUOTA: _quota,
+    CallStep.GRANT: _grant,
+    CallStep.CREDENTIAL: _credential,
+    CallStep.ALLOWLIST: _allowlist,
+    CallStep.VENDOR: _vendor_state,
+}
 
 
 def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:

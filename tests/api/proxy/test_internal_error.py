@@ -24,7 +24,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 PLACES = [
     pytest.param(call_tool, "admit", "", id="admission"),
-    pytest.param(find_tool, "may_use_vendor", "", id="decision"),
+    pytest.param(find_tool, "usable_vendor", "", id="decision"),
     pytest.param(caching, "scope_of", "fake_list", id="cache"),
     pytest.param(call_tool, "send_request", "fake_list", id="vendor"),
 ]
