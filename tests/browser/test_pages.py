@@ -163,7 +163,7 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     page.get_by_role("link", name="Rotate key of Patch report").click()
     expect(page.get_by_text("stops working immediately")).to_be_visible()
     rotate = page.get_by_role("button", name="Rotate key")
-    name = page.get_by_label("Used within the last day.")
+    name = page.get_by_label("it was used within the last day")
     expect(name).to_be_visible()
     expect(rotate).to_be_disabled()
     name.fill("patch report")

@@ -182,7 +182,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(page.get_by_label("None", exact=True)).to_be_checked()
     page.get_by_role("link", name="Delete organization").click()
     page.get_by_role("button", name="Delete organization").click()
-    expect(page.get_by_text("Type Scriptless to confirm.")).to_be_visible()
+    expect(page.get_by_text("Type Scriptless to confirm.", exact=True)).to_be_visible()
     page.get_by_label("Type Scriptless to confirm").fill("Scriptless")
     page.get_by_role("button", name="Delete organization").click()
     expect(said(page, "Scriptless is deleted.")).to_be_visible()
