@@ -12,12 +12,13 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import httpcore
 import httpx
 
-from gateway.lib.outbound import AddressRefused, check_addresses, check_url, lookup, verifying_tls
+from gateway.lib.outbound import AddressRefused, check_addresses, check_url, lookup
 
 HEAD_BYTES = 64 * 1024  # beyond max_bytes: status lines, headers and the framing of chunks
 _HEADERS = {"User-Agent": "mcp-gateway", "Accept-Encoding": "gzip", "Connection": "close"}
@@ -106,11 +107,17 @@ def _read(response: httpx.Response, max_bytes: int) -> bytes:
     return bytes(body)
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    # httpcore changes the context of each connection, so this one is apart from the call path's.
+    return ssl.create_default_context()
+
+
 class _GuardedTransport(httpx.HTTPTransport):
     def __init__(self, network: httpcore.NetworkBackend) -> None:
-        super().__init__(verify=verifying_tls(), trust_env=False)
+        super().__init__(verify=_tls(), trust_env=False)
         # httpx has no parameter for the network of its pool.
-        self._pool = httpcore.ConnectionPool(ssl_context=verifying_tls(), network_backend=network)
+        self._pool = httpcore.ConnectionPool(ssl_context=_tls(), network_backend=network)
 
 
 class _GuardedNetwork(httpcore.NetworkBackend):

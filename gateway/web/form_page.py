@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
 from billing.errors import SubscriptionRequired
+from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.errors import DomainError, NotFound
 from gateway.web import form_idempotency
 from gateway.web.form_errors import show_on
@@ -61,8 +62,8 @@ class FormPage(SignedInPage, Generic[FormT]):
             return redirect(self.sent_again())
         try:
             return self.save(form)
-        except NotFound:
-            # The page has no subject any more.
+        except (NotFound, CoordinationUnavailable):
+            # The page has no subject any more, or the change may have been made already.
             raise
         except DomainError as refusal:
             show_on(form, refusal)

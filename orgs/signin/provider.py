@@ -62,6 +62,7 @@ class ProviderKeys(jwt.PyJWKClient):
     def __init__(self, uri: str) -> None:
         super().__init__(uri, lifespan=KEEP_S, cooldown_duration=KEYS_REFETCH_S)
         self._fetching = threading.Lock()
+        self._may_fetch_at = 0.0
 
     def get_signing_key(self, kid: str | None) -> jwt.PyJWK:
         """Only callers whose key is unknown wait for a fetch. Raises: ProviderUnavailable; jwt.PyJWTError."""
@@ -72,7 +73,13 @@ class ProviderKeys(jwt.PyJWKClient):
         if not self._fetching.acquire(timeout=settings.OIDC_TIMEOUT * 2):
             raise ProviderUnavailable("others wait for its keys already")
         try:
+            if time.monotonic() < self._may_fetch_at:
+                raise jwt.PyJWKClientError("the provider had no usable key a moment ago")
             return super().get_signing_key(kid)  # type: ignore[arg-type]
+        except jwt.PyJWKSetError:
+            # The library's own cooldown begins with a usable set only.
+            self._may_fetch_at = time.monotonic() + KEYS_REFETCH_S
+            raise
         finally:
             self._fetching.release()
 

@@ -42,7 +42,7 @@ def server(started: DocumentServer, monkeypatch: pytest.MonkeyPatch, settings: S
     started.headers.clear()
     context, connect = started.trust(), httpcore.SyncBackend.connect_tcp
     monkeypatch.setattr(guarded_client, "lookup", lambda host, port: [PUBLIC])
-    monkeypatch.setattr(guarded_client, "verifying_tls", lambda: context)
+    monkeypatch.setattr(guarded_client, "_tls", lambda: context)
     monkeypatch.setattr(
         httpcore.SyncBackend, "connect_tcp", lambda self, host, *more: connect(self, "127.0.0.1", *more)
     )
@@ -103,7 +103,7 @@ def test_answers_that_will_not_do(
 
 
 def test_a_certificate_nobody_trusts(server: DocumentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded_client, "verifying_tls", ssl.create_default_context)
+    monkeypatch.setattr(guarded_client, "_tls", ssl.create_default_context)
     with pytest.raises(FetchFailed, match="cannot be reached"):
         fetch_document(serve(server))
     assert server.asked == []

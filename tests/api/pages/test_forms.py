@@ -10,6 +10,7 @@ from django.test import Client as Browser
 from django.urls import reverse
 
 from credentials.models import Credential
+from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from oauth_ext.models import Client
@@ -221,3 +222,16 @@ def test_a_client_that_is_gone_is_no_fault_of_the_form(site: Site, monkeypatch: 
     monkeypatch.setattr("oauth_ext.pages.service_clients.delete_service_client", gone)
     assert site.owner().post(site.client_path("service-client-delete")).status_code == 404
     assert Client.objects.exists()
+
+
+def test_a_store_that_is_away_after_the_change_is_no_fault_of_the_form(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form with a new key would invite a second submit of what may have been done."""
+
+    def away(**_: object) -> None:
+        raise CoordinationUnavailable("test")
+
+    monkeypatch.setattr("oauth_ext.pages.service_clients.delete_service_client", away)
+    answer = site.owner().post(site.client_path("service-client-delete"))
+    assert answer.status_code == 503

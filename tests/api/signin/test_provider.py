@@ -128,6 +128,24 @@ def test_unknown_keys_cause_one_fetch_in_a_while(fake: FakeProvider) -> None:
     assert provider.signing_key(known, signed()).key_id == "one"
 
 
+@pytest.mark.parametrize("known_before", [False, True])
+def test_a_set_without_a_usable_key_causes_one_fetch_in_a_while(fake: FakeProvider, known_before: bool) -> None:
+    known = provider.current()
+    if known_before:
+        provider.signing_key(known, signed())
+    fake.asked.clear()
+    fake.answers[JWKS] = {"keys": []}
+    for number in range(5):
+        with pytest.raises(jwt.PyJWTError):
+            provider.signing_key(known, signed(f"unknown {number}"))
+    assert fake.asked.count(JWKS) == 1
+    if known_before:
+        assert provider.signing_key(known, signed()).key_id == "one"
+    fake.answers[JWKS] = key_set("two")
+    provider._keys(known.jwks_uri)._may_fetch_at = 0.0
+    assert provider.signing_key(known, signed("two")).key_id == "two"
+
+
 def test_another_key_set_begins_anew(fake: FakeProvider) -> None:
     provider.signing_key(provider.current(), signed())
     moved = f"{ISSUER}/moved"

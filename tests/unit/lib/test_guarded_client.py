@@ -86,7 +86,7 @@ async def test_the_checked_address_is_connected_to_under_the_name(
     tls = authority.server(x509.DNSName("app.example"))
     tls.sni_callback = lambda _socket, name, _context: seen.append(name)
     trusting = authority.trusting()
-    monkeypatch.setattr(guarded_client, "verifying_tls", lambda: trusting)
+    monkeypatch.setattr(guarded_client, "_tls", lambda: trusting)
     asked = names([PUBLIC], [PUBLIC])
     async with raw_vendor(says(OK), tls=tls) as server:
         answer = await asyncio.to_thread(send, f"https://app.example:{server.port}/a?b=c")
