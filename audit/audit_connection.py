@@ -15,7 +15,7 @@ from gateway.lib.session_timeouts import with_timeouts
 
 
 class AuditConnection(Protocol):
-    """Stores records. Any exception but RecordRefused means a broken sink: close it and open another."""
+    """Stores records. Any exception but RecordRefused means a broken connection: close it and open another."""
 
     # Seconds that a commit may wait for more records under load; 0 where commits are cheap.
     gather_s: float

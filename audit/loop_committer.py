@@ -25,7 +25,7 @@ from audit.statement import RecordRefused
 
 
 class LoopConnection(Protocol):
-    """A sink that an event loop can wait for, one batch at a time."""
+    """A connection that an event loop can wait for, one batch at a time."""
 
     def fileno(self) -> int:
         """The socket."""
@@ -55,8 +55,8 @@ class CommitterStats:
 class LoopCommitter:
     """Commits records in batches, in order. Belongs to one event loop.
 
-    `on_uncommitted` gets the unexpired records that the lane could not commit. The lane is then closed, unless only a
-    record was at fault.
+    `on_uncommitted` gets the unexpired records that this committer could not commit. This committer is then closed,
+    unless only a record was at fault.
     """
 
     def __init__(

@@ -157,7 +157,7 @@ class AuditWriter:
         )
 
     def _on_uncommitted(self, batch: Sequence[PendingRecord], fault: Exception) -> None:
-        """Runs in the loop: the thread commits the records that the lane could not."""
+        """Runs in the loop: the thread commits the records that the loop committer could not."""
         if self._committer is not None and not self._committer.is_open:
             self._committer = None
             logger.warning("audit.connection_lost", fault=type(fault).__name__)

@@ -18,7 +18,7 @@ class WriterStats:
     pending: int = 0
 
     def with_committer(self, committer: CommitterStats, *, is_open: bool) -> WriterStats:
-        """Adds the lane's figures; the last commit is the lane's while it `is_open`."""
+        """Adds the loop committer's figures. The last commit is the loop committer's while it `is_open`."""
         return replace(
             self,
             batches=self.batches + committer.batches,

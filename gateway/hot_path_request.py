@@ -48,7 +48,7 @@ class HotPathRequest(HttpRequest):
         self.path = self.path_info = scope["path"]
         self.resolver_match: ResolverMatch | None = None
         self.reservations: list[Reservation] = []
-        self._read_started = True  # Django's word for "not to be had any more", and ours for "not yet"
+        self._read_started = True  # Django refuses `body` while this is True. Here: the body has not arrived yet.
 
     async def load_body(self) -> bytes:
         """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientDisconnected."""

@@ -1,4 +1,4 @@
-"""Request bodies of the hot path, read when the view needs them, bounded in bytes and time."""
+"""Request bodies of the hot path. A body is read when the view asks for it. Its bytes and its time are limited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BODY_TIMEOUT_S = 30.0
 
 
 class BodyRefused(Exception):
-    """The body is not read to its end. `retry_after_s` is None where a retry does not help."""
+    """The request is refused before its body is read to the end. `retry_after_s` is None if a retry does not help."""
 
     def __init__(self, status: int, error: str, description: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(error)
@@ -25,11 +25,11 @@ class BodyRefused(Exception):
 
 
 class ClientDisconnected(Exception):
-    """The client closed the connection before its request was complete or answered."""
+    """The client closed the connection before it sent the whole request, or before the request was answered."""
 
 
 class IncomingBody:
-    """A body that has not arrived completely. `declared_bytes` is None without Content-Length."""
+    """A body that has not arrived completely. `declared_bytes`: its Content-Length, or None without that header."""
 
     def __init__(self, receive: Receive, *, declared_bytes: int | None, max_bytes: int) -> None:
         self._receive = receive
@@ -37,10 +37,12 @@ class IncomingBody:
         self._max_bytes = max_bytes
 
     async def read(self, new_reservation: Callable[[], Reservation]) -> bytes:
-        """The whole body; one of more than FREE_BYTES counts in a `new_reservation`. Raises: BodyRefused;
-        ClientDisconnected."""
+        """Wait for the whole body and return it. Raises: BodyRefused; ClientDisconnected.
+
+        A body of more than FREE_BYTES reserves its bytes. `new_reservation` makes that reservation.
+        """
         try:
-            # Includes the first part, because a client may send its headers and nothing else.
+            # The timeout includes the wait for the first part: a client may send its headers and no body.
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 return await self._join_parts(new_reservation)
         except TimeoutError:

@@ -130,7 +130,7 @@ class CallerCache:
             raise
 
     async def run_in_db_thread(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
-        """Run database work in the snapshot's threads, or in `threads`. Raises: DatabaseUnavailable."""
+        """Run database work in the caller cache's threads, or in `threads`. Raises: DatabaseUnavailable."""
         if threads is None and self._is_database_down():
             raise DatabaseUnavailable("the database is away")
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Rows shared by many callers, for the snapshot's threads: organizations' rights and the catalog."""
+"""Rows shared by many callers, for the caller cache's threads: organizations' rights and the catalog."""
 
 from __future__ import annotations
 

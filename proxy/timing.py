@@ -44,7 +44,7 @@ class Timing:
         self.auth, self.session, self.vendor = Phase(), Phase(), Phase()
 
     def queue_wait(self) -> _QueueWait:
-        """`with line():` inside `vendor` moves the block's time to `session`. Spec: D144"""
+        """`with timing.queue_wait():` inside `vendor` counts the block as `session`. Spec: D144"""
         return _QueueWait(self)
 
     def add(self, part: Timing) -> None:

@@ -36,7 +36,10 @@ def line_of(path: Path, lines: dict[Path, int]) -> int:
 
 
 def _header_path(parsed: Any, counts: dict[Path, int]) -> Path:
-    """The path of the table that a header alone, as parsed, opens. `counts` has the elements of each array so far."""
+    """The path that a table header opens.
+
+    `parsed`: that header alone, parsed; `counts`: how often each array of tables was opened so far.
+    """
     path: Path = ()
     while parsed:
         [(key, parsed)] = parsed.items()

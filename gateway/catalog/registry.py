@@ -1,4 +1,4 @@
-"""The catalog from its rows. Callers cache it: the proxy by epoch; pages read the database each time."""
+"""The catalog, read from the database at each call. The proxy caches it by epoch; pages do not."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _cleaned(value: Any, path: Path, faults: Faults) -> Any:
 def _fitted(
     table: dict[str, Any], shape: type[tuple[msgspec.Struct, ...]], path: Path, faults: Faults
 ) -> dict[str, Any]:
-    """`table`, changed until it has the shape: without what does not fit, and with empty texts where one is needed."""
+    """Remove or blank what msgspec refuses, one fault at a time, until the table fits; record each fault."""
     while True:
         try:
             msgspec.convert((table,), shape, strict=True)

@@ -137,8 +137,8 @@ class ByteBudget:
     def _can_end(self, waiter: _Waiter) -> bool:
         """Whether the reserve has all the bytes that the body may still need.
 
-        The last borrower always passes, however briefly it borrowed (banker's algorithm). An owner whose other bodies
-        hold `largest` bytes of the reserve does not borrow, so that one owner cannot use it up.
+        This always holds for the body that borrowed last, so one body can always finish (banker's algorithm). An owner
+        whose other bodies hold `largest` bytes of the reserve does not borrow, so that one owner cannot use it up.
         """
         reservation = waiter.reservation
         of_others = self._lent_to.get(reservation.owner, 0) - reservation.lent_bytes

@@ -33,7 +33,8 @@ class _Entry(Generic[Key, Value]):
 class _LargestShare(Generic[Key]):
     """Max-heap of shares by what they hold, corrected lazily: (negative number, tie-breaker, share).
 
-    Numbers are never too small, so the first one that is exact is the largest.
+    A share that shrank keeps an old, larger number. So the top is corrected until its number is right; then it is the
+    largest.
     """
 
     __slots__ = ("_heap", "_held", "_order")
@@ -47,7 +48,7 @@ class _LargestShare(Generic[Key]):
         return len(self._heap)
 
     def push(self, share: _Share[Key], shares: dict[Hashable, _Share[Key]]) -> None:
-        """After `share` has grown; `shares` are all."""
+        """Call it after `share` has grown. `shares`: all shares, to rebuild the heap from."""
         heappush(self._heap, (-self._held(share), next(self._order), share))
         if len(self._heap) > 2 * len(shares) + 64:  # mostly outdated numbers
             self._heap = [(-self._held(each), next(self._order), each) for each in shares.values()]
@@ -92,7 +93,7 @@ class FairShareCache(Generic[Key, Value]):
         return None if entry is None else entry.value
 
     def put(self, key: Key, value: Value, *, owner: Hashable, size_bytes: int) -> None:
-        """Keep a value that may itself be evicted at once, if its owner holds most."""
+        """Store a value. It may be evicted at once, if its owner now holds most."""
         self.pop(key)
         share = self._shares.setdefault(owner, _Share())
         self._entries[key] = _Entry(value, size_bytes, owner, share)

@@ -59,8 +59,9 @@ def send(
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
 ) -> Response:
-    """Blocks for `timeout_s` at most; only the system's resolver keeps its own time. Raises: AddressRefused;
-    OutboundTimeout, ResponseTooLarge and BadResponse, which are OutboundErrors.
+    """Blocks at most `timeout_s`, plus the time of the system's resolver, which takes no deadline.
+
+    Raises: AddressRefused; OutboundTimeout, ResponseTooLarge and BadResponse, which are OutboundErrors.
     """
     network = _GuardedNetwork(
         allow_private=allow_private, deadline=time.monotonic() + timeout_s, bytes_left=max_bytes + HEAD_BYTES

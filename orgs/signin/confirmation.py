@@ -111,7 +111,7 @@ def _recent(identity: Identity) -> Confirmation | None:
 
 
 def _wait_for_other_request(identity: Identity, pause: Callable[[float], None]) -> Confirmation:
-    """The answer to another request's question, in any process; SILENT if it takes too long."""
+    """The answer to another request's question, in any process. UNAVAILABLE if it takes too long."""
     for pauses_left in range(round(settings.PROVIDER_WORD_WAIT_S / _LOOK_EVERY_S), -1, -1):
         row = Identity.objects.filter(pk=identity.pk).first()
         known = None if row is None else _recent(row)

@@ -30,7 +30,7 @@ class CallStep(StrEnum):
     VENDOR = "vendor"
 
 
-# None: passed. The credential is the one that applies to the principal, None if there is none.
+# A check returns None if it passes. `credential` is None if none applies.
 Check = Callable[[Principal, OrganizationAccess, Vendor, CredentialRef | None], Denied | None]
 
 

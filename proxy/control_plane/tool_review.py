@@ -35,7 +35,6 @@ class ListedTool:
     title: str
     description: VisibleText
     hints: list[str]
-    # "new", "changed" or "gone".
     state: str
 
 
@@ -48,6 +47,7 @@ class ChangedTool:
     name: str
     # Owner of the credential that shows it, in words; "" for the general list.
     owner: str
+    # "new", "changed" or "gone".
     state: str
     description: list[DiffPiece]
     schema: list[DiffPiece]

@@ -1,4 +1,7 @@
-"""A conversation with a vendor for health probes and the doctor, outside the session pool: every answer is a value."""
+"""A conversation with a vendor for health probes and the doctor, outside the session pool.
+
+Failures are returned in `Reply`, not raised.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,10 @@ class Conversation:
     deadline_s: float
 
     async def initialize(self) -> Reply:
-        """Later messages name the vendor's session, and its protocol version if it is one of ours."""
+        """Send `initialize`. Later requests carry the session id and the protocol version from its answer.
+
+        A protocol version that the gateway does not know is left out.
+        """
         reply = await self.request("initialize", INITIALIZE_PARAMS)
         raw = reply.message.raw_result if isinstance(reply.message, replies.VendorResult) else None
         version = None if raw is None else replies.protocol_version(raw)

@@ -1,6 +1,7 @@
 """A semaphore shared fairly among owners: round-robin waiting lines, and a dynamic threshold.
 
-An owner may hold `free_ratio` times the free places, so several get fewer each and a few stay free for a newcomer.
+An owner gets a place while it holds fewer than `free_ratio` times the free places. So one owner cannot take all, and a
+newcomer finds one.
 """
 
 from __future__ import annotations

@@ -48,7 +48,9 @@ class VendorResponse:
         self._max_bytes = max_bytes
         self.deadline = deadline
         self._unpacked_bytes = 0
-        self._work_bytes = 0  # packed or unpacked: one of the two may be next to nothing
+        # Work done so far: for each piece the larger of its packed size (counted as STEP_BYTES) and its unpacked size;
+        # either may be almost 0.
+        self._work_bytes = 0
         self.is_event_stream = False
         self._loop = loop
         self.headers: dict[bytes, bytes] = {}
