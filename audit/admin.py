@@ -28,18 +28,7 @@ class LogAdmin(ReadOnlyAdmin):
 
 @admin.register(RequestAuditEntry)
 class RequestAuditAdmin(LogAdmin):
-    list_display = (
-        "timestamp",
-        "org_id",
-        "user_label",
-        "vendor",
-        "tool",
-        "source",
-        "status",
-        "error_code",
-        "count",
-        "duration_ms",
-    )
+    list_display = tuple("timestamp org_id user_label vendor tool source status error_code count duration_ms".split())
     list_filter = ("source", "status")
     search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact", "request_id__exact")
     search_help_text = "Whole values: organization id, user id, vendor, tool or request id."

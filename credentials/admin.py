@@ -15,33 +15,18 @@ class CredentialAdmin(ReadOnlyAdmin):
     list_display = ("vendor", "scope", "name", "organization", "team", "service_client", "validated_at", "updated_at")
     list_filter = ("scope", "vendor")
     list_select_related = ("organization", "team", "service_client")
-    search_fields = (
-        "=id",
-        "vendor",
-        "name",
-        "organization__name",
-        "=organization__id",
-        "team__name",
-        "service_client__name",
+    search_fields = tuple(
+        "=id vendor name organization__name =organization__id team__name service_client__name".split()
     )
     ordering = ("-updated_at",)
     # Named one by one: a column added to the model later does not appear here by itself.
-    fields = (
-        "id",
-        "organization",
-        "vendor",
-        "scope",
-        "team",
-        "service_client",
-        "name",
-        "revision",
-        "data_key_version",
-        "validated_at",
-        "created_by",
-        "created_at",
-        "updated_at",
+    readonly_fields = tuple(
+        (
+            "id organization vendor scope team service_client name revision data_key_version validated_at created_by "
+            "created_at updated_at"
+        ).split()
     )
-    readonly_fields = fields
+    fields = readonly_fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Credential]:
         # The sealed column stays in the database.

@@ -40,20 +40,11 @@ for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
 @admin.register(Client)
 class ClientAdmin(ActingAdmin):
     actions = ("delete_clients",)
-    fields = (
-        "id",
-        "name",
-        "client_id",
-        "client_type",
-        "registration_source",
-        "organization",
-        "created_by",
-        "created",
-        "expires_at",
-        "last_used_at",
-        "restricted",
-        "cimd_expires_at",
-        "redirect_uris",
+    fields = tuple(
+        (
+            "id name client_id client_type registration_source organization created_by created expires_at last_used_at "
+            "restricted cimd_expires_at redirect_uris"
+        ).split()
     )
     list_display = ("name", "client_id", "client_type", "registration_source", "organization", "last_used_at")
     list_filter = ("client_type", "registration_source")
@@ -76,18 +67,10 @@ class ClientAdmin(ActingAdmin):
 @admin.register(TokenFamily)
 class TokenFamilyAdmin(ActingAdmin):
     actions = ("revoke_families",)
-    fields = (
-        "id",
-        "client",
-        "user",
-        "organization",
-        "approved_by",
-        "scope",
-        "resource",
-        "redirect_host",
-        "created_at",
-        "last_used_at",
-        "expires_at",
+    fields = tuple(
+        (
+            "id client user organization approved_by scope resource redirect_host created_at last_used_at expires_at"
+        ).split()
     )
     list_display = ("id", "client", "user", "organization", "redirect_host", "last_used_at", "expires_at")
     list_select_related = ("client", "user", "organization")
@@ -110,20 +93,11 @@ class GrantAdmin(ReadOnlyAdmin):
 
 @admin.register(DeviceGrant)
 class DeviceGrantAdmin(ReadOnlyAdmin):
-    fields = (
-        "id",
-        "client",
-        "scope",
-        "resource",
-        "requester_ip",
-        "created_at",
-        "expires_at",
-        "interval_s",
-        "last_polled_at",
-        "decision",
-        "decided_by",
-        "decided_at",
-        "consumed_at",
+    fields = tuple(
+        (
+            "id client scope resource requester_ip created_at expires_at interval_s last_polled_at decision decided_by "
+            "decided_at consumed_at"
+        ).split()
     )
     list_display = ("id", "client", "decision", "decided_by", "requester_ip", "created_at", "consumed_at")
     list_filter = ("decision",)

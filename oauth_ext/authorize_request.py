@@ -22,17 +22,7 @@ MAX_FIELDS = 100
 MAX_STATE_CHARACTERS = 4_096
 _REPEATABLE = frozenset({"resource"})
 _READ = _REPEATABLE | frozenset(
-    {
-        "response_type",
-        "client_id",
-        "redirect_uri",
-        "code_challenge",
-        "code_challenge_method",
-        "scope",
-        "state",
-        "prompt",
-        "response_mode",
-    }
+    "response_type client_id redirect_uri code_challenge code_challenge_method scope state prompt response_mode".split()
 )
 
 

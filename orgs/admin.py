@@ -76,17 +76,7 @@ class OrganizationAdmin(ActingAdmin):
 @admin.register(User)
 class UserAdmin(ActingAdmin):
     actions = ("deactivate_people", "reactivate_people")
-    fields = (
-        "id",
-        "email",
-        "first_name",
-        "last_name",
-        "display_name",
-        "is_active",
-        "is_staff",
-        "created_at",
-        "last_login",
-    )
+    fields = tuple("id email first_name last_name display_name is_active is_staff created_at last_login".split())
     list_display = ("email", "name", "is_active", "is_staff", "last_login")
     list_filter = ("is_active", "is_staff")
     search_fields = ("email", "first_name", "last_name", "display_name", "=id")
@@ -154,17 +144,7 @@ class RemovalAdmin(ReadOnlyAdmin):
 @admin.register(Invitation)
 class InvitationAdmin(ActingAdmin):
     actions = ("revoke_invitations",)
-    fields = (
-        "id",
-        "organization",
-        "email",
-        "max_uses",
-        "use_count",
-        "created_by",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-    )
+    fields = tuple("id organization email max_uses use_count created_by created_at expires_at revoked_at".split())
     list_display = ("id", "organization", "email", "use_count", "max_uses", "expires_at", "revoked_at")
     list_select_related = ("organization",)
     search_fields = ("=id", "email", "organization__name")
