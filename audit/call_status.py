@@ -1,7 +1,5 @@
 """Pure: the status and source of a call, for the database, the filters and the pipeline."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """Pure: the event types of the admin log, as noun.past_verb. Spec: §2 Audit entries · D82"""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """The parts of the INSERT of call records that both databases share."""
 
-from __future__ import annotations
-
 from audit.call_record import COLUMNS, UNKNOWN
 
 TABLE = "audit_requestauditentry"

@@ -1,7 +1,5 @@
 """Subscriptions for support staff. An organization has no row until staff set one."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 
 from billing.models import Subscription

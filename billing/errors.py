@@ -1,7 +1,5 @@
 """Pure: errors of billing."""
 
-from __future__ import annotations
-
 from gateway.lib.errors import Conflict, DomainError, Invalid
 
 

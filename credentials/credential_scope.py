@@ -1,7 +1,5 @@
 """Pure: the four scopes of a credential. Spec: §5 (7)"""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

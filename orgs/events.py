@@ -1,7 +1,5 @@
 """Signals for other apps, sent inside the transaction. A receiver that raises undoes the change."""
 
-from __future__ import annotations
-
 from django.dispatch import Signal
 
 # organization: deleted at the end of this transaction. Receivers destroy what must go before the rows.

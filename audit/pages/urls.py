@@ -1,7 +1,5 @@
 """Routes of the audit pages."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from audit.pages.request_log import RequestLogPage

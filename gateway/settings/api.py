@@ -1,7 +1,5 @@
 """The management API: JSON only, session authentication only, one error shape, one OpenAPI document."""
 
-from __future__ import annotations
-
 from gateway.settings.security import SESSION_COOKIE_NAME
 
 REST_FRAMEWORK = {

@@ -1,7 +1,5 @@
 """Billing: the source of each organization's subscription state."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from gateway.lib import secrets

@@ -1,7 +1,5 @@
 """Vendor health: probe interval and the latency that counts as slow. Spec: §8 · D131"""
 
-from __future__ import annotations
-
 from gateway.settings import env
 
 HEALTH_PROBE_INTERVAL_S = env.integer("HEALTH_PROBE_INTERVAL", 60, low=1, high=3600)

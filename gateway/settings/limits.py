@@ -1,7 +1,5 @@
 """All numbers of the specification's section 8."""
 
-from __future__ import annotations
-
 from gateway.coordination.rules import Rule
 from gateway.settings import env
 

@@ -1,7 +1,5 @@
 """OpenID Connect sign-in of people (the gateway is a client) and OAuth tokens for agents (it is the server)."""
 
-from __future__ import annotations
-
 from gateway.settings import env
 from gateway.settings.limits import ACCESS_TOKEN_LIFETIME_S, AUTHORIZATION_CODE_LIFETIME_S
 from gateway.settings.security import BASE_URL, HTTPS

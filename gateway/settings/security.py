@@ -1,7 +1,5 @@
 """Hosts, cookies, keys and browser security headers. A weak value stops the start."""
 
-from __future__ import annotations
-
 from secrets import token_urlsafe
 from urllib.parse import urlsplit
 

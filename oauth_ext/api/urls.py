@@ -1,7 +1,5 @@
 """Routes of the management API of service clients."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from oauth_ext.api import service_clients as views

@@ -1,7 +1,5 @@
 """Routes of these pages."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from gateway.web.rate import backstopped

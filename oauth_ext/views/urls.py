@@ -1,7 +1,5 @@
 """Routes of the authorization server, from the root of the site. Spec: §4.2"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from oauth_ext.views import authorize, device_authorization, metadata, register, revoke, token

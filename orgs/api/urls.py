@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.urls import path
 
 from orgs.api import invitations, members, organizations, profile, server_access, teams, tool_access

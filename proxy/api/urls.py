@@ -1,7 +1,5 @@
 """URLs of the proxy's management API."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from proxy.api.discover import Discover

@@ -1,7 +1,5 @@
 """URLs of the pages about using the gateway."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from gateway.web.page_limit import page_limited

@@ -1,7 +1,5 @@
 """The hot paths. Both spellings of MCP's are served: a redirect would drop the body. Spec: D26"""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from gateway import liveness
