@@ -14,7 +14,7 @@ from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
 from credentials.sealing import wrapped_keys
-from gateway.lib.errors import NotFound
+from gateway.lib.rows import required_row
 from orgs.models import Organization
 
 __all__ = [
@@ -121,10 +121,7 @@ def credential_summaries(organization: Organization, *, vendor: str | None = Non
 
 def credential(organization: Organization, credential_id: UUID) -> Credential:
     """Raises: NotFound, also for another organization's credential. Spec: D4"""
-    row = _unsealed(organization).filter(pk=credential_id).first()
-    if row is None:
-        raise NotFound
-    return row
+    return required_row(_unsealed(organization).filter(pk=credential_id))
 
 
 def credential_at(
@@ -137,10 +134,7 @@ def credential_at(
 ) -> Credential:
     """The one credential of a vendor at a scope other than named_key. Raises: NotFound. Spec: D4"""
     rows = _unsealed(organization).filter(vendor=vendor, scope=scope.value)
-    found = rows.filter(Q(team_id=team_id), Q(service_client_id=service_client_id)).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(rows.filter(Q(team_id=team_id), Q(service_client_id=service_client_id)))
 
 
 def named_keys(organization: Organization, vendor: str) -> QuerySet[Credential]:

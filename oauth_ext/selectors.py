@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
+from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, Client, ServiceClientVendor, TokenFamily
 from orgs.models import Organization, User
 
@@ -61,10 +62,7 @@ def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[Acce
 
 def service_client_of_any_organization(client_id: str) -> Client:
     """For operators on the command line only. Raises: NotFound."""
-    found = Client.objects.filter(client_id=client_id, organization__isnull=False).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(Client.objects.filter(client_id=client_id, organization__isnull=False))
 
 
 def restricted_vendors(client_pk: uuid.UUID) -> frozenset[str] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from audit.actor import Actor
-from gateway.lib.errors import Forbidden, NotFound
+from gateway.lib.errors import Forbidden
+from gateway.lib.rows import required_row
 from orgs.errors import DeactivatedPerson
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
@@ -15,10 +16,7 @@ def lock_organization(organization: Organization | UUID) -> Organization:
     """The current row, locked until the transaction ends. Raises: NotFound if it was deleted meanwhile."""
     # FOR NO KEY UPDATE: rows that refer to the organization may still be inserted.
     org_id = organization if isinstance(organization, UUID) else organization.pk
-    locked = Organization.objects.select_for_update(no_key=True).filter(pk=org_id).first()
-    if locked is None:
-        raise NotFound
-    return locked
+    return required_row(Organization.objects.select_for_update(no_key=True).filter(pk=org_id))
 
 
 def lock_for_change(organization: Organization | UUID, *, actor: User | Actor, role: Role) -> Organization:
@@ -45,9 +43,7 @@ def lock_active_person(user: User) -> User:
 def current_membership(organization: Organization, user: User, *, role: Role) -> Membership:
     """An active person's membership under the organization's lock. Raises: NotFound, Forbidden."""
     rows = Membership.objects.select_related("user").filter(user__is_active=True)
-    found = rows.filter(organization=organization, user=user).first()
-    if found is None:
-        raise NotFound
+    found = required_row(rows.filter(organization=organization, user=user))
     if not found.has_role(role):
         raise Forbidden
     return found

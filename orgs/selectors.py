@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Count, F, Q, QuerySet
 
 from gateway.lib import clock, ids
-from gateway.lib.errors import NotFound
+from gateway.lib.rows import grouped, required_row
 from orgs.models import (
     Invitation,
     KnownTool,
@@ -64,10 +64,7 @@ def team_ids(membership: Membership) -> tuple[uuid.UUID, ...]:
 def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUID]]:
     """User id to team ids, oldest team first; people without a team are absent. Spec: D67"""
     rows = TeamMembership.objects.filter(team__organization=organization).order_by("team__created_at", "team_id")
-    found: dict[uuid.UUID, list[uuid.UUID]] = {}
-    for user_id, team_id in rows.values_list("membership__user_id", "team_id"):
-        found.setdefault(user_id, []).append(team_id)
-    return found
+    return grouped(rows.values_list("membership__user_id", "team_id"))
 
 
 def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
@@ -106,18 +103,12 @@ def may_end_membership(membership: Membership) -> bool:
 def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[str]]:
     """User id to sorted team names; people without a team are absent."""
     rows = TeamMembership.objects.filter(membership__in=[row.pk for row in memberships]).order_by("team__name", "id")
-    found: dict[uuid.UUID, list[str]] = {}
-    for user_id, name in rows.values_list("membership__user_id", "team__name"):
-        found.setdefault(user_id, []).append(name)
-    return found
+    return grouped(rows.values_list("membership__user_id", "team__name"))
 
 
 def member(organization: Organization, user_id: str) -> Membership:
     """Raises: NotFound, also for a person of another organization. Spec: D4"""
-    found = members(organization).filter(user_id=ids.known_id(user_id)).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(members(organization).filter(user_id=ids.known_id(user_id)))
 
 
 def pending_invitations(organization: Organization) -> QuerySet[Invitation]:
@@ -127,10 +118,7 @@ def pending_invitations(organization: Organization) -> QuerySet[Invitation]:
 
 def pending_invitation(organization: Organization, invitation_id: uuid.UUID) -> Invitation:
     """Raises: NotFound, also for another organization's or a finished invitation. Spec: D4"""
-    found = pending_invitations(organization).select_related("created_by").filter(pk=invitation_id).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(pending_invitations(organization).select_related("created_by").filter(pk=invitation_id))
 
 
 def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
@@ -141,10 +129,7 @@ def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
 
 def team(organization: Organization, team_id: str) -> Team:
     """The team with `member_count`. Raises: NotFound, also for another organization's team. Spec: D4"""
-    found = teams(organization).filter(pk=ids.known_id(team_id)).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(teams(organization).filter(pk=ids.known_id(team_id)))
 
 
 def team_members(team: Team) -> QuerySet[TeamMembership]:
@@ -156,11 +141,7 @@ def team_members(team: Team) -> QuerySet[TeamMembership]:
 def server_access_by_team(organization: Organization) -> dict[uuid.UUID, list[str]]:
     """Team id to sorted slugs; a team without server access is absent."""
     rows = ServerAccess.objects.filter(organization=organization, team__isnull=False).order_by("vendor")
-    found: dict[uuid.UUID, list[str]] = {}
-    for team_id, vendor in rows.values_list("team_id", "vendor"):
-        if team_id is not None:
-            found.setdefault(team_id, []).append(vendor)
-    return found
+    return grouped((team_id, vendor) for team_id, vendor in rows.values_list("team_id", "vendor") if team_id)
 
 
 def server_access(organization: Organization) -> QuerySet[ServerAccess]:

@@ -18,8 +18,8 @@ from credentials.rejections import summaries_with_rejection
 from credentials.services.credentials import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.catalog.registry import known_vendor
-from gateway.lib.errors import NotFound
 from gateway.lib.ids import known_id
+from gateway.lib.rows import required_row
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp
 from gateway.web.gate import Gate
@@ -130,10 +130,7 @@ class KeyDetail(OrgView):
         return self.answer()
 
     def _key(self, vendor: str, key_id: str) -> Credential:
-        found = selectors.named_keys(self.organization, vendor).filter(pk=known_id(key_id)).first()
-        if found is None:
-            raise NotFound
-        return found
+        return required_row(selectors.named_keys(self.organization, vendor).filter(pk=known_id(key_id)))
 
     def _team_id(self, key: Credential) -> UUID | None:
         if "teamId" not in self.fields:

@@ -13,6 +13,7 @@ from credentials.models import Credential
 from credentials.services.credentials import record
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.rows import required_row
 from gateway.lib.text import clean_name
 from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
@@ -30,9 +31,7 @@ def update_named_key(
         raise Invalid(fields={"name": [str(fault)]}) from fault
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     keys = Credential.objects.filter(organization=organization, vendor=vendor, scope=CredentialScope.NAMED_KEY.value)
-    key = keys.defer("sealed").filter(pk=key_id).first()
-    if key is None:
-        raise NotFound
+    key = required_row(keys.defer("sealed").filter(pk=key_id))
     # Checked before the write so that the error names the conflict.
     others = keys.exclude(pk=key_id)
     if others.filter(name=cleaned).exists():

@@ -20,14 +20,7 @@ from gateway.web.rate import RateLimited, View
 
 def page_limited(view: View) -> View:
     """Count each request under BACKSTOP. Raises: RateLimited; CoordinationUnavailable. Spec: D22"""
-
-    @wraps(view)
-    def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        count(request, settings.BACKSTOP)
-        return view(request, *args, **kwargs)
-
-    counted.is_backstopped = True  # type: ignore[attr-defined]
-    return counted
+    return rate.backstopped(view, by=count)
 
 
 def starting_sign_in(view: View) -> View:

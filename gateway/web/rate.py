@@ -42,12 +42,12 @@ def count_under(rule: Rule, key: str) -> Admission:
     return admission
 
 
-def backstopped(view: View) -> View:
+def backstopped(view: View, *, by: Callable[[HttpRequest, Rule], Admission] = count) -> View:
     """Count each request, for views without a gate. Raises: RateLimited; CoordinationUnavailable. Spec: D22"""
 
     @wraps(view)
     def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        count(request, settings.BACKSTOP)
+        by(request, settings.BACKSTOP)
         return view(request, *args, **kwargs)
 
     counted.is_backstopped = True  # type: ignore[attr-defined]

@@ -12,7 +12,8 @@ from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock, secrets
-from gateway.lib.errors import Conflict, NotFound
+from gateway.lib.errors import Conflict
+from gateway.lib.rows import required_row
 from oauth_ext import agent_key_format
 from oauth_ext.models import AgentKey, Client
 from oauth_ext.services.service_clients import locked_service_client
@@ -56,9 +57,7 @@ def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
 def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
     """An expired client's key too. Raises: NotFound without a key; Forbidden. Spec: §3 Agent key, §4.8"""
     locked, org_id = locked_service_client(actor=actor, client=client)
-    row = AgentKey.objects.filter(client=locked).first()
-    if row is None:
-        raise NotFound
+    row = required_row(AgentKey.objects.filter(client=locked))
     row.delete()
     _record(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, row.prefix)
 

@@ -13,7 +13,8 @@ from audit.actor import Actor, Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
-from gateway.lib.errors import Conflict, NotFound
+from gateway.lib.errors import Conflict
+from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily
 from oauth_ext.services.agent_keys import revoke_agent_key
 from orgs import selectors
@@ -127,10 +128,7 @@ def _lock_organizations(user_id: uuid.UUID, keys: Sequence[AgentKey]) -> None:
 
 
 def _locked_person(user_id: uuid.UUID) -> User:
-    person = User.objects.select_for_update().filter(pk=user_id).first()
-    if person is None:
-        raise NotFound
-    return person
+    return required_row(User.objects.select_for_update().filter(pk=user_id))
 
 
 def _end_tokens(person: User) -> int:

@@ -12,7 +12,8 @@ from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import secrets
-from gateway.lib.errors import DomainError, NotFound
+from gateway.lib.errors import DomainError
+from gateway.lib.rows import required_row
 from oauth_ext.models import Client, TokenFamily
 from oauth_ext.models.client import REGISTERED_CLIENT_ID_PREFIX
 from oauth_ext.registration import Registration
@@ -46,9 +47,7 @@ def register_client(registration: Registration) -> Client:
 @transaction.atomic
 def delete_registered_client(*, actor: Actor, client_pk: uuid.UUID) -> None:
     """Deletes a public client as support staff. Raises: NotFound for a service client or a deleted one."""
-    found = Client.objects.select_for_update().filter(pk=client_pk, organization=None).first()
-    if found is None:
-        raise NotFound
+    found = required_row(Client.objects.select_for_update().filter(pk=client_pk, organization=None))
     lock_families_of(found)
     families = list(TokenFamily.objects.filter(client=found).select_related("client"))
     # The log of each organization that let the client in names the staff member.

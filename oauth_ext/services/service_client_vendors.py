@@ -10,7 +10,7 @@ from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.catalog.registry import known_vendor
 from gateway.coordination import epochs
-from gateway.lib.errors import NotFound
+from gateway.lib.rows import required_row
 from oauth_ext.models import Client, ServiceClientVendor
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
@@ -80,10 +80,7 @@ def _set_restricted(client: Client, restricted: bool) -> bool:
 def _begin(organization: Organization, actor: User, client: Client) -> Client:
     # Every change of a list takes the organization's lock first.
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    found = Client.objects.filter(pk=client.pk, organization=organization).first()
-    if found is None:
-        raise NotFound
-    return found
+    return required_row(Client.objects.filter(pk=client.pk, organization=organization))
 
 
 def _record(event: EventType, actor: User, organization: Organization, client: Client, **facts: object) -> None:

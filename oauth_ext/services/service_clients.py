@@ -15,6 +15,7 @@ from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.rows import required_row
 from gateway.lib.text import clean_name
 from oauth_ext.models import AccessToken, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
@@ -91,9 +92,7 @@ def locked_service_client(*, actor: User | Actor, client: Client, strong: bool =
     lock_for_change(org_id, actor=actor, role=Role.ADMIN)
     # The strong lock also stops the storage of tokens for the client.
     rows = Client.objects.select_for_update(no_key=not strong)
-    found = rows.filter(pk=client.pk, organization_id=org_id).first()
-    if found is None:
-        raise NotFound
+    found = required_row(rows.filter(pk=client.pk, organization_id=org_id))
     return found, org_id
 
 

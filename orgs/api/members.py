@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
@@ -81,12 +82,9 @@ class MemberRole(OrgView):
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
-        if self.fields["role"] not in {Role.ADMIN.value, Role.MEMBER.value}:
-            raise Invalid(fields={"role": ["Must be admin or member."]})
+        role = _admin_or_member(self.fields, "role")
         return self.answer(
-            members.change_role(
-                actor=self.actor, organization=self.organization, user_id=key, role=Role(self.fields["role"])
-            )
+            members.change_role(actor=self.actor, organization=self.organization, user_id=key, role=role)
         )
 
 
@@ -105,14 +103,16 @@ class Ownership(OrgView):
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
-        step_down_to = self.fields["stepDownTo"]
-        if step_down_to not in {Role.ADMIN.value, Role.MEMBER.value}:
-            raise Invalid(fields={"stepDownTo": ["Must be admin or member."]})
+        role = _admin_or_member(self.fields, "stepDownTo")
         return self.answer(
             ownership.transfer_ownership(
-                actor=self.actor,
-                organization=self.organization,
-                user_id=key,
-                step_down_to=Role(step_down_to),
+                actor=self.actor, organization=self.organization, user_id=key, step_down_to=role
             )
         )
+
+
+def _admin_or_member(fields: Mapping[str, str], name: str) -> Role:
+    """Raises: Invalid."""
+    if fields[name] not in {Role.ADMIN.value, Role.MEMBER.value}:
+        raise Invalid(fields={name: ["Must be admin or member."]})
+    return Role(fields[name])

@@ -8,7 +8,8 @@ from django.db import transaction
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
-from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.errors import Invalid
+from gateway.lib.rows import required_row
 from gateway.lib.text import checked_name
 from orgs import events
 from orgs.errors import OrganizationLimit
@@ -45,15 +46,7 @@ def rename_organization(*, actor: User, organization: Organization, name: str) -
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.name = locked.name, cleaned
     locked.save(update_fields=["name"])
-    record_admin(
-        EventType.ORGANIZATION_UPDATED,
-        org_id=locked.id,
-        actor=actor.as_actor(),
-        target=locked.as_target(),
-        metadata={"formerName": former},
-    )
-    epochs.bump_on_commit(epochs.organization(locked.id))
-    return locked
+    return _changed(EventType.ORGANIZATION_UPDATED, actor, locked, formerName=former)
 
 
 @transaction.atomic
@@ -64,24 +57,15 @@ def update_settings(*, actor: User, organization: Organization, default_server_a
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.default_server_access = locked.default_server_access, default_server_access
     locked.save(update_fields=["default_server_access"])
-    record_admin(
-        EventType.ORGANIZATION_SETTINGS_UPDATED,
-        org_id=locked.id,
-        actor=actor.as_actor(),
-        target=locked.as_target(),
-        metadata={"defaultServerAccess": default_server_access, "was": former},
-    )
-    epochs.bump_on_commit(epochs.organization(locked.id))
-    return locked
+    facts = {"defaultServerAccess": default_server_access, "was": former}
+    return _changed(EventType.ORGANIZATION_SETTINGS_UPDATED, actor, locked, **facts)
 
 
 @transaction.atomic
 def delete_organization(*, actor: User, organization: Organization) -> None:
     """Delete all its rows except audit rows. Raises: NotFound, Forbidden. Spec: §4.4 · D37, D139"""
     # The stronger lock: no row that refers to the organization can be inserted any more.
-    locked = Organization.objects.select_for_update().filter(pk=organization.pk).first()
-    if locked is None:
-        raise NotFound
+    locked = required_row(Organization.objects.select_for_update().filter(pk=organization.pk))
     current_membership(locked, actor, role=Role.OWNER)
     members = list(Membership.objects.filter(organization=locked).values_list("user_id", flat=True))
     # Before the rows: receivers destroy the data keys.
@@ -95,3 +79,9 @@ def delete_organization(*, actor: User, organization: Organization) -> None:
     )
     epochs.bump_on_commit(epochs.organization(locked.id), *(epochs.subject(str(user_id)) for user_id in members))
     locked.delete()
+
+
+def _changed(event: EventType, actor: User, organization: Organization, **facts: str) -> Organization:
+    record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=organization.as_target(), metadata=facts)
+    epochs.bump_on_commit(epochs.organization(organization.id))
+    return organization

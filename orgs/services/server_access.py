@@ -3,48 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit.actor import Actor, Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.catalog import registry
 from gateway.coordination import epochs
-from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.errors import Invalid
 from orgs import selectors
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, ServerAccess, Team, User
 from orgs.roles import Role
 
 
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """The member or the team of one change, under the organization's lock."""
+
+    organization: Organization
+    actor: User | Actor
+    principal: Membership | Team
+
+    @property
+    def rows(self) -> QuerySet[ServerAccess]:
+        return ServerAccess.objects.filter(organization=self.organization, **self.column)
+
+    @property
+    def column(self) -> dict[str, Membership | Team]:
+        return {"team" if isinstance(self.principal, Team) else "membership": self.principal}
+
+    def record(self, event: EventType, **facts: object) -> None:
+        """Also ends what processes keep of the people concerned."""
+        org_id, changed = self.organization.id, self.principal
+        if isinstance(changed, Team):
+            target = Target(id=str(changed.pk), label=changed.name)
+            # Each member's loaded access contains the grants of the member's teams.
+            people = changed.team_memberships.values_list("membership__user_id", flat=True)
+            names = [epochs.organization(org_id), *(epochs.subject(str(user_id)) for user_id in people)]
+        else:
+            target = Target(id=str(changed.user_id), label=changed.user.label)
+            names = [epochs.subject(str(changed.user_id))]
+        record_admin(event, org_id=org_id, actor=self.actor.as_actor(), target=target, metadata=facts)
+        epochs.bump_on_commit(*names)
+
+
 @transaction.atomic
 def add_member_vendor(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccess:
     """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D59"""
-    lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = selectors.member(organization, str(user_id))
-    registry.known_vendor(vendor)
-    row, created = ServerAccess.objects.get_or_create(
-        organization=organization, membership=member, vendor=vendor, defaults={"granted_by": actor}
-    )
-    if created:
-        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _person(member), vendor=vendor)
-        epochs.bump_on_commit(epochs.subject(str(user_id)))
-    return row
+    return _add(_member(actor, organization, user_id), actor, vendor)
+
+
+@transaction.atomic
+def add_team_vendor(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccess:
+    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D59"""
+    return _add(_team(actor, organization, team_id), actor, vendor)
 
 
 @transaction.atomic
 def remove_member_vendor(*, actor: User | Actor, organization: Organization, user_id: UUID, vendor: str) -> None:
     """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D9"""
-    lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = selectors.member(organization, str(user_id))
-    deleted, _ = ServerAccess.objects.filter(membership=member, vendor=vendor).delete()
-    if not deleted:
-        registry.known_vendor(vendor)
-        return
-    _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _person(member), vendor=vendor)
-    epochs.bump_on_commit(epochs.subject(str(user_id)))
+    _remove(_member(actor, organization, user_id), vendor)
+
+
+@transaction.atomic
+def remove_team_vendor(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
+    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D9"""
+    _remove(_team(actor, organization, team_id), vendor)
 
 
 @transaction.atomic
@@ -52,51 +81,19 @@ def replace_member_vendors(
     *, actor: User, organization: Organization, user_id: UUID, vendors: Sequence[str]
 ) -> list[str]:
     """Return `vendors` sorted. Raises: Invalid for an unknown vendor; NotFound, Forbidden. Spec: §4.5 · D59"""
-    lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    member = selectors.member(organization, str(user_id))
+    holder = _member(actor, organization, user_id)
     wanted = require_vendors(vendors)
-    own = ServerAccess.objects.filter(organization=organization, membership=member)
-    had = set(own.values_list("vendor", flat=True))
+    had = set(holder.rows.values_list("vendor", flat=True))
     # Grants that stay keep their date.
-    own.exclude(vendor__in=wanted).delete()
+    holder.rows.exclude(vendor__in=wanted).delete()
     ServerAccess.objects.bulk_create(
-        ServerAccess(organization=organization, membership=member, vendor=vendor, granted_by=actor)
+        ServerAccess(organization=organization, vendor=vendor, granted_by=actor, **holder.column)
         for vendor in wanted
         if vendor not in had
     )
     if had != set(wanted):
-        facts = {"vendors": wanted, "were": sorted(had)}
-        _record(EventType.SERVER_ACCESS_REPLACED, actor, organization, _person(member), **facts)
-        epochs.bump_on_commit(epochs.subject(str(user_id)))
+        holder.record(EventType.SERVER_ACCESS_REPLACED, vendors=wanted, were=sorted(had))
     return wanted
-
-
-@transaction.atomic
-def add_team_vendor(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccess:
-    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D59"""
-    lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    team = _team(organization, team_id)
-    registry.known_vendor(vendor)
-    row, created = ServerAccess.objects.get_or_create(
-        organization=organization, team=team, vendor=vendor, defaults={"granted_by": actor}
-    )
-    if created:
-        _record(EventType.SERVER_ACCESS_GRANTED, actor, organization, _group(team), vendor=vendor)
-        _bump_team(team)
-    return row
-
-
-@transaction.atomic
-def remove_team_vendor(*, actor: User | Actor, organization: Organization, team_id: UUID, vendor: str) -> None:
-    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D9"""
-    lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    team = _team(organization, team_id)
-    deleted, _ = ServerAccess.objects.filter(team=team, vendor=vendor).delete()
-    if not deleted:
-        registry.known_vendor(vendor)
-        return
-    _record(EventType.SERVER_ACCESS_REVOKED, actor, organization, _group(team), vendor=vendor)
-    _bump_team(team)
 
 
 def require_vendors(slugs: Sequence[str]) -> list[str]:
@@ -108,28 +105,29 @@ def require_vendors(slugs: Sequence[str]) -> list[str]:
     return sorted(set(slugs))
 
 
-def _team(organization: Organization, team_id: UUID) -> Team:
-    row = Team.objects.filter(organization=organization, pk=team_id).first()
-    if row is None:
-        raise NotFound
+def _add(holder: _Holder, actor: User, vendor: str) -> ServerAccess:
+    registry.known_vendor(vendor)
+    row, created = ServerAccess.objects.get_or_create(
+        organization=holder.organization, vendor=vendor, defaults={"granted_by": actor}, **holder.column
+    )
+    if created:
+        holder.record(EventType.SERVER_ACCESS_GRANTED, vendor=vendor)
     return row
 
 
-def _bump_team(team: Team) -> None:
-    # Each member's loaded access contains the grants of the member's teams.
-    members = team.team_memberships.values_list("membership__user_id", flat=True)
-    epochs.bump_on_commit(
-        epochs.organization(team.organization_id), *(epochs.subject(str(user_id)) for user_id in members)
-    )
+def _remove(holder: _Holder, vendor: str) -> None:
+    deleted, _ = holder.rows.filter(vendor=vendor).delete()
+    if deleted:
+        holder.record(EventType.SERVER_ACCESS_REVOKED, vendor=vendor)
+    else:
+        registry.known_vendor(vendor)
 
 
-def _person(member: Membership) -> Target:
-    return Target(id=str(member.user_id), label=member.user.label)
+def _member(actor: User | Actor, organization: Organization, user_id: UUID) -> _Holder:
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    return _Holder(organization, actor, selectors.member(organization, str(user_id)))
 
 
-def _group(team: Team) -> Target:
-    return Target(id=str(team.pk), label=team.name)
-
-
-def _record(event: EventType, actor: User | Actor, organization: Organization, target: Target, **facts: object) -> None:
-    record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=target, metadata=facts)
+def _team(actor: User | Actor, organization: Organization, team_id: UUID) -> _Holder:
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    return _Holder(organization, actor, selectors.team(organization, str(team_id)))

@@ -11,8 +11,9 @@ from audit.actor import Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
-from gateway.lib.errors import NotFound
+from gateway.lib.rows import required_row
 from gateway.lib.text import checked_name
+from orgs import selectors
 from orgs.errors import TeamNameTaken
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
@@ -37,7 +38,7 @@ def rename_team(*, actor: User, organization: Organization, team_id: UUID, name:
     """Raises: Invalid, TeamNameTaken; NotFound, Forbidden. Spec: §4.7 · D60"""
     cleaned = checked_name(name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    team = _team(organization, team_id)
+    team = selectors.team(organization, str(team_id))
     # The team's own name is no conflict.
     _require_free(organization, cleaned, but=team)
     former, team.name = team.name, cleaned
@@ -50,7 +51,7 @@ def rename_team(*, actor: User, organization: Organization, team_id: UUID, name:
 def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> None:
     """Raises: NotFound, Forbidden. Spec: §4.7 · D9, D61"""
     lock_for_change(organization, actor=actor, role=Role.OWNER)
-    team = _team(organization, team_id)
+    team = selectors.team(organization, str(team_id))
     _record(EventType.TEAM_DELETED, actor, team)
     # Cascades to grants and team credentials; named keys become unbound.
     team.delete()
@@ -60,10 +61,8 @@ def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> No
 def add_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> TeamMembership:
     """Idempotent. Raises: NotFound for a person outside the organization; Forbidden. Spec: §4.7 · D10, D60"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    team = _team(organization, team_id)
-    member = Membership.objects.select_related("user").filter(organization=organization, user_id=user_id).first()
-    if member is None:
-        raise NotFound
+    team = selectors.team(organization, str(team_id))
+    member = required_row(Membership.objects.select_related("user").filter(organization=organization, user_id=user_id))
     row, created = TeamMembership.objects.get_or_create(team=team, membership=member)
     if created:
         _record(EventType.TEAM_MEMBER_ADDED, actor, team, userId=str(user_id), user=member.user.label)
@@ -75,7 +74,7 @@ def add_team_member(*, actor: User, organization: Organization, team_id: UUID, u
 def remove_team_member(*, actor: User, organization: Organization, team_id: UUID, user_id: UUID) -> None:
     """Idempotent. Raises: NotFound for an unknown team; Forbidden. Spec: §4.7 · D9"""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    team = _team(organization, team_id)
+    team = selectors.team(organization, str(team_id))
     row = TeamMembership.objects.select_related("membership__user").filter(team=team, membership__user_id=user_id)
     found = row.first()
     if found is None:
@@ -83,13 +82,6 @@ def remove_team_member(*, actor: User, organization: Organization, team_id: UUID
     found.delete()
     _record(EventType.TEAM_MEMBER_REMOVED, actor, team, userId=str(user_id), user=found.membership.user.label)
     epochs.bump_on_commit(epochs.subject(str(user_id)))
-
-
-def _team(organization: Organization, team_id: UUID) -> Team:
-    team = Team.objects.filter(organization=organization, pk=team_id).first()
-    if team is None:
-        raise NotFound
-    return team
 
 
 def _require_free(organization: Organization, name: str, *, but: Team | None = None) -> None:
