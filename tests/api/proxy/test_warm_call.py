@@ -20,7 +20,7 @@ from django.db.backends.utils import CursorWrapper
 
 from gateway.coordination import epochs
 from gateway.hot_path_request import HotPathRequest
-from proxy import runtime
+from proxy import outbox_relay, runtime
 from proxy.request_context import RequestContext
 from proxy.vendors.response import VendorResponse
 from tests.api.proxy.conftest import Agent, headers
@@ -39,6 +39,12 @@ WATCHED: tuple[tuple[str, Any, str], ...] = (
     ("sync_to_async", SyncToAsync, "__call__"),
 )
 KINDS = {kind for kind, _, _ in WATCHED}
+
+
+@pytest.fixture(autouse=True)
+def _no_relay_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The relay of the outbox asks the database each second of its own accord, which is not the call's work."""
+    monkeypatch.setattr(outbox_relay, "EVERY_S", 3_600.0)
 
 
 async def warmed(cold_call: Awaitable[httpx.Response]) -> None:
