@@ -14,7 +14,7 @@ from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
 from credentials.sealing import wrapped_keys
-from gateway.lib.rows import required_row
+from gateway.lib.rows import grouped, required_row
 from orgs.models import Organization
 
 __all__ = [
@@ -181,10 +181,7 @@ def _vendors(organization: Organization, *conditions: Q, **where: object) -> lis
 
 def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]]:
     rows = Credential.objects.filter(organization=organization, **{f"{holder}__isnull": False})
-    found: dict[UUID, list[str]] = {}
-    for holder_id, vendor in rows.order_by("vendor").values_list(holder, "vendor").distinct():
-        found.setdefault(holder_id, []).append(vendor)
-    return found
+    return grouped(rows.order_by("vendor").values_list(holder, "vendor").distinct())
 
 
 def _summary(row: Credential) -> CredentialSummary:

@@ -87,8 +87,10 @@ def _check_credential(
     )
 
 
-_CHECKS: dict[CallStep, Check] = {CallStep.GRANT: _check_grant, CallStep.CREDENTIAL: _check_credential}
-VENDOR_CHECKS = tuple((step, _CHECKS[step]) for step in CallStep if step in _CHECKS)
+VENDOR_CHECKS: tuple[tuple[CallStep, Check], ...] = (
+    (CallStep.GRANT, _check_grant),
+    (CallStep.CREDENTIAL, _check_credential),
+)
 
 
 def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:

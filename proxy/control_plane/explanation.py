@@ -16,6 +16,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend as coordination
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
+from gateway.lib.rows import required_row
 from oauth_ext import scopes
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.models import Client
@@ -223,21 +224,8 @@ def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
     if user is None:
         raise NotFound
     rows = selectors.memberships(user)
-    membership = (rows.filter(organization_id=org_id) if org_id else rows).first()
-    if membership is None:
-        raise NotFound
-    return BearerIdentity(
-        kind="jwt",
-        subject=subject,
-        org_id=membership.organization_id,
-        user_id=user.pk,
-        client_pk=_NO_CLIENT,
-        client_id="",
-        client_name="",
-        scopes=frozenset({scopes.ALL}),
-        audiences=(),
-        expires_at=clock.now(),
-    )
+    membership = required_row(rows.filter(organization_id=org_id) if org_id else rows)
+    return _assumed(subject, membership.organization_id, user_id=user.pk)
 
 
 def _of_client(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
@@ -248,14 +236,28 @@ def _of_client(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
         raise NotFound
     if client.is_expired():
         raise InvalidBearer("The service account has expired.")
+    return _assumed(
+        subject, client.organization_id, client_pk=client.pk, client_id=client.client_id, client_name=client.name
+    )
+
+
+def _assumed(
+    subject: str,
+    org_id: uuid.UUID,
+    *,
+    user_id: uuid.UUID | None = None,
+    client_pk: uuid.UUID = _NO_CLIENT,
+    client_id: str = "",
+    client_name: str = "",
+) -> BearerIdentity:
     return BearerIdentity(
         kind="jwt",
         subject=subject,
-        org_id=client.organization_id,
-        user_id=None,
-        client_pk=client.pk,
-        client_id=client.client_id,
-        client_name=client.name,
+        org_id=org_id,
+        user_id=user_id,
+        client_pk=client_pk,
+        client_id=client_id,
+        client_name=client_name,
         scopes=frozenset({scopes.ALL}),
         audiences=(),
         expires_at=clock.now(),
