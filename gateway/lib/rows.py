@@ -1,4 +1,4 @@
-"""What selectors do with rows: the one that must be there, and lists by a key."""
+"""Helpers of selectors: the row that must exist, and values grouped by a key."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class FormPage(SignedInPage, Generic[FormT]):
         raise NotImplementedError
 
     def context(self) -> dict[str, Any]:
-        """What the template shows beside the form."""
+        """Variables of the template beside the form."""
         return {}
 
     def sent_again(self) -> str:

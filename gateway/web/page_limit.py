@@ -80,7 +80,7 @@ def _key(group: str, request: HttpRequest) -> str:
 
 
 def _cache_faults() -> tuple[type[Exception], ...]:
-    """What the cache raises when it cannot be used."""
+    """Exceptions of a cache that cannot be used."""
     # As in gateway.coordination.backend: redis takes 6 MB, so a process without it does not load it.
     if not settings.REDIS_URL:
         return (OSError,)

@@ -67,6 +67,6 @@ def address_of(request: HttpRequest) -> str:
 
 
 def add_headers(response: HttpResponseBase, admission: Admission) -> None:
-    """What the response already says stays. Spec: D19"""
+    """Headers that the response already has stay. Spec: D19"""
     for name, value in headers(admission).items():
         response.headers.setdefault(name, value)

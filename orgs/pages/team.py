@@ -53,7 +53,7 @@ class TeamPage(OrgFormPage[TeamForm]):
 
     @property
     def _subject(self) -> dict[str, Any]:
-        """What the team's services take."""
+        """Arguments that each service for a team takes."""
         return {"actor": self.actor, "organization": self.organization, "team_id": self.team.id}
 
     def initial(self) -> dict[str, Any]:

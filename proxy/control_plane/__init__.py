@@ -1,1 +1,1 @@
-"""What people and the worker do with vendors, beside the calls of agents: connect, discover, review, probe, explain."""
+"""Operations of people and the worker on vendors: connect, discover, review, probe, explain. Calls do not use them."""

@@ -19,7 +19,7 @@ from proxy.control_plane.connect_vendor import Connected, connect_vendor
 
 @dataclass(frozen=True, slots=True)
 class CredentialHolder:
-    """What one scope's credentials belong to. `team` and `service_client` are None at other scopes."""
+    """The owner of credentials of one scope. `team` and `service_client` are None at other scopes."""
 
     organization: Organization
     scope: CredentialScope
