@@ -18,7 +18,7 @@ RUN groupadd --system --gid 10001 gateway \
     && install -d -m 0700 -o gateway -g gateway /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
-COPY --chmod=0755 gateway/supervisor/manage.sh /usr/local/bin/manage
+COPY --chmod=0755 gateway/container/manage.sh /usr/local/bin/manage
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -30,9 +30,9 @@ USER 10001:10001
 EXPOSE 8000
 # Roles without a port are checked in another way or not at all: see compose.yaml.
 HEALTHCHECK --interval=15s --timeout=6s --start-period=20s --retries=3 \
-    CMD ["python", "-m", "gateway.supervisor.entrypoint", "health"]
+    CMD ["python", "-m", "gateway.container.entrypoint", "health"]
 STOPSIGNAL SIGTERM
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title=gateway org.opencontainers.image.revision=${REVISION}
-ENTRYPOINT ["python", "-m", "gateway.supervisor.entrypoint"]
+ENTRYPOINT ["python", "-m", "gateway.container.entrypoint"]
 CMD ["web"]

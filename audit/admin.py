@@ -8,7 +8,17 @@ from typing import Any
 from django.contrib import admin
 from django.core.paginator import Paginator
 
-from audit.models import AdminAuditEntry, RequestAuditEntry
+from audit.models import (
+    AdminAuditEntry,
+    PrunedLog,
+    RequestAuditEntry,
+    Seal,
+    StreamCursor,
+    StreamEra,
+    UsageCount,
+    UsageDuration,
+    UsageLabel,
+)
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 MAX_COUNTED = 10_000  # bounds a page's count: an exact one reads every row of the table
@@ -40,3 +50,51 @@ class AdminAuditAdmin(LogAdmin):
     list_filter = ("event_type",)
     search_fields = ("=org_id", "actor_id__exact", "target_id__exact", "event_type__exact", "request_id__exact")
     search_help_text = "Whole values: organization id, actor id, target id, event type or request id."
+
+
+@admin.register(Seal)
+class SealAdmin(ReadOnlyAdmin):
+    ordering = ("-id",)
+    list_display = fields = ("org_id", "log", "number", "rows", "position", "row_id", "made_at")
+    search_fields = ("=org_id",)
+    search_help_text = "An organization's id."
+
+
+@admin.register(StreamCursor)
+class StreamCursorAdmin(ReadOnlyAdmin):
+    list_display = fields = ("name", "log", "position", "row_id", "reached_at")
+    search_fields = ("name",)
+
+
+@admin.register(StreamEra)
+class StreamEraAdmin(ReadOnlyAdmin):
+    list_display = fields = ("identity", "start")
+    search_fields = ("identity",)
+
+
+@admin.register(PrunedLog)
+class PrunedLogAdmin(ReadOnlyAdmin):
+    list_display = fields = ("log", "before")
+    search_fields = ("log",)
+
+
+@admin.register(UsageCount)
+class UsageCountAdmin(LogAdmin):
+    list_display = tuple("day hour org_id vendor tool user_id source outcome calls duration_ms".split())
+    list_filter = ("source", "outcome")
+    search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact")
+    search_help_text = "Whole values: organization id, user id, vendor or tool."
+
+
+@admin.register(UsageDuration)
+class UsageDurationAdmin(LogAdmin):
+    list_display = ("day", "hour", "org_id", "vendor", "bucket", "calls")
+    search_fields = ("=org_id", "vendor__exact")
+    search_help_text = "Whole values: organization id or vendor."
+
+
+@admin.register(UsageLabel)
+class UsageLabelAdmin(LogAdmin):
+    list_display = ("org_id", "user_id", "label")
+    search_fields = ("=org_id", "user_id__exact", "label__exact")
+    search_help_text = "Whole values: organization id, user id or label."

@@ -14,6 +14,8 @@ from audit.actor import Actor, Target
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
 from audit.plain_text import plain_text
+from audit.stream_position import NewPosition
+from gateway.lib import clock, ids
 from gateway.lib.masking import mask_text
 
 METADATA_TEXT_CHARACTERS = 1_000  # of one text
@@ -52,7 +54,12 @@ def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     # Address and request id come from the log context.
     context = structlog.contextvars.get_contextvars()
     target = event.target
+    now = clock.now()
+    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # the precision of ids, and of what is shown
     return AdminAuditEntry(
+        id=ids.log_id_for(now),
+        timestamp=now,
+        position=NewPosition(),
         org_id=org_id,
         event_type=EventType(event.event_type).value,
         actor_id=plain_text(actor.id, max_characters=120),

@@ -24,7 +24,7 @@ class AuditConnection(Protocol):
         """Stores every record durably and once; ids differ within a batch. Raises: RecordRefused."""
 
     def probe(self) -> None:
-        """Raises unless a record could probably be committed now."""
+        """Tries a commit's lock or statement without a record. Raises if that fails; a full disk does not show."""
 
     def close(self) -> None:
         """Never raises."""

@@ -38,17 +38,18 @@ _texts_of = attrgetter(*WIDTHS)
 _WIDTHS_IN_ORDER = tuple(WIDTHS.values())
 _COUNTS = ("duration_ms", "vendor_ms", "request_bytes", "response_bytes")
 _counts_of = attrgetter(*_COUNTS)
-
-
 STATUSES = tuple(status.value for status in CallStatus)
 SOURCES = tuple(source.value for source in CallSource)
 UNKNOWN = CallStatus.UNKNOWN.value
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The fields are the columns of RequestAuditEntry. Raises: ValueError for a wrong status, source or naive time."""
+    """The fields are columns of RequestAuditEntry. Raises: ValueError for a wrong status, source, time or id.
 
-    id: uuid.UUID = msgspec.field(default_factory=ids.new_log_id)
+    `timestamp` has whole milliseconds, and `id` begins with the same ones: filters by time are ranges of ids.
+    """
+
+    id: uuid.UUID = ids.NO_ID
     timestamp: datetime = msgspec.field(default_factory=clock.now)
     org_id: uuid.UUID
     user_id: str
@@ -83,10 +84,22 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 self._set(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
         if self.status not in STATUSES or self.source not in SOURCES:
             raise ValueError("no such status or source of a call")
-        if self.timestamp.tzinfo is not UTC:
-            if self.timestamp.tzinfo is None:
+        self._check_time()
+
+    def _check_time(self) -> None:
+        moment = self.timestamp
+        if moment.tzinfo is not UTC:
+            if moment.tzinfo is None:
                 raise ValueError("the time of a call needs its zone")
-            self._set("timestamp", self.timestamp.astimezone(UTC))
+            moment = moment.astimezone(UTC)
+        if part := moment.microsecond % 1000:
+            moment = moment.replace(microsecond=moment.microsecond - part)
+        if moment is not self.timestamp:
+            self._set("timestamp", moment)
+        if self.id == ids.NO_ID:
+            self._set("id", ids.log_id_for(moment))
+        elif self.id.int >> 80 != ids.milliseconds_of(moment):
+            raise ValueError("the id of a call does not have its time")
 
     def _set(self, name: str, value: object) -> None:
         force_setattr(self, name, value)

@@ -15,7 +15,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from audit.call_record import CallRecord
@@ -43,15 +42,6 @@ class LoopConnection(Protocol):
         """Never raises."""
 
 
-@dataclass(slots=True)
-class CommitterStats:
-    batches: int = 0
-    rows: int = 0
-    largest_batch: int = 0
-    last_commit_ms: float = 0.0
-    faults: int = 0  # closed connections
-
-
 class LoopCommitter:
     """Commits records in batches, in order. Belongs to one event loop.
 
@@ -65,7 +55,6 @@ class LoopCommitter:
         loop: asyncio.AbstractEventLoop,
         *,
         on_uncommitted: Callable[[Sequence[PendingRecord], Exception], None],
-        stats: CommitterStats,
         outage: Outage,
         max_batch: int,
         deadline_s: float,
@@ -74,7 +63,6 @@ class LoopCommitter:
         self.is_open = True
         self._connection = connection
         self._on_uncommitted = on_uncommitted
-        self._stats = stats
         self._outage = outage
         self._max_batch = max_batch
         self._deadline_s = deadline_s
@@ -147,11 +135,6 @@ class LoopCommitter:
             self._failed(fault)
             return
         batch = self._pop_batch()
-        stats = self._stats
-        stats.batches += 1
-        stats.rows += len(batch)
-        stats.largest_batch = max(stats.largest_batch, len(batch))
-        stats.last_commit_ms = (time.monotonic() - self._began_s) * 1000
         self._outage.committed()
         succeed([pending.future for pending in batch])
         self._next()
@@ -162,7 +145,6 @@ class LoopCommitter:
             self._on_uncommitted(batch, fault)
             self._next()
         else:
-            self._stats.faults += 1
             batch.extend(self._pending)
             self._end()
             self._on_uncommitted(batch, fault)

@@ -11,16 +11,19 @@ import msgspec
 import structlog
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from audit.call_record import CallRecord
+from audit.call_record import UNKNOWN, CallRecord
 from audit.statement import COLUMN_LIST, REFUSALS, TABLE, UPSERT, RecordRefused
+from audit.stream_position import TRANSACTION_ID, begin_era
 from gateway.lib.session_timeouts import HAS_POOLER
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import pq
 
+# An outcome is final at once; an intent is not.
 _COMMAND = (
-    f"INSERT INTO {TABLE} ({COLUMN_LIST}) SELECT {COLUMN_LIST}"  # noqa: S608
+    f"INSERT INTO {TABLE} ({COLUMN_LIST}, position) SELECT {COLUMN_LIST},"  # noqa: S608
+    f" CASE WHEN status <> '{UNKNOWN}' THEN $2::bigint + {TRANSACTION_ID} END"
     f" FROM json_populate_recordset(NULL::{TABLE}, $1::json) {UPSERT}"
 ).encode()
 STATEMENT_NAME = b"keep_call_records"
@@ -44,7 +47,6 @@ class PostgreSQLAuditConnection:
         # The wrapper applies the settings to the connection; an event loop may not use the wrapper itself.
         self._connection: psycopg.Connection[Any] = wrapper.connection
         self._pgconn = self._connection.pgconn
-        self._pgconn.nonblocking = 1
         self._address = _address(wrapper.settings_dict)
         # Planning the statement takes the server twice as long as running it, so it is prepared. Not behind a pooler in
         # transaction mode: each statement may get another session.
@@ -52,15 +54,14 @@ class PostgreSQLAuditConnection:
         self._is_under_way = False
         self._results: list[pq.abc.PGresult] = []
         try:
+            # The connection stays with one cluster: after a restore, it is another connection.
+            self._era_start = str(begin_era(wrapper)).encode()
+            self._pgconn.nonblocking = 1
             if self._uses_prepared:
                 self._prepare()
         except BaseException:
             self.close()
             raise
-
-    @property
-    def is_prepared(self) -> bool:
-        return self._uses_prepared
 
     def commit(self, records: Sequence[CallRecord]) -> None:
         """Raises: RecordRefused; psycopg.Error; TimeoutError after COMMIT_TIMEOUT_S."""
@@ -137,9 +138,9 @@ class PostgreSQLAuditConnection:
     def _send(self, document: bytes) -> None:
         self._begin_query()
         if self._uses_prepared:
-            self._pgconn.send_query_prepared(STATEMENT_NAME, [document])
+            self._pgconn.send_query_prepared(STATEMENT_NAME, [document, self._era_start])
         else:
-            self._pgconn.send_query_params(_COMMAND, [document])
+            self._pgconn.send_query_params(_COMMAND, [document, self._era_start])
 
     def _begin_query(self) -> None:
         self._results = []

@@ -6,35 +6,29 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, Model, QuerySet
 from django.db.models.expressions import RawSQL
 
 from audit.call_status import CallStatus
-from audit.filters import Cursor, RequestFilters
-from audit.models import RequestAuditEntry
+from audit.distinct_values import distinct_values, labelled_values
+from audit.filters import RequestFilters
+from audit.models import NOT_SUCCESS, REJECTED_CREDENTIAL, RequestAuditEntry
+from audit.newest_first import NewestFirst, newest_first
 from gateway.lib import clock
+from gateway.lib.ids import first_log_id_at
 
-MAX_PAGE = 500  # D79
-MAX_KNOWN = 500  # vendors or users in a filter's list
 MAX_COUNTED = 1_000  # calls of one tool
 MAX_CALLS_COUNTED = 100_000  # of one day; the limit of D79
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
 MAX_REJECTIONS = 400  # a statement with a branch for each stays below SQLite's 500
-REJECTED = "vendor_rejected_credentials"  # as the call path writes it when a vendor answers 401 or 403
+Row = TypeVar("Row", bound=Model)
 _TABLE = RequestAuditEntry._meta.db_table
+_MILLISECOND = timedelta(milliseconds=1)  # the precision of log times
 _EQUAL = ("user_id", "vendor", "tool", "source", "status", "request_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Entries, newest first; `older` is the `before` of the next page, None at the end of the log."""
-
-    entries: list[RequestAuditEntry]
-    older: Cursor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +73,21 @@ class KnownUser:
     user_label: str  # of the latest call
 
 
-def request_entries(
-    org_id: uuid.UUID, *, filters: RequestFilters, before: Cursor | None = None, limit: int = 50
-) -> Page:
-    """Pages by cursor: equally fast at both ends, and stable while rows arrive. Spec: §4.10 · D79, D83"""
-    limit = min(max(limit, 1), MAX_PAGE)
-    rows = matching_entries(org_id, filters=filters)
-    if before is not None:
-        # The index serves the condition on the timestamp alone; this one refines it.
-        after_it = Q(timestamp__lt=before.timestamp) | Q(id__lt=before.id)
-        rows = rows.filter(Q(timestamp__lte=before.timestamp) & after_it)
-    entries = list(rows.order_by("-timestamp", "-id")[: limit + 1])
-    more = len(entries) > limit
-    del entries[limit:]
-    return Page(entries, Cursor(entries[-1].timestamp, entries[-1].id) if more else None)
-
-
 def matching_entries(org_id: uuid.UUID, *, filters: RequestFilters) -> QuerySet[RequestAuditEntry]:
-    """Returns the matching rows in no order."""
+    """Returns the matching rows in no order. Spec: §4.10 · D83"""
     rows = RequestAuditEntry.objects.filter(org_id=org_id)
     rows = rows.filter(**{name: value for name in _EQUAL if (value := getattr(filters, name))})
-    if filters.start_at is not None:
-        rows = rows.filter(timestamp__gte=filters.start_at)
-    if filters.end_before is not None:
-        rows = rows.filter(timestamp__lt=filters.end_before)
+    if filters.status not in ("", CallStatus.SUCCESS):
+        rows = rows.filter(NOT_SUCCESS)  # SQLite uses a partial index only for its own condition
+    return in_period(rows, filters.start_at, filters.end_before)
+
+
+def in_period(rows: QuerySet[Row], start_at: datetime | None, end_before: datetime | None) -> QuerySet[Row]:
+    """The rows of either log from `start_at` on and before `end_before`; ids are times."""
+    if start_at is not None:
+        rows = rows.filter(id__gte=first_log_id_at(start_at))
+    if end_before is not None:
+        rows = rows.filter(id__lt=first_log_id_at(end_before))
     return rows
 
 
@@ -111,12 +96,12 @@ def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
     today = clock.now().date()
     shown = [today - timedelta(days=back) for back in reversed(range(days))]
     # Counts along the index and stops at the limit.
-    few = f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND timestamp >= %s AND timestamp < %s LIMIT {MAX_CALLS_COUNTED}"  # noqa: S608
+    few = f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND id >= %s AND id < %s LIMIT {MAX_CALLS_COUNTED}"  # noqa: S608
     branches = [f"SELECT {position}, (SELECT COUNT(*) FROM ({few}) AS few)" for position in range(days)]  # noqa: S608
     values: list[Any] = []
     for day in shown:
         bounds = (_midnight(day), _midnight(day + timedelta(days=1)))
-        values += [_db_value("org_id", org_id), *(_db_value("timestamp", moment) for moment in bounds)]
+        values += [_db_value("org_id", org_id), *(_first_id(moment) for moment in bounds)]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
         return [DayCalls(shown[position], calls) for position, calls in sorted(cursor.fetchall())]
@@ -134,20 +119,21 @@ def has_any_call(org_id: uuid.UUID) -> bool:
 def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]:
     """Refused calls are not errors."""
     rows = RequestAuditEntry.objects.filter(
-        org_id=org_id, status=CallStatus.ERROR.value, timestamp__gte=clock.now() - ERRORS_ARE_RECENT_FOR
+        NOT_SUCCESS,
+        org_id=org_id,
+        status=CallStatus.ERROR.value,
+        id__gte=first_log_id_at(clock.now() - ERRORS_ARE_RECENT_FOR),
     )
-    return list(rows.order_by("-timestamp", "-id")[:limit])
+    return list(rows.order_by(NewestFirst())[:limit])
 
 
 def known_vendors(org_id: uuid.UUID) -> list[str]:
-    return [slug for (slug,) in _distinct(org_id, "vendor", "value")]
+    return [slug for (slug,) in distinct_values(RequestAuditEntry, org_id, "vendor", "value")]
 
 
 def known_users(org_id: uuid.UUID) -> list[KnownUser]:
     """Sorted by label; removed people and service clients are included."""
-    label = f"(SELECT user_label FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY timestamp DESC LIMIT 1)"  # noqa: S608
-    users = [KnownUser(user_id, user_label) for user_id, user_label in _distinct(org_id, "user_id", f"value, {label}")]
-    return sorted(users, key=lambda user: (user.user_label.casefold(), user.user_id))
+    return [KnownUser(*each) for each in labelled_values(RequestAuditEntry, org_id, "user_id", "user_label")]
 
 
 def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime]:
@@ -155,7 +141,7 @@ def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime
     if not user_ids:
         return {}
     # One index step for each subject.
-    newest = f"(SELECT id FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY timestamp DESC, id DESC LIMIT 1)"  # noqa: S608
+    newest = f"(SELECT id FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY {newest_first()} LIMIT 1)"  # noqa: S608
     asked = " UNION ALL ".join(["SELECT %s AS value"] * len(user_ids))
     org = RequestAuditEntry._meta.get_field("org_id").get_db_prep_value(org_id, connection)
     ids = RawSQL(f"SELECT {newest} FROM ({asked}) AS asked", [org, *user_ids])  # noqa: S608, S611
@@ -166,13 +152,13 @@ def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: dateti
     """Returns the use of each tool after `since`; a tool without calls is absent."""
     if not tools:
         return {}
-    mine = f"FROM {_TABLE} WHERE org_id = %s AND tool = value AND vendor = %s AND timestamp >= %s"
+    mine = f"FROM {_TABLE} WHERE org_id = %s AND tool = value AND vendor = %s AND id >= %s"
     # Stops at MAX_COUNTED, so that one busy tool does not slow the page.
     count = f"(SELECT COUNT(*) FROM (SELECT 1 {mine} LIMIT {MAX_COUNTED}) AS few)"  # noqa: S608
-    last = f"(SELECT user_label {mine} ORDER BY timestamp DESC, id DESC LIMIT 1)"
+    last = f"(SELECT user_label {mine} ORDER BY {newest_first()} LIMIT 1)"
     # Both databases name a VALUES column column1, and accept a list of any length.
     asked = f"SELECT column1 AS value FROM (VALUES {', '.join(['(%s)'] * len(tools))}) AS names"  # noqa: S608
-    own = [_db_value("org_id", org_id), vendor, _db_value("timestamp", since)]
+    own = [_db_value("org_id", org_id), vendor, _first_id(since)]
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT value, {count}, {last} FROM ({asked}) AS asked", [*own, *own, *tools])  # noqa: S608
         rows = cursor.fetchall()
@@ -182,11 +168,10 @@ def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: dateti
 def rejected_uses(org_id: uuid.UUID) -> list[RejectedUse]:
     """Returns at most MAX_REJECTIONS of the last 7 days, newest first; rows without a credential are left out."""
     rows = RequestAuditEntry.objects.filter(
+        REJECTED_CREDENTIAL,
         org_id=org_id,
         status=CallStatus.ERROR.value,
-        # With the partial index request_audit_rejected.
-        error_code=REJECTED,
-        timestamp__gte=clock.now() - REJECTIONS_ARE_RECENT_FOR,
+        id__gte=first_log_id_at(clock.now() - REJECTIONS_ARE_RECENT_FOR),
     ).exclude(credential_scope="")
     grouped = rows.values_list("vendor", "credential_scope", "credential_name", "user_id").annotate(at=Max("timestamp"))
     return [RejectedUse(*each) for each in grouped.order_by("-at")[:MAX_REJECTIONS]]
@@ -199,7 +184,7 @@ def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[Crede
     branches, values = [], []
     for position, use in enumerate(uses):
         branches.append(f"SELECT {position} WHERE EXISTS ({_accepted(use)})")
-        values += [_db_value("org_id", org_id), use.vendor, _db_value("timestamp", use.since)]
+        values += [_db_value("org_id", org_id), use.vendor, _first_id(use.since + _MILLISECOND)]
         values += [CallStatus.SUCCESS.value, use.scope, use.name, *(use.user_ids or ())]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
@@ -209,29 +194,19 @@ def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[Crede
 def _accepted(use: CredentialUse) -> str:
     caller_filter = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
     return (
-        f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND vendor = %s AND timestamp > %s AND status = %s "  # noqa: S608
+        f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND vendor = %s AND id >= %s AND status = %s "  # noqa: S608
         # A cached result proves nothing: no vendor checked the credential.
         f"AND credential_scope = %s AND credential_name = %s AND NOT cached{caller_filter}"
     )
 
 
+def _first_id(moment: datetime) -> Any:
+    return _db_value("id", first_log_id_at(moment))
+
+
 def _db_value(column: str, value: object) -> Any:
     field: Any = RequestAuditEntry._meta.get_field(column)
     return field.get_db_prep_value(value, connection)
-
-
-def _distinct(org_id: uuid.UUID, column: str, columns: str) -> list[tuple[str, ...]]:
-    # One index step for each value: DISTINCT would read every row of the organization.
-    next_value = f"SELECT MIN({column}) FROM {_TABLE} WHERE org_id = %s AND {column} >"  # noqa: S608
-    sql = (
-        f"WITH RECURSIVE seen(value) AS (SELECT ({next_value} '') UNION ALL "  # noqa: S608
-        f"SELECT ({next_value} seen.value) FROM seen WHERE seen.value IS NOT NULL) "
-        f"SELECT {columns} FROM seen WHERE value IS NOT NULL LIMIT {MAX_KNOWN}"
-    )
-    org = RequestAuditEntry._meta.get_field("org_id").get_db_prep_value(org_id, connection)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [org] * sql.count("%s"))
-        return list(cursor.fetchall())
 
 
 def _midnight(day: date) -> datetime:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 from django.db.backends.base.base import BaseDatabaseWrapper
 from msgspec.structs import astuple
 
-from audit.call_record import COLUMNS, CallRecord
+from audit.call_record import COLUMNS, UNKNOWN, CallRecord
 from audit.statement import COLUMN_LIST, REFUSALS, TABLE, UPSERT, RecordRefused
+from audit.stream_position import next_position_sqlite
 
 if TYPE_CHECKING:
     import sqlite3
 
-_ROW = f"({', '.join('?' * len(COLUMNS))})"
+# An outcome is final at once; an intent is not.
+_ROW = f"({', '.join('?' * len(COLUMNS))}, CASE ? WHEN '{UNKNOWN}' THEN NULL ELSE {next_position_sqlite(TABLE)} END)"
+_ROW_VALUES = len(COLUMNS) + 1
+_STATUS = COLUMNS.index("status")
 _ROWS = 128  # of one statement
 
 
@@ -31,7 +35,7 @@ class SQLiteAuditConnection:
         self._connection: sqlite3.Connection = wrapper.connection
         values = self._connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
         # Each statement passes the interpreter's lock, which a busy event loop returns late, so one holds many rows.
-        self._rows = min(_ROWS, values // len(COLUMNS))
+        self._rows = min(_ROWS, values // _ROW_VALUES)
 
     def commit(self, records: Sequence[CallRecord]) -> None:
         import sqlite3
@@ -68,7 +72,7 @@ def _sqlite_statements(records: Sequence[CallRecord], rows: int) -> Iterator[tup
 
 @cache
 def _sqlite_insert(rows: int) -> str:
-    return f"INSERT INTO {TABLE} ({COLUMN_LIST}) VALUES {', '.join([_ROW] * rows)} {UPSERT}"  # noqa: S608
+    return f"INSERT INTO {TABLE} ({COLUMN_LIST}, position) VALUES {', '.join([_ROW] * rows)} {UPSERT}"  # noqa: S608
 
 
 def _sqlite_row(record: CallRecord) -> list[object]:
@@ -77,4 +81,5 @@ def _sqlite_row(record: CallRecord) -> list[object]:
     row[0] = record.id.hex
     row[1] = str(record.timestamp.replace(tzinfo=None))
     row[2] = record.org_id.hex
+    row.append(row[_STATUS])
     return row

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import structlog
 from celery import shared_task
 from django.conf import settings
 
-from audit.retention import remove_older_than
+from audit import partitions
+from audit.retention import prune
+from audit.seals import BATCH_ROWS, seal_next
+from audit.stream import Log, finish_stale_rows
+from audit.usage.removal import remove_usage_of_deleted_organizations
+from audit.usage.rollup import roll_up_all
 from gateway.lib import clock
 
+LONGEST_SEALING_S = 20.0  # the worker has other tasks; the next minute takes the rest
 logger = structlog.get_logger(__name__)
 
 
 @shared_task(name="audit.prune_request_log")  # type: ignore[untyped-decorator]
 def prune_request_log() -> int:
-    """Returns the number of removed rows; the admin log is kept. Spec: D87"""
+    """Returns the number of rows removed one by one; the admin log is kept. Spec: D87"""
     before = clock.now() - timedelta(days=settings.AUDIT_RETENTION_DAYS)
-    done = remove_older_than(before)
-    logger.info("audit.request_log_pruned", removed=done.removed, before=clock.rfc3339(before))
+    done = prune(before)
+    logger.info("audit.request_log_pruned", removed=done.removed, dropped=done.dropped, before=clock.rfc3339(before))
     if done.oldest_left is not None:
         logger.warning(
             "audit.request_log_not_pruned",
@@ -27,3 +34,43 @@ def prune_request_log() -> int:
             oldest=clock.rfc3339(done.oldest_left),
         )
     return done.removed
+
+
+@shared_task(name="audit.make_partitions")  # type: ignore[untyped-decorator]
+def make_partitions() -> int:
+    """Makes the partitions of the months ahead. Returns their number."""
+    if not partitions.is_partitioned():
+        return 0
+    made = partitions.make_ahead(clock.now())
+    if made:
+        logger.info("audit.partitions_made", names=made)
+    if rows := partitions.default_rows():
+        logger.warning("audit.rows_without_a_partition", rows=rows)
+    return len(made)
+
+
+@shared_task(name="audit.seal_logs")  # type: ignore[untyped-decorator]
+def seal_logs() -> int:
+    """Seals what is new in both logs, until the time is up. Returns the number of rows."""
+    stop_at = time.monotonic() + LONGEST_SEALING_S
+    while finish_stale_rows() and time.monotonic() < stop_at:
+        pass
+    sealed = 0
+    for log in Log:
+        rows = BATCH_ROWS
+        while rows == BATCH_ROWS and time.monotonic() < stop_at:
+            rows = seal_next(log)
+            sealed += rows
+    return sealed
+
+
+@shared_task(name="audit.roll_up_usage")  # type: ignore[untyped-decorator]
+def roll_up_usage() -> int:
+    """Returns the number of rows that were rolled up. Spec: §2 Usage aggregates"""
+    return roll_up_all()
+
+
+@shared_task(name="audit.remove_usage")  # type: ignore[untyped-decorator]
+def remove_usage() -> int:
+    """Returns the number of removed roll-ups of deleted organizations. Spec: D151"""
+    return remove_usage_of_deleted_organizations()

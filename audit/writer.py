@@ -19,22 +19,18 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 
 import structlog
 
 from audit.audit_connection import AuditConnection, open_audit_connection
 from audit.call_record import CallRecord
-from audit.loop_committer import CommitterStats, LoopCommitter
+from audit.loop_committer import LoopCommitter
 from audit.outage import PROBE_PAUSE_S, Outage
 from audit.pending_record import AuditUnavailable, PendingRecord, group_by_id, latest, notify
 from audit.postgresql_connection import PostgreSQLAuditConnection
 from audit.record_deadline import RecordDeadline
 from audit.statement import RecordRefused
-from audit.writer_stats import WriterStats
-
-__all__ = ["AuditUnavailable", "AuditWriter", "WriterStats"]
 
 DEADLINE_S = 5.0  # from `write` until the caller fails
 MAX_BATCH = 512  # records of one transaction
@@ -74,13 +70,16 @@ class AuditWriter:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
-        self._stats = WriterStats()
-        self._refused = 0
         # Tells whether calls must be refused before they are sent.
         self.outage = Outage()
         self._batch_size = 0
         self._committer: LoopCommitter | None = None
-        self._committer_stats = CommitterStats()
+
+    @property
+    def pending_count(self) -> int:
+        # Without the records of the batch under way.
+        committer = self._committer
+        return self._queue.qsize() + (committer.pending_count if committer is not None else 0)
 
     def start(self) -> None:
         with self._lock:
@@ -93,8 +92,7 @@ class AuditWriter:
         """Returns once the record is durable. Raises: AuditUnavailable when it is not in time, or cannot be."""
         if self._thread is None:
             self.start()
-        if self._closed or self._pending_count() >= self._max_pending:
-            self._count_refused(1)
+        if self._closed or self.pending_count >= self._max_pending:
             raise AuditUnavailable("the audit log takes no more records now")
         loop = asyncio.get_running_loop()
         pending = PendingRecord(record, loop, loop.create_future(), time.monotonic() + self._deadline_s)
@@ -123,19 +121,11 @@ class AuditWriter:
             self._queue.put(_Signal.END)
             await asyncio.to_thread(thread.join, self._deadline_s + 1)
 
-    def stats(self) -> WriterStats:
-        stats = replace(self._stats, refused=self._refused, pending=self._pending_count())
-        return stats.with_committer(self._committer_stats, is_open=self._committer is not None)
-
     def reset_after_fork(self) -> None:
         # In a forked child: kept alive and unused, because closing the connection would end the parent's.
         _abandoned.extend([self._connection, self._committer])
         self._connection = None
         self._reset()
-
-    def _pending_count(self) -> int:
-        committer = self._committer
-        return self._queue.qsize() + (committer.pending_count if committer is not None else 0)
 
     def _enqueue(self, pending: PendingRecord) -> None:
         # The thread looks at deadlines only between attempts.
@@ -150,7 +140,6 @@ class AuditWriter:
         self._committer = LoopCommitter(
             *(connection, loop),
             on_uncommitted=self._on_uncommitted,
-            stats=self._committer_stats,
             outage=self.outage,
             max_batch=self._max_batch,
             deadline_s=self._deadline_s,
@@ -174,14 +163,14 @@ class AuditWriter:
             except Exception:
                 # A bug must not end the thread: every later call would be refused until a restart.
                 logger.exception("audit.batch_failed", records=len(batch))
-                self._refuse(batch, "the audit log failed")
+                notify(batch, "the audit log failed")
             else:
                 self._offer_to_loop(batch[-1].loop)
         self._drop_connection()
         while not self._queue.empty():
             expired = self._queue.get()
             if isinstance(expired, PendingRecord):
-                self._refuse([expired], "the audit log is closed")
+                notify([expired], "the audit log is closed")
 
     def _next_batch(self) -> list[PendingRecord]:
         """Returns all waiting records up to the largest batch, and none at the end. Blocks."""
@@ -231,7 +220,7 @@ class AuditWriter:
                         self._commit(group)
                 else:
                     logger.error("audit.record_refused", record_id=str(batch[0].record.id), reason=str(fault))
-                    self._refuse(batch, "the audit log cannot store this record")
+                    notify(batch, "the audit log cannot store this record")
                 return
             except Exception as fault:  # any driver error: the connection is no longer trusted
                 self._record_fault(fault)
@@ -244,16 +233,7 @@ class AuditWriter:
     def _insert(self, records: Sequence[CallRecord]) -> None:
         if self._connection is None:
             self._connection = self._open_connection()
-        began = time.perf_counter()
         self._connection.commit(records)
-        stats = self._stats
-        self._stats = replace(
-            stats,
-            batches=stats.batches + 1,
-            rows=stats.rows + len(records),
-            largest_batch=max(stats.largest_batch, len(records)),
-            last_commit_ms=(time.perf_counter() - began) * 1000,
-        )
         self.outage.committed()
 
     def _offer_to_loop(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -268,7 +248,6 @@ class AuditWriter:
 
     def _record_fault(self, fault: Exception) -> None:
         self._drop_connection()
-        self._stats = replace(self._stats, faults=self._stats.faults + 1)
         self.outage.failed(fault)
 
     def _drop_connection(self) -> None:
@@ -279,17 +258,9 @@ class AuditWriter:
     def _fail_expired(self, batch: list[PendingRecord]) -> list[PendingRecord]:
         now = time.monotonic()
         if expired := [pending for pending in batch if pending.expires_at <= now]:
-            self._refuse(expired, "the audit log did not answer in time")
+            notify(expired, "the audit log did not answer in time")
             return [pending for pending in batch if pending.expires_at > now]
         return batch
-
-    def _refuse(self, batch: Sequence[PendingRecord], reason: str) -> None:
-        self._count_refused(len(batch))
-        notify(batch, reason)
-
-    def _count_refused(self, count: int) -> None:
-        with self._lock:  # event loops and the thread both count
-            self._refused += count
 
 
 _writers: weakref.WeakSet[AuditWriter] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""`python -m bench`: set the stage, measure, print the report. What `make bench` runs."""
+"""`python -m bench`: set the stage, measure, print the report. `make bench` runs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.preparation import CALLERS
 from bench.processes import BenchFailed, Processes
 from bench.profiling import profile_target, require_profiler
 from bench.report import render
-from bench.results import Cell, Results
+from bench.results import MeasuredPoint, Results
 from bench.stage import LoadGenerator, VendorServer, start_pass_through
 from bench.targets import Target
 
@@ -101,7 +101,7 @@ class Run:
             *machine.facts(),
             f"Gateway: one process, {found.description}, data on {disk}; {CALLERS} callers share the load",
             f"Placement: {self.placement.describe()}; database servers are not moved",
-            f"{plan.rounds} rounds, {plan.measure_s:g} s a cell after {plan.warm_up_s:g} s of warm-up; closed loop",
+            f"{plan.rounds} rounds, {plan.measure_s:g} s a point after {plan.warm_up_s:g} s of warm-up; closed loop",
             f"Vendor: {plan.form} replies of 1 KB. Every answer is checked. Figures are medians of the rounds",
         ]
 
@@ -110,14 +110,14 @@ class _Progress:
     """One line on standard error, written over where that is a terminal."""
 
     def __init__(self, plan: Plan) -> None:
-        self._total = sum(1 for _ in plan.cells())
+        self._total = sum(1 for _ in plan.points())
         self._done = 0
 
-    def __call__(self, cell: Cell) -> None:
+    def __call__(self, point: MeasuredPoint) -> None:
         self._done += 1
         line = (
-            f"{self._done}/{self._total} round {cell.round + 1} {cell.target} c={cell.place.connections}"
-            f" {cell.place.delay_ms} ms: {cell.calls_per_s:,.0f}/s p50 {cell.p50_ms:.2f} p99 {cell.p99_ms:.2f} ms"
+            f"{self._done}/{self._total} round {point.round + 1} {point.target} c={point.load.connections}"
+            f" {point.load.delay_ms} ms: {point.calls_per_s:,.0f}/s p50 {point.p50_ms:.2f} p99 {point.p99_ms:.2f} ms"
         )
         start, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
         sys.stderr.write(start + line + end)
@@ -140,7 +140,7 @@ def execute(plan: Plan, environ: Mapping[str, str]) -> int:
     head.append(f"The run took {time.monotonic() - began_s:.0f} s")
     print(render(run.results, head=head, audit=run.audit), end="", flush=True)
     if plan.json_file is not None:
-        document = {"head": head, "audit": run.audit, "cells": run.results.cells}
+        document = {"head": head, "audit": run.audit, "points": run.results.points}
         plan.json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
     return 1 if run.has_failed or run.results.failed() else 0
 
@@ -157,7 +157,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, _end)
     estimated_s = plan.estimated_s()
-    sys.stderr.write(f"About {estimated_s:.0f} s for {sum(1 for _ in plan.cells())} cells...\n")
+    sys.stderr.write(f"About {estimated_s:.0f} s for {sum(1 for _ in plan.points())} points...\n")
     signal.alarm(OVERTIME_FACTOR * round(estimated_s) + OVERTIME_S)
     try:
         return execute(plan, os.environ)

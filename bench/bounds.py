@@ -11,7 +11,7 @@ from operator import attrgetter
 from bench import targets
 from bench.figures import Spread
 from bench.plan import DELAY_MS
-from bench.results import Figure, Place, Results
+from bench.results import Figure, Results, VendorLoad
 
 MEGABYTE = 1_000_000
 _p50: Figure = attrgetter("p50_ms")
@@ -44,7 +44,7 @@ class Bound:
     read: Callable[[Results, str], Spread]
 
     def judge(self, value: float) -> Verdict:
-        """What the figure is worth."""
+        """The verdict on a figure; UNKNOWN if it is NaN."""
         if math.isnan(value):
             return Verdict.UNKNOWN
         for limit, verdict in ((self.goal, Verdict.GOAL), (self.must, Verdict.MUST)):
@@ -72,12 +72,12 @@ class Judgement:
         return self.bound.judge(self.spread.median)
 
 
-def _versus_pass_through(figure: Figure, place: Place) -> Callable[[Results, str], Spread]:
-    return lambda results, target: results.ratio(target, targets.PASS_THROUGH, place, figure)
+def _versus_pass_through(figure: Figure, load: VendorLoad) -> Callable[[Results, str], Spread]:
+    return lambda results, target: results.ratio(target, targets.PASS_THROUGH, load, figure)
 
 
-def _added(figure: Figure, place: Place) -> Callable[[Results, str], Spread]:
-    return lambda results, target: results.difference(target, targets.DIRECT, place, figure)
+def _added(figure: Figure, load: VendorLoad) -> Callable[[Results, str], Spread]:
+    return lambda results, target: results.difference(target, targets.DIRECT, load, figure)
 
 
 def _once(read: Callable[[Results, str], float]) -> Callable[[Results, str], Spread]:
@@ -90,7 +90,7 @@ def _once(read: Callable[[Results, str], float]) -> Callable[[Results, str], Spr
 
 def added_over_pass_through(results: Results, target: str) -> Spread:
     """The time that a lone call to a slow vendor takes longer, over what the bare proxy makes it take longer."""
-    return results.added_ratio(target, targets.PASS_THROUGH, targets.DIRECT, Place(DELAY_MS, 1), _p50)
+    return results.added_ratio(target, targets.PASS_THROUGH, targets.DIRECT, VendorLoad(DELAY_MS, 1), _p50)
 
 
 def _peak_rss_mb(results: Results, target: str) -> float:
@@ -99,11 +99,11 @@ def _peak_rss_mb(results: Results, target: str) -> float:
 
 _SLOW = f"{DELAY_MS} ms vendor"
 BOUNDS = (
-    Bound("calls/s c=64 / pass-through", 0.40, 0.65, True, _versus_pass_through(_calls, Place(0, 64))),
-    Bound("CPU per call c=16 / pass-through", 2.5, 1.7, False, _versus_pass_through(_cpu, Place(0, 16))),
-    Bound("p99 / p50 c=16", 3.0, 2.0, False, lambda results, target: results.spread(target, Place(0, 16), _tail)),
+    Bound("calls/s c=64 / pass-through", 0.40, 0.65, True, _versus_pass_through(_calls, VendorLoad(0, 64))),
+    Bound("CPU per call c=16 / pass-through", 2.5, 1.7, False, _versus_pass_through(_cpu, VendorLoad(0, 16))),
+    Bound("p99 / p50 c=16", 3.0, 2.0, False, lambda results, target: results.spread(target, VendorLoad(0, 16), _tail)),
     Bound(f"{_SLOW}: added p50 c=1 / pass-through", 2.5, 1.5, False, added_over_pass_through),
-    Bound(f"{_SLOW}: added p99 c=16, ms", 15.0, 8.0, False, _added(_p99, Place(DELAY_MS, 16))),
+    Bound(f"{_SLOW}: added p99 c=16, ms", 15.0, 8.0, False, _added(_p99, VendorLoad(DELAY_MS, 16))),
     Bound("peak RSS, MB", 150.0, 100.0, False, _once(_peak_rss_mb)),
     Bound("vendor requests per call", 1.01, 1.01, False, _once(Results.vendor_calls_per_call)),
 )

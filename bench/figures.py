@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What several rounds say of one figure."""
+    """One figure over several rounds."""
 
     median: float
     low: float

@@ -29,7 +29,7 @@ SAMPLE_BYTES = 300
 
 
 class Job(msgspec.Struct):
-    """What to do. Connection i sends requests[i % n], again and again, and expects marks[i % n] in every answer.
+    """A load generator's task. Connection i sends requests[i % n] again and again, and expects marks[i % n] each time.
 
     `meters` names processes whose CPU time is taken over the measured seconds.
     """
@@ -45,7 +45,7 @@ class Job(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    """What came of a job. `good` and the times are of the measured seconds; `bad` and `answered` of all of it."""
+    """The result of a job. `good` and the times are of the measured seconds; `bad` and `answered` of all of it."""
 
     seconds: float
     good: int

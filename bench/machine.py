@@ -1,4 +1,4 @@
-"""What the figures were measured on: absolute ones mean nothing without it."""
+"""The machine of the measurement: absolute figures mean nothing without it."""
 
 from __future__ import annotations
 

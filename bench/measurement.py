@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from bench.accounting import peak_rss_bytes
 from bench.plan import Plan
 from bench.processes import BenchFailed
-from bench.results import Cell, Place, Results
+from bench.results import MeasuredPoint, Results, VendorLoad
 from bench.stage import LoadGenerator, VendorServer
 from bench.targets import Target
 
@@ -16,7 +16,7 @@ FIRST_WARM_UP_CONNECTIONS = 16
 
 
 class Measurement:
-    """Measures cell by cell; `meters` names every process of the run, so that the rest of the CPU is others'."""
+    """Measures point by point; `meters` names every process of the run, so that the rest of the CPU is others'."""
 
     def __init__(
         self, plan: Plan, load: LoadGenerator, vendor: VendorServer, all_targets: Mapping[str, Target]
@@ -41,32 +41,32 @@ class Measurement:
             if outcome.bad or outcome.unanswered or not outcome.good:
                 raise BenchFailed(f"{name} does not answer rightly: {outcome.sample or 'no answer'}")
 
-    def run(self, on_cell: Callable[[Cell], None]) -> Results:
-        """Every cell of the plan; each is told as it is measured. Raises: BenchFailed."""
+    def run(self, on_point: Callable[[MeasuredPoint], None]) -> Results:
+        """Every point of the plan; each is told as it is measured. Raises: BenchFailed."""
         results = Results()
-        place_now: Place | None = None
-        for number, place, name in self._plan.cells():
-            if place != place_now:
-                self._vendor.set(place.delay_ms, self._plan.form)
-                place_now = place
-            cell = self._cell(number, place, self._targets[name])
-            results.add(cell)
-            on_cell(cell)
+        current_load: VendorLoad | None = None
+        for number, load, name in self._plan.points():
+            if load != current_load:
+                self._vendor.set(load.delay_ms, self._plan.form)
+                current_load = load
+            point = self._measure(number, load, self._targets[name])
+            results.add(point)
+            on_point(point)
         return results
 
-    def _cell(self, number: int, place: Place, target: Target) -> Cell:
+    def _measure(self, number: int, load: VendorLoad, target: Target) -> MeasuredPoint:
         seen = self._vendor.posts()
         outcome = self._load.run(
             target,
-            connections=place.connections,
+            connections=load.connections,
             warm_up_s=self._plan.warm_up_s,
             measure_s=self._plan.measure_s,
             meters=self._meters,
         )
         own_meter = "vendor" if target.pid is None else f"pid {target.pid}"
-        return Cell(
+        return MeasuredPoint(
             target=target.name,
-            place=place,
+            load=load,
             round=number,
             seconds=outcome.seconds,
             good=outcome.good,

@@ -182,6 +182,26 @@ async def redis_clients(seconds: float) -> dict[str, float]:
         own.close()
 
 
+def encoded_by_hand(*parts: str | int) -> bytes:
+    """A command without hiredis."""
+    encoded = [str(part).encode() for part in parts]
+    return b"*%d\r\n%b" % (len(encoded), b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in encoded))
+
+
+async def redis_commands(seconds: float) -> dict[str, float]:
+    names = [f"gateway:{kind}:{uuid.uuid4()}" for kind in ("rate:tools", "epoch:subject", "epoch:org", "epoch:catalog")]
+    parts = ("EVALSHA", uuid.uuid4().hex, len(names), *names, 1_000, 3_600_000, 1)
+    assert resp.command(*parts) == encoded_by_hand(*parts)
+
+    async def by_hand() -> None:
+        encoded_by_hand(*parts)
+
+    async def in_use() -> None:
+        resp.command(*parts)
+
+    return {"own": await cpu_us(by_hand, seconds), "hiredis (in use)": await cpu_us(in_use, seconds)}
+
+
 # --- group commit -----------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +252,7 @@ PARTS = {
     "request handler, us of CPU": handlers,
     "answer past ASGI's messages, us of CPU": fast_path,
     "Redis commands, us of CPU": redis_clients,
+    "admission encoded for Redis, us of CPU": redis_commands,
     "audit rows a second, 64 calls waiting": commits,
 }
 

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import targets
-from bench.results import Place
+from bench.results import VendorLoad
 from bench.vendor import FORMS
 
 CONNECTIONS = (1, 16, 64)
 DELAYED_CONNECTIONS = (1, 16)
 DELAY_MS = 50
 SET_UP_S = 15.0
-BETWEEN_CELLS_S = 0.06
+BETWEEN_POINTS_S = 0.06
 MAX_ROUNDS = 20
 MAX_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for; `targets` are names as the report shows them."""
+    """The options of a run; `targets` are names as the report shows them."""
 
     targets: tuple[str, ...]
     rounds: int
@@ -35,31 +35,31 @@ class Plan:
     json_file: Path | None
     profile_s: float
 
-    def places(self) -> list[Place]:
+    def loads(self) -> list[VendorLoad]:
         """Every column of the matrix."""
-        delayed = [Place(DELAY_MS, number) for number in DELAYED_CONNECTIONS] if self.with_delay else []
-        return [*(Place(0, number) for number in CONNECTIONS), *delayed]
+        delayed = [VendorLoad(DELAY_MS, number) for number in DELAYED_CONNECTIONS] if self.with_delay else []
+        return [*(VendorLoad(0, number) for number in CONNECTIONS), *delayed]
 
-    def targets_at(self, place: Place) -> list[str]:
-        """Who is measured there."""
-        skipped = targets.WITHOUT_DELAY_ONLY if place.delay_ms else frozenset()
+    def targets_at(self, load: VendorLoad) -> list[str]:
+        """The targets measured under this load."""
+        skipped = targets.WITHOUT_DELAY_ONLY if load.delay_ms else frozenset()
         return [name for name in self.targets if name not in skipped]
 
-    def cells(self) -> Iterator[tuple[int, Place, str]]:
-        """Every measurement as (round, place, target): targets follow each other closely, each round begins with
+    def points(self) -> Iterator[tuple[int, VendorLoad, str]]:
+        """Every measurement as (round, load, target): targets follow each other closely, each round begins with
         another one, so that a drift of the machine meets them all."""
         for number in range(self.rounds):
-            for place in self.places():
-                names = self.targets_at(place)
+            for load in self.loads():
+                names = self.targets_at(load)
                 start = number % len(names) if names else 0
                 for name in names[start:] + names[:start]:
-                    yield number, place, name
+                    yield number, load, name
 
     def estimated_s(self) -> float:
         """About how long it takes."""
-        cell_s = self.measure_s + self.warm_up_s + BETWEEN_CELLS_S
+        point_s = self.measure_s + self.warm_up_s + BETWEEN_POINTS_S
         profiles_s = self.profile_s * sum(name in targets.GATEWAY for name in self.targets)
-        return SET_UP_S + sum(1 for _ in self.cells()) * cell_s + profiles_s
+        return SET_UP_S + sum(1 for _ in self.points()) * point_s + profiles_s
 
 
 def read_plan(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Plan:
@@ -73,7 +73,7 @@ def read_plan(arguments: Sequence[str], environ: Mapping[str, str] = os.environ)
     rounds = options.rounds or (1 if options.quick else 3)
     measure_s = options.seconds or (1.0 if options.quick else 2.5)
     if not 1 <= rounds <= MAX_ROUNDS or not 0.1 <= measure_s <= MAX_SECONDS:
-        parser.error(f"at most {MAX_ROUNDS} rounds, and 0.1 to {MAX_SECONDS:.0f} seconds for a cell")
+        parser.error(f"at most {MAX_ROUNDS} rounds, and 0.1 to {MAX_SECONDS:.0f} seconds for a point")
     if not 0 <= options.profile <= MAX_SECONDS:
         parser.error(f"--profile: at most {MAX_SECONDS:.0f} seconds")
     return Plan(
@@ -94,13 +94,13 @@ def _parser() -> argparse.ArgumentParser:
         description="Measures vendor, bare pass-through and gateway side by side. Exit code 0 unless something failed.",
         epilog="BENCH_DATABASE_URL (PostgreSQL) and BENCH_REDIS_URL name back ends for the gateway: bench/README.md.",
     )
-    parser.add_argument("--quick", action="store_true", help="one round of short cells, for a first look")
+    parser.add_argument("--quick", action="store_true", help="one round of short points, for a first look")
     parser.add_argument("--rounds", type=int, default=0, help="rounds over the whole matrix (3)")
-    parser.add_argument("--seconds", type=float, default=0.0, help="measured seconds of a cell (2.5)")
+    parser.add_argument("--seconds", type=float, default=0.0, help="measured seconds of a point (2.5)")
     parser.add_argument("--targets", default=",".join(targets.DEFAULT), help=f"of {', '.join(targets.NAMES)}")
     parser.add_argument("--form", choices=FORMS, default="json", help="form of the vendor's tool results")
     parser.add_argument("--no-delay", action="store_true", help=f"leave out the vendor that takes {DELAY_MS} ms")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every cell to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every point to this file")
     parser.add_argument(
         "--profile",
         type=float,

@@ -147,7 +147,7 @@ class Processes:
 
 
 def inherited_environment() -> dict[str, str]:
-    """What every process of the run gets of ours."""
+    """The variables that every process of the run inherits."""
     return {name: os.environ[name] for name in INHERITED if os.environ.get(name)} | {"PYTHONUNBUFFERED": "1"}
 
 
@@ -196,7 +196,7 @@ def get_status(port: int, path: str) -> int | None:
 
 
 def _before_program(cores: Set[int]) -> Callable[[], None]:
-    """What runs between fork and exec: as little as can be."""
+    """A function to run between fork and exec; it does as little as it can."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform.startswith("linux") else None
     parent = os.getpid()
 

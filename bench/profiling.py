@@ -30,7 +30,7 @@ LAYERS = (
     ("vendor client: ours", r"proxy/vendors/|proxy/protocol/(replies|sse)|gateway/lib/outbound"),
     ("coordination store", r"gateway/coordination/|/redis/|/hiredis/"),
     ("audit", r"audit/|proxy/calls/call_audit|/psycopg|gateway/lib/ids"),
-    ("credentials", r"credentials/|gateway/lib/crypto|gateway/catalog/|proxy/calls/destination"),
+    ("credentials", r"credentials/|gateway/lib/crypto|gateway/catalog/|proxy/calls/open_destination"),
     ("identity, caller cache", r"proxy/(authenticate|caller)|oauth_ext/|proxy/calls/admit"),
     ("decision, finding the tool", r"proxy/calls/|orgs/access_rules|proxy/protocol/tool"),
     ("request and answer", r"proxy/|gateway/(hot_path|uvicorn_fast_path|asgi|lib|middleware)"),

@@ -9,7 +9,7 @@ from operator import attrgetter
 from bench import targets
 from bench.bounds import MEGABYTE, Judgement, Verdict, judgements
 from bench.figures import Spread
-from bench.results import DISTURBED_CORES, Figure, Place, Results
+from bench.results import DISTURBED_CORES, Figure, Results, VendorLoad
 
 _calls: Figure = attrgetter("calls_per_s")
 _p50: Figure = attrgetter("p50_ms")
@@ -19,13 +19,13 @@ _cpu: Figure = attrgetter("cpu_ms_per_call")
 
 def render(results: Results, *, head: Sequence[str], audit: Sequence[str]) -> str:
     """The whole report."""
-    places = results.places()
+    loads = results.loads()
     parts = ["Performance report", "\n".join(head)]
-    undelayed = [place for place in places if not place.delay_ms]
+    undelayed = [load for load in loads if not load.delay_ms]
     if undelayed:
         parts.append("No vendor delay (ratios to the pass-through)\n\n" + _undelayed_table(results, undelayed))
-    for delay_ms in sorted({place.delay_ms for place in places if place.delay_ms}):
-        delayed = [place for place in places if place.delay_ms == delay_ms]
+    for delay_ms in sorted({load.delay_ms for load in loads if load.delay_ms}):
+        delayed = [load for load in loads if load.delay_ms == delay_ms]
         title = (
             f"Vendor that takes {delay_ms} ms: the time, what is added to the vendor's, its ratio to the pass-through's"
         )
@@ -64,53 +64,53 @@ def number(value: float) -> str:
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 
 
-def _undelayed_table(results: Results, places: Sequence[Place]) -> str:
+def _undelayed_table(results: Results, loads: Sequence[VendorLoad]) -> str:
     rows = [["c", "target", "calls/s", "ratio", "p50 ms", "p99 ms", "CPU ms/call", "ratio"]]
-    for place in places:
+    for load in loads:
         for name in results.targets():
-            if not results.at(name, place):
+            if not results.at(name, load):
                 continue
-            calls, p50, p99, cpu = (results.spread(name, place, one).median for one in (_calls, _p50, _p99, _cpu))
-            of_calls, of_cpu = (_to_pass_through(results, name, place, one) for one in (_calls, _cpu))
+            calls, p50, p99, cpu = (results.spread(name, load, one).median for one in (_calls, _p50, _p99, _cpu))
+            of_calls, of_cpu = (_to_pass_through(results, name, load, one) for one in (_calls, _cpu))
             rows.append(
-                [str(place.connections), name, number(calls), of_calls, number(p50), number(p99), _small(cpu), of_cpu]
+                [str(load.connections), name, number(calls), of_calls, number(p50), number(p99), _small(cpu), of_cpu]
             )
     return table(rows, text_columns=2)
 
 
-def _to_pass_through(results: Results, name: str, place: Place, figure: Figure) -> str:
-    return number(results.ratio(name, targets.PASS_THROUGH, place, figure).median) if name in targets.GATEWAY else ""
+def _to_pass_through(results: Results, name: str, load: VendorLoad, figure: Figure) -> str:
+    return number(results.ratio(name, targets.PASS_THROUGH, load, figure).median) if name in targets.GATEWAY else ""
 
 
 def _small(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
-def _delayed_table(results: Results, places: Sequence[Place]) -> str:
+def _delayed_table(results: Results, loads: Sequence[VendorLoad]) -> str:
     rows = [["c", "target", "p50 ms", "+p50 ms", "ratio", "p99 ms", "+p99 ms", "CPU ms/call"]]
-    for place in places:
+    for load in loads:
         for name in results.targets():
-            if results.at(name, place):
-                p50, p99 = (number(results.spread(name, place, one).median) for one in (_p50, _p99))
-                more_p50, more_p99 = (_added(results, name, place, figure) for figure in (_p50, _p99))
-                cpu = _small(results.spread(name, place, _cpu).median)
-                over = _added_over_pass_through(results, name, place)
-                rows.append([str(place.connections), name, p50, more_p50, over, p99, more_p99, cpu])
+            if results.at(name, load):
+                p50, p99 = (number(results.spread(name, load, one).median) for one in (_p50, _p99))
+                more_p50, more_p99 = (_added(results, name, load, figure) for figure in (_p50, _p99))
+                cpu = _small(results.spread(name, load, _cpu).median)
+                over = _added_over_pass_through(results, name, load)
+                rows.append([str(load.connections), name, p50, more_p50, over, p99, more_p99, cpu])
     return table(rows, text_columns=2)
 
 
-def _added(results: Results, name: str, place: Place, figure: Figure) -> str:
+def _added(results: Results, name: str, load: VendorLoad, figure: Figure) -> str:
     """The time over the vendor's own."""
     if name == targets.DIRECT:
         return ""
-    value = results.difference(name, targets.DIRECT, place, figure).median
+    value = results.difference(name, targets.DIRECT, load, figure).median
     return "-" if math.isnan(value) else f"{value:+.2f}"
 
 
-def _added_over_pass_through(results: Results, name: str, place: Place) -> str:
+def _added_over_pass_through(results: Results, name: str, load: VendorLoad) -> str:
     if name not in targets.GATEWAY:
         return ""
-    return number(results.added_ratio(name, targets.PASS_THROUGH, targets.DIRECT, place, _p50).median)
+    return number(results.added_ratio(name, targets.PASS_THROUGH, targets.DIRECT, load, _p50).median)
 
 
 def _process_table(results: Results) -> str:
@@ -151,15 +151,15 @@ def _notes(results: Results) -> list[str]:
     notes = []
     disturbed = results.disturbed()
     if disturbed:
-        worst = max(disturbed, key=lambda cell: cell.foreign_cores)
+        worst = max(disturbed, key=lambda point: point.foreign_cores)
         notes.append(
-            f"{len(disturbed)} of {len(results.cells)} cells were disturbed: other processes used more than"
+            f"{len(disturbed)} of {len(results.points)} points were disturbed: other processes used more than"
             f" {DISTURBED_CORES} cores (up to {worst.foreign_cores:.1f}, {worst.target},"
-            f" c={worst.place.connections}). Ratios suffer less than absolute figures; a quiet machine says more."
+            f" c={worst.load.connections}). Ratios suffer less than absolute figures; a quiet machine says more."
         )
-    for cell in results.failed():
+    for point in results.failed():
         notes.append(
-            f"FAILED: {cell.target}, c={cell.place.connections}, {cell.place.delay_ms} ms, round {cell.round + 1}:"
-            f" {cell.bad} wrong answers, {cell.unanswered} without one. {cell.sample}"
+            f"FAILED: {point.target}, c={point.load.connections}, {point.load.delay_ms} ms, round {point.round + 1}:"
+            f" {point.bad} wrong answers, {point.unanswered} without one. {point.sample}"
         )
     return notes

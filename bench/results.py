@@ -1,4 +1,4 @@
-"""Pure: what one cell of the matrix measured, and all cells of a run."""
+"""Pure: what one point of the matrix measured, and all points of a run."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import msgspec
 
 from bench.figures import Spread, differences_per_round, ratio, ratios_per_round, spread
 
-DISTURBED_CORES = 0.2  # CPU of processes outside the run above which a cell is marked
+DISTURBED_CORES = 0.2  # CPU of processes outside the run above which a point is marked
 
 
-class Place(msgspec.Struct, frozen=True):
-    """One column of the matrix: how many connections, before a vendor of which delay."""
+class VendorLoad(msgspec.Struct, frozen=True):
+    """One column of the matrix: a number of connections, before a vendor with a delay."""
 
     delay_ms: int
     connections: int
 
 
-class Cell(msgspec.Struct, frozen=True):
-    """One target at one place in one round. CPU and calls are those of the same `seconds`.
+class MeasuredPoint(msgspec.Struct, frozen=True):
+    """One target at one load in one round. CPU and calls are those of the same `seconds`.
 
-    `answered` also counts warm-up and the calls under way at the end; `vendor_calls` is what the vendor saw meanwhile.
+    `answered` also counts warm-up and the calls under way at the end; `vendor_calls` are the requests that arrived.
     """
 
     target: str
-    place: Place
+    load: VendorLoad
     round: int
     seconds: float
     good: int
@@ -65,50 +65,50 @@ class Cell(msgspec.Struct, frozen=True):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether others used the machine while this was measured."""
+        """Whether other processes used the machine meanwhile."""
         return self.foreign_cores > DISTURBED_CORES
 
 
-Figure = Callable[[Cell], float]
+Figure = Callable[[MeasuredPoint], float]
 
 
 class Results:
-    """All cells of a run, asked by target and place."""
+    """All points of a run, asked by target and load."""
 
-    def __init__(self, cells: Iterable[Cell] = ()) -> None:
-        self.cells: list[Cell] = list(cells)
+    def __init__(self, points: Iterable[MeasuredPoint] = ()) -> None:
+        self.points: list[MeasuredPoint] = list(points)
 
-    def add(self, cell: Cell) -> None:
+    def add(self, point: MeasuredPoint) -> None:
         """One more."""
-        self.cells.append(cell)
+        self.points.append(point)
 
     def targets(self) -> list[str]:
         """Names in the order of their first measurement."""
-        return list(dict.fromkeys(cell.target for cell in self.cells))
+        return list(dict.fromkeys(point.target for point in self.points))
 
-    def places(self) -> list[Place]:
-        """Every place measured, without delay first, fewest connections first."""
-        return sorted({cell.place for cell in self.cells}, key=lambda place: (place.delay_ms, place.connections))
+    def loads(self) -> list[VendorLoad]:
+        """Every load measured, without delay first, fewest connections first."""
+        return sorted({point.load for point in self.points}, key=lambda load: (load.delay_ms, load.connections))
 
-    def at(self, target: str, place: Place) -> list[Cell]:
-        """The rounds of one target at one place."""
-        return [cell for cell in self.cells if cell.target == target and cell.place == place]
+    def at(self, target: str, load: VendorLoad) -> list[MeasuredPoint]:
+        """The rounds of one target at one load."""
+        return [point for point in self.points if point.target == target and point.load == load]
 
-    def spread(self, target: str, place: Place, figure: Figure) -> Spread:
+    def spread(self, target: str, load: VendorLoad, figure: Figure) -> Spread:
         """One figure over the rounds."""
-        return spread([figure(cell) for cell in self.at(target, place)])
+        return spread([figure(point) for point in self.at(target, load)])
 
-    def ratio(self, target: str, base: str, place: Place, figure: Figure) -> Spread:
+    def ratio(self, target: str, base: str, load: VendorLoad, figure: Figure) -> Spread:
         """The figure of one target over that of another, round by round."""
-        return spread(ratios_per_round(self._rounds(target, place, figure), self._rounds(base, place, figure)))
+        return spread(ratios_per_round(self._rounds(target, load, figure), self._rounds(base, load, figure)))
 
-    def difference(self, target: str, base: str, place: Place, figure: Figure) -> Spread:
+    def difference(self, target: str, base: str, load: VendorLoad, figure: Figure) -> Spread:
         """The figure of one target less that of another, round by round."""
-        return spread(differences_per_round(self._rounds(target, place, figure), self._rounds(base, place, figure)))
+        return spread(differences_per_round(self._rounds(target, load, figure), self._rounds(base, load, figure)))
 
-    def added_ratio(self, target: str, base: str, floor: str, place: Place, figure: Figure) -> Spread:
+    def added_ratio(self, target: str, base: str, floor: str, load: VendorLoad, figure: Figure) -> Spread:
         """How many times as far above `floor` one target is as another, in the rounds in which that one is above it."""
-        ours, bases, floors = (self._rounds(name, place, figure) for name in (target, base, floor))
+        ours, bases, floors = (self._rounds(name, load, figure) for name in (target, base, floor))
         return spread(
             [
                 ratio(ours[number] - floors[number], bases[number] - floors[number])
@@ -119,26 +119,26 @@ class Results:
 
     def peak_rss_bytes(self, target: str) -> float:
         """The largest resident size the target's process ever had, NaN where there is no such process."""
-        sizes = [cell.peak_rss_bytes for cell in self.cells if cell.target == target and cell.peak_rss_bytes]
+        sizes = [point.peak_rss_bytes for point in self.points if point.target == target and point.peak_rss_bytes]
         return max(sizes, default=math.nan)
 
     def vendor_calls_per_call(self, target: str) -> float:
-        """How many requests the vendor saw for one answer, over all cells."""
-        cells = [cell for cell in self.cells if cell.target == target]
-        answered = sum(cell.answered for cell in cells)
-        return sum(cell.vendor_calls for cell in cells) / answered if answered else math.nan
+        """How many requests the vendor saw for one answer, over all points."""
+        points = [point for point in self.points if point.target == target]
+        answered = sum(point.answered for point in points)
+        return sum(point.vendor_calls for point in points) / answered if answered else math.nan
 
     def answered(self, targets: Sequence[str]) -> int:
         """Answers that these targets gave, warm-up included."""
-        return sum(cell.answered for cell in self.cells if cell.target in targets)
+        return sum(point.answered for point in self.points if point.target in targets)
 
-    def failed(self) -> list[Cell]:
-        """Cells with anything but right answers."""
-        return [cell for cell in self.cells if cell.has_failed]
+    def failed(self) -> list[MeasuredPoint]:
+        """Points with anything but right answers."""
+        return [point for point in self.points if point.has_failed]
 
-    def disturbed(self) -> list[Cell]:
-        """Cells measured while others used the machine."""
-        return [cell for cell in self.cells if cell.is_disturbed]
+    def disturbed(self) -> list[MeasuredPoint]:
+        """Points measured while others used the machine."""
+        return [point for point in self.points if point.is_disturbed]
 
-    def _rounds(self, target: str, place: Place, figure: Figure) -> dict[int, float]:
-        return {cell.round: figure(cell) for cell in self.at(target, place)}
+    def _rounds(self, target: str, load: VendorLoad, figure: Figure) -> dict[int, float]:
+        return {point.round: figure(point) for point in self.at(target, load)}

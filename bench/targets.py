@@ -1,4 +1,4 @@
-"""Pure: what is measured, and the request bytes and marks that each connection uses."""
+"""Pure: the measured targets, and the request bytes and marks that each connection uses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sites() -> list[str]:
 
 
 def marks() -> list[bytes]:
-    """What the answer to each site must hold."""
+    """The text that the answer to each site must hold."""
     return [vendor.marker(site).encode() for site in sites()]
 
 

@@ -66,7 +66,7 @@ _messages = msgspec.json.Decoder(Message)
 
 
 def marker(site: str) -> str:
-    """What the text of a result for `site` begins with."""
+    """The beginning of a result's text for `site`."""
     return f"BENCH-OK {site};"
 
 

@@ -1,4 +1,4 @@
-"""Which stored credentials their vendor last rejected, read from the request log."""
+"""Rejections of stored credentials by their vendors, read from the request log."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _IDENTIFIED_BY_CALLER = {CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT}
 
 @dataclass(frozen=True, slots=True)
 class SummaryWithRejection(CredentialSummary):
-    """A connection and its last rejection; None if the vendor accepted it, or it was changed, after that."""
+    """A credential with the time of its last rejection."""
 
-    # The time alone: neither the caller nor the tool may show here.
+    # None if the vendor accepted the credential, or it was changed, since. The page shows neither caller nor tool.
     rejected_at: datetime | None
 
 

@@ -21,16 +21,6 @@ from credentials.resolve import CredentialRef
 from gateway.lib.crypto import KEY_BYTES, CryptoError, UnknownKey, open_sealed, seal
 from gateway.lib.keyring import keyring
 
-__all__ = [
-    "DATA_KEYS",
-    "UnusableCredential",
-    "UnusableReason",
-    "data_key_aad",
-    "open_fields",
-    "seal_fields",
-    "wrapped_keys",
-]
-
 log = structlog.get_logger(__name__)
 DATA_KEYS = DataKeyCache()
 # Deterministic: equal fields give equal plain text.

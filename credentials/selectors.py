@@ -13,29 +13,8 @@ from django.db.models import Q, QuerySet
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
-from credentials.sealing import wrapped_keys
 from gateway.lib.rows import grouped, required_row
 from orgs.models import Organization
-
-__all__ = [
-    "CredentialSummary",
-    "connected_vendors",
-    "credential",
-    "credential_at",
-    "credential_refs",
-    "credential_summaries",
-    "named_keys",
-    "organization_vendors",
-    "people_vendors",
-    "refs_by_vendor",
-    "vendors_at",
-    "vendors_by_service_client",
-    "vendors_by_team",
-    "vendors_in_use",
-    "vendors_serving",
-    "wrapped_keys",
-]
-
 
 # A named key without a team serves no call: it is stored, but connects nothing.
 _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)

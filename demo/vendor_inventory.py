@@ -43,7 +43,7 @@ class Device(Record):
 
 
 class Requester(Record):
-    """Who asks for help."""
+    """The person who asks for help."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
@@ -70,7 +70,7 @@ class SearchFilter(Record):
 
 
 class SearchQuery(Record):
-    """What to look for, and where."""
+    """A text to look for, and the kinds to look among."""
 
     text: Annotated[str, Field(min_length=1, max_length=200, description="Part of a name, subject, tag or note")]
     kinds: Annotated[list[Literal["device", "ticket"]], Field(min_length=1, max_length=2)] = ["device", "ticket"]

@@ -8,11 +8,7 @@ import resource
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 os.environ["GATEWAY_PROCESS"] = "web"  # see gateway.settings.database
 
-from gateway import libraries
-
-libraries.load()
-
-from django.core.asgi import get_asgi_application  # noqa: E402
+from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()
 del os.environ["GATEWAY_PROCESS"]  # the settings are loaded; child processes are no web servers
@@ -24,11 +20,10 @@ from gateway import connection_limit, draining  # noqa: E402
 from gateway.hot_path_app import RETRY_AFTER_S, HotPathApp, Send, max_body_bytes  # noqa: E402
 from gateway.hot_path_request import HotPathRequest, Scope  # noqa: E402
 from gateway.http_protocol import PROBE_PATHS, BoundedHttpProtocol  # noqa: E402
-from gateway.incoming_body import Receive  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.concurrency_limit import ConcurrencyLimit  # noqa: E402
-from gateway.middleware.refusal import Refusal, send_refusal  # noqa: E402
+from gateway.middleware.refusal import Receive, Refusal, send_refusal  # noqa: E402
 from proxy import runtime  # noqa: E402
 
 _RENDER_ERROR = "proxy.views.early.early_refusal"

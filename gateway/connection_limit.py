@@ -9,7 +9,8 @@ from enum import Enum
 # Imported by uvicorn before the application: no Django here.
 
 # Above the limit a few more connections are read as far as their head: probes are answered, other clients get a 503
-# with its reason. The rest is closed at once.
+# with its reason. The rest is closed at once. Round numbers: one address can take an eighth of them, each for
+# RESERVED_HEAD_TIMEOUT_S, and the probes of a host need one or two.
 RESERVE = 64
 RESERVE_OF_ADDRESS = 8
 

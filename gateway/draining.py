@@ -19,11 +19,6 @@ def begin() -> None:
     _draining.set()
 
 
-def reset() -> None:
-    """For tests: undo `begin`."""
-    _draining.clear()
-
-
 def begin_on_sigterm() -> None:
     """Chain `begin` before the present SIGTERM handler. Outside the main thread nothing changes."""
     if threading.current_thread() is not threading.main_thread():

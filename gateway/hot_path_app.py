@@ -16,10 +16,12 @@ from django.urls import Resolver404, ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
 from gateway.hot_path_request import HotPathRequest, Scope
-from gateway.incoming_body import BodyRefused, ClientDisconnected, IncomingBody, Receive
+from gateway.incoming_body import IncomingBody
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
 from gateway.lib.hot_path_response import HotPathResponse
+from gateway.middleware.body_parts import ClientDisconnected
+from gateway.middleware.refusal import Receive, Refusal
 from gateway.middleware.request_id import HEADER
 from gateway.uvicorn_fast_path import EXTENSION, FastPath
 
@@ -30,7 +32,9 @@ View = Callable[..., Awaitable[HttpResponseBase]]
 # response), which costs more than the whole call. Views here are plain async views; `proxy.views.route` does the work
 # of the middleware in the event loop.
 RenderError = Callable[[HotPathRequest, int, str, str], HttpResponse]  # status, error, description
-SEND_TIMEOUT_S = 30.0  # of one part of an event stream
+# Of one part of an event stream. A round number below UNREAD_TIMEOUT_S of the HTTP protocol, which aborts the
+# connection: the stream ends first, and gives its bytes back.
+SEND_TIMEOUT_S = 30.0
 RETRY_AFTER_S = 2
 SLICE_BYTES = 256 * 1024  # of an answer, written at once; the next slice waits until the client took it
 MAX_KNOWN_HOSTS = 256  # spellings of Host that passed Django's check
@@ -93,8 +97,8 @@ class HotPathApp:
                 response = await self._respond(request, match, receive)
             except ClientDisconnected:
                 return
-            except BodyRefused as refusal:
-                response = self._render_error(request, refusal.status, refusal.error, refusal.description)
+            except Refusal as refusal:
+                response = self._render_error(request, refusal.status, refusal.error, refusal.message)
                 if refusal.status in (408, 413):
                     response.headers["Connection"] = "close"  # the rest of the body stays unread
             except DisallowedHost:
@@ -118,21 +122,21 @@ class HotPathApp:
         await _send_response(response, request, receive, send)
 
     def _open(self, request: HotPathRequest, receive: Receive) -> ResolverMatch:
-        """Check the head, take the body if it is complete, and find the view. Raises: BodyRefused; DisallowedHost."""
+        """Check the head, take the body if it is complete, and find the view. Raises: Refusal; DisallowedHost."""
         match = self._match(request.path)
         declared = request.META.get("CONTENT_LENGTH")
         length = int(declared) if declared and declared.isdigit() else None
         if length is not None and length > self._max_body_bytes:
-            raise BodyRefused.too_large(self._max_body_bytes)
+            raise Refusal.too_large(self._max_body_bytes)
         if request.META.get("HTTP_CONTENT_ENCODING"):
-            raise BodyRefused(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+            raise Refusal(415, "unsupported_encoding", "Send the body without Content-Encoding.")
         fast_path = _fast_path(request.scope)
         # A body that did not come with the head is read when the view asks for it, after the caller is known.
         body = fast_path.take_body() if fast_path is not None else None
         if body is None:
             request.incoming = IncomingBody(receive, declared_bytes=length, max_bytes=self._max_body_bytes)
         elif len(body) > self._max_body_bytes:
-            raise BodyRefused.too_large(self._max_body_bytes)
+            raise Refusal.too_large(self._max_body_bytes)
         else:
             request.set_body(body)
         self._check_host(request)
@@ -168,7 +172,7 @@ class HotPathApp:
                 raise Resolver404
             return self._resolve(path)
         except Resolver404:
-            raise BodyRefused(404, "not_found", "There is no such address.") from None
+            raise Refusal(404, "not_found", "There is no such address.") from None
 
 
 @lru_cache(maxsize=256)  # the gateway itself chooses the names of response headers

@@ -51,7 +51,7 @@ class HotPathRequest(HttpRequest):
         self._read_started = True  # Django refuses `body` while this is True. Here: the body has not arrived yet.
 
     async def load_body(self) -> bytes:
-        """The whole body; one of more than FREE_BYTES counts in the budget. Raises: BodyRefused; ClientDisconnected."""
+        """The whole body; one of more than FREE_BYTES counts in the budget. Raises: Refusal; ClientDisconnected."""
         if self.incoming is not None:
             body = await self.incoming.read(self._body_reservation)
             self.incoming = None
@@ -61,7 +61,7 @@ class HotPathRequest(HttpRequest):
         return self._body
 
     def count_response_bytes(self, size_bytes: int) -> None:
-        """So much of a large answer is in memory, at most, until the client has taken it."""
+        """Reserve `size_bytes` of the response budget until the client has received the response."""
         if self._response_reservation is None:
             self._response_reservation = self._reserve(body_budgets.vendors())
         self._response_reservation.settle(size_bytes)

@@ -13,15 +13,16 @@ from gateway.uvicorn_fast_path import EXTENSION, FastPath
 # A reverse proxy would set such limits, but is not required.
 # Imported by uvicorn before the application: no Django here.
 HEAD_BYTES = 64 * 1024  # without bytes of the same read as the first part
-HEAD_TIMEOUT_S = 30.0  # from its first byte to a complete head
+# From the first byte of a head to its end. A round number: the largest head fits at 18 kbit/s.
+HEAD_TIMEOUT_S = 30.0
 RESERVED_HEAD_TIMEOUT_S = 5.0  # above the limit of connections, where few are reserved
 UNREAD_TIMEOUT_S = 60.0  # of a client that reads nothing: its answer stays in memory until then
 FRAMING_BYTES = 64 * 1024  # in a row without a byte of a body: endless trailers and chunk extensions
 # Of a body that was answered early. Clients send all of it before they read the answer, so it is read and dropped, up
 # to a little more than the largest body of the hot path.
 DROPPED_BYTES = 5 * 1024 * 1024
-# Of bodies that no view has asked for yet, over all connections. uvicorn takes up to 64 KiB of each, and the rest of
-# the same read.
+# Limit of body bytes buffered before a view reads them, over all connections. uvicorn buffers 64 KiB of each, and the
+# rest of its last read.
 BUFFERED_BYTES = 48 * 1024 * 1024
 BUFFERED_FREE_BYTES = 64 * 1024
 PROBE_PATHS = frozenset({"/health", "/ready"})
@@ -36,7 +37,7 @@ _NONE, _RESERVED = (
 
 # Not an attribute of the protocol's class: a write to it would invalidate the interpreter's caches for the class.
 class _BufferedBytes:
-    """Bytes of bodies in this process that no view has asked for, or a little more: see _check_buffered."""
+    """Counter of buffered body bytes; may be a little too high (see _check_buffered)."""
 
     __slots__ = ("bytes",)
 

@@ -65,13 +65,6 @@ def current() -> Readiness:
     return _of_loops.setdefault(asyncio.get_running_loop(), Readiness())
 
 
-def reset() -> None:
-    """For tests: the state of a new process."""
-    global _is_migrated
-    _is_migrated = False
-    _of_loops.clear()
-
-
 async def _database_states() -> tuple[State, State]:
     """The states of the database and of its migrations, within DEADLINE_S."""
     serving = runtime.existing()

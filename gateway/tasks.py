@@ -14,7 +14,7 @@ def remove_expired_sessions() -> None:
     SessionStore.clear_expired()
 
 
-@shared_task(name="gateway.remove_remembered_answers")  # type: ignore[untyped-decorator]
-def remove_remembered_answers() -> None:
+@shared_task(name="gateway.remove_idempotency_records")  # type: ignore[untyped-decorator]
+def remove_idempotency_records() -> None:
     """Answers to requests with an Idempotency-Key are kept for a day."""
     idempotency.delete_expired()

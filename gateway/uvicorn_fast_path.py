@@ -1,4 +1,4 @@
-"""Reads a complete request and writes a complete answer without ASGI messages.   docs/decisions/0003"""
+"""Reads a complete request and writes a complete answer without ASGI messages.   docs/decisions/0032"""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from audit.actor import Actor
 from gateway.lib.read_only_admin import ReadOnlyAdmin
-from gateway.web.acting_admin import ActingAdmin, staff_actor
+from gateway.web.acting_admin import ActingAdmin
 from oauth_ext.models import (
     AccessToken,
     AgentKey,
@@ -53,9 +54,7 @@ class ClientAdmin(ActingAdmin):
 
     @admin.action(description="Delete the client and end all its tokens", permissions=["staff_delete"])
     def delete_clients(self, request: HttpRequest, chosen: QuerySet[Client]) -> None:
-        actor = staff_actor(request)
-
-        def delete(client: Client) -> None:
+        def delete(actor: Actor, client: Client) -> None:
             if client.is_service_client:
                 delete_service_client(actor=actor, client=client)
             else:
@@ -78,8 +77,7 @@ class TokenFamilyAdmin(ActingAdmin):
 
     @admin.action(description="Revoke: end all tokens of the family", permissions=["staff_delete"])
     def revoke_families(self, request: HttpRequest, chosen: QuerySet[TokenFamily]) -> None:
-        actor = staff_actor(request)
-        self.act(request, chosen, lambda family: revoke_family_as_staff(actor=actor, family_id=family.pk), ENDED)
+        self.act(request, chosen, lambda actor, row: revoke_family_as_staff(actor=actor, family_id=row.pk), ENDED)
 
 
 @admin.register(Grant)
@@ -115,9 +113,7 @@ class AgentKeyAdmin(ActingAdmin):
 
     @admin.action(description="Revoke the agent key; the service account stays", permissions=["staff_delete"])
     def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
-        actor = staff_actor(request)
-        rows = chosen.select_related("client")
-        self.act(request, rows, lambda key: revoke_agent_key(actor=actor, client=key.client), "revoked.")
+        self.act(request, chosen, lambda actor, key: revoke_agent_key(actor=actor, client=key.client), "revoked.")
 
 
 @admin.register(AccessToken)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from django.conf import settings
 
-from oauth_ext import audiences, features, pkce, redirect_uris, scopes
+from oauth_ext import features, pkce, redirect_uris, requested_resources, scopes
 from oauth_ext.models import Client
 from oauth_ext.scopes_backend import all_exist
 
@@ -164,14 +164,10 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
 
 
 def _challenge(fields: _Fields) -> str:
-    challenge = _only(fields, "code_challenge")
-    if not challenge:
-        raise _ParameterError("invalid_request", "code_challenge is missing: PKCE is required.")
-    if _only(fields, "code_challenge_method") != pkce.METHOD:
-        raise _ParameterError("invalid_request", "code_challenge_method must be S256.")
-    if not pkce.is_challenge(challenge):
-        raise _ParameterError("invalid_request", "code_challenge is not a base64url SHA-256.")
-    return challenge
+    try:
+        return pkce.required_challenge(_only(fields, "code_challenge"), _only(fields, "code_challenge_method"))
+    except pkce.ChallengeError as fault:
+        raise _ParameterError("invalid_request", fault.reason) from None
 
 
 def _scopes(asked: str) -> tuple[str, ...]:
@@ -186,8 +182,8 @@ def _scopes(asked: str) -> tuple[str, ...]:
 
 def _resources(asked: Sequence[str]) -> tuple[str, ...]:
     try:
-        return tuple(audiences.audiences(asked))
-    except audiences.ForeignResource as fault:
+        return tuple(requested_resources.requested(asked))
+    except requested_resources.ForeignResource as fault:
         raise _ParameterError("invalid_target", fault.reason) from None
 
 

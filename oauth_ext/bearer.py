@@ -18,7 +18,7 @@ from oauth_ext.jwt.verify import Claims, ExpiredToken, InvalidToken, UnknownKey,
 from oauth_ext.models import AccessToken, AgentKey, Client
 
 MAX_BEARER_CHARACTERS = 8 * 1024  # longer ones are refused before any parsing
-USE_IS_NOTED_EVERY = timedelta(minutes=5)  # bounds the writes: no row is written per call
+RECORD_USE_EVERY = timedelta(minutes=5)  # bounds the writes: no row is written per call
 
 _B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750 2.1
 _NO_SECRET = bytes(32)  # compared against when no key has the prefix
@@ -97,12 +97,12 @@ def is_signed_by_us(bearer: str) -> bool:
     return True
 
 
-def note_use(client_pk: uuid.UUID, agent_key: bool, now: datetime) -> None:
+def record_use(client_pk: uuid.UUID, agent_key: bool, now: datetime) -> None:
     """Sets `last_used_at` of the client, and of its agent key, at most once in five minutes."""
-    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_IS_NOTED_EVERY)
-    Client.objects.filter(unnoted, pk=client_pk).update(last_used_at=now)
+    is_due = Q(last_used_at=None) | Q(last_used_at__lte=now - RECORD_USE_EVERY)
+    Client.objects.filter(is_due, pk=client_pk).update(last_used_at=now)
     if agent_key:
-        AgentKey.objects.filter(unnoted, client_id=client_pk).update(last_used_at=now)
+        AgentKey.objects.filter(is_due, client_id=client_pk).update(last_used_at=now)
 
 
 def _from_agent_key(bearer: str) -> BearerIdentity:

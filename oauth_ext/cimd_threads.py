@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from gateway.lib.bounded import put_newest
+
 # One address may take three threads. The last two are for addresses that fetched a document before and hold none.
 THREADS = 8
 THREADS_OF_ONE_ADDRESS = 3
@@ -51,10 +53,7 @@ def _has_place_for(address: str) -> bool:
 
 def _remember(address: str) -> None:
     with _lock:
-        _succeeded[address] = None
-        _succeeded.move_to_end(address)
-        if len(_succeeded) > REMEMBERED_ADDRESSES:
-            _succeeded.popitem(last=False)
+        put_newest(_succeeded, address, None, REMEMBERED_ADDRESSES)
 
 
 def _run(fetch: Callable[[], T], asked_by: str) -> T:

@@ -13,7 +13,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from gateway.lib import clock
 from oauth_ext import client_authentication, features, lock_order
-from oauth_ext.bearer import note_use
+from oauth_ext.bearer import record_use
 from oauth_ext.client_proof import is_proven
 from oauth_ext.models import AccessToken, Client, RefreshToken
 from oauth_ext.scopes import parse as parse_scopes
@@ -65,7 +65,7 @@ class Validator(OAuth2Validator):
                 raise
             # A race with a deletion, not a server error.
             raise errors.InvalidClientError from None
-        note_use(request.client.pk, agent_key=False, now=clock.now())
+        record_use(request.client.pk, agent_key=False, now=clock.now())
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated."""

@@ -10,11 +10,12 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from audit.actor import Actor
 from billing.services import set_status
 from billing.states import SubscriptionStatus
 from gateway.lib.errors import Conflict
 from gateway.lib.read_only_admin import ReadOnlyAdmin
-from gateway.web.acting_admin import ActingAdmin, staff_actor
+from gateway.web.acting_admin import ActingAdmin
 from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from orgs.models import (
     Identity,
@@ -65,9 +66,7 @@ class OrganizationAdmin(ActingAdmin):
         self._set(request, chosen, SubscriptionStatus.CANCELED)
 
     def _set(self, request: HttpRequest, chosen: QuerySet[Organization], status: SubscriptionStatus) -> None:
-        actor = staff_actor(request)
-
-        def change(organization: Organization) -> None:
+        def change(actor: Actor, organization: Organization) -> None:
             set_status(actor=actor, organization=organization, status=status)
 
         self.act(request, chosen, change, f"set to {status.value}.")
@@ -83,9 +82,7 @@ class UserAdmin(ActingAdmin):
 
     @admin.action(description="Deactivate, with sessions, tokens and created agent keys", permissions=["staff_delete"])
     def deactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
-        actor = staff_actor(request)
-
-        def deactivate(person: User) -> None:
+        def deactivate(actor: Actor, person: User) -> None:
             # The person would lose access to the admin at once.
             if person.pk == request.user.pk:
                 raise Conflict("You cannot deactivate yourself.")
@@ -96,9 +93,7 @@ class UserAdmin(ActingAdmin):
 
     @admin.action(description="Let sign in again", permissions=["staff_delete"])
     def reactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
-        actor = staff_actor(request)
-
-        def reactivate(person: User) -> None:
+        def reactivate(actor: Actor, person: User) -> None:
             # Memberships count again; sessions, tokens and keys stay ended.
             reactivate_person(actor=actor, user_id=person.pk)
 
@@ -122,15 +117,15 @@ class MembershipAdmin(ActingAdmin):
     list_select_related = ("user", "organization")
     search_fields = ("user__email", "organization__name")
 
-    @admin.action(description="Remove from the organization, with tokens and grants", permissions=["staff_delete"])
+    @admin.action(
+        description="Remove from the organization, with tokens and server access", permissions=["staff_delete"]
+    )
     def remove_members(self, request: HttpRequest, chosen: QuerySet[Membership]) -> None:
-        actor = staff_actor(request)
-
-        def remove(row: Membership) -> None:
+        def remove(actor: Actor, row: Membership) -> None:
             # Raises LastOwner for the last owner.
             remove_member(actor=actor, organization=row.organization, user_id=row.user_id)
 
-        self.act(request, chosen.select_related("organization", "user"), remove, "removed.")
+        self.act(request, chosen, remove, "removed.")
 
 
 @admin.register(Removal)
@@ -151,12 +146,10 @@ class InvitationAdmin(ActingAdmin):
 
     @admin.action(description="Revoke the link", permissions=["staff_delete"])
     def revoke_invitations(self, request: HttpRequest, chosen: QuerySet[Invitation]) -> None:
-        actor = staff_actor(request)
-
-        def revoke(row: Invitation) -> None:
+        def revoke(actor: Actor, row: Invitation) -> None:
             revoke_invitation(actor=actor, organization=row.organization, invitation_id=row.pk)
 
-        self.act(request, chosen.select_related("organization"), revoke, "revoked.")
+        self.act(request, chosen, revoke, "revoked.")
 
 
 @admin.register(Team)
@@ -184,18 +177,16 @@ class ServerAccessAdmin(ActingAdmin):
     list_select_related = ("organization", "membership", "team")
     search_fields = ("vendor", "organization__name", "membership__user__email", "team__name")
 
-    @admin.action(description="Revoke the grant", permissions=["staff_delete"])
+    @admin.action(description="Revoke the server access", permissions=["staff_delete"])
     def revoke_access(self, request: HttpRequest, chosen: QuerySet[ServerAccess]) -> None:
-        actor = staff_actor(request)
-
-        def revoke(row: ServerAccess) -> None:
+        def revoke(actor: Actor, row: ServerAccess) -> None:
             of: dict[str, Any] = {"actor": actor, "organization": row.organization, "vendor": row.vendor}
             if row.membership is not None:
                 remove_member_vendor(user_id=row.membership.user_id, **of)
             elif row.team_id is not None:
                 remove_team_vendor(team_id=row.team_id, **of)
 
-        self.act(request, chosen.select_related("organization", "membership", "team"), revoke, "revoked.")
+        self.act(request, chosen, revoke, "revoked.")
 
 
 @admin.register(ToolAllowlist)
@@ -217,7 +208,7 @@ class KnownToolAdmin(ReadOnlyAdmin):
 
 @admin.register(ToolSnapshot)
 class ToolSnapshotAdmin(ReadOnlyAdmin):
-    fields = ("organization", "vendor", "looked_at")
-    list_display = ("organization", "vendor", "looked_at")
+    fields = ("organization", "vendor", "looked_at", "list_bytes")
+    list_display = ("organization", "vendor", "looked_at", "list_bytes")
     list_select_related = ("organization",)
     search_fields = ("organization__name", "vendor")

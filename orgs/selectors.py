@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Avg, Count, F, Q, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.rows import grouped, required_row
@@ -127,6 +127,11 @@ def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
     return rows.annotate(member_count=Count("team_memberships")).order_by("name", "id")
 
 
+def teams_by_id(organization: Organization, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Team]:
+    """Only teams of the organization."""
+    return Team.objects.filter(organization=organization).in_bulk(set(ids))
+
+
 def team(organization: Organization, team_id: str) -> Team:
     """The team with `member_count`. Raises: NotFound, also for another organization's team. Spec: D4"""
     return required_row(teams(organization).filter(pk=ids.known_id(team_id)))
@@ -186,6 +191,12 @@ def looked_at(organization: Organization, vendor: str) -> datetime | None:
     """When the vendor's tools were last compared."""
     snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
     return snapshots.order_by("-looked_at").values_list("looked_at", flat=True).first()
+
+
+def mean_tool_list_bytes(organization: Organization) -> dict[str, float]:
+    """Vendor to the mean size of its tool lists under the organization's credentials. Spec: D138"""
+    rows = ToolSnapshot.objects.filter(organization=organization, list_bytes__gt=0).values_list("vendor")
+    return dict(rows.annotate(Avg("list_bytes")))
 
 
 def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllowlist]:

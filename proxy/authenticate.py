@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from oauth_ext.bearer import InvalidBearer, looks_like_agent_key
 from proxy.caller import Caller
 from proxy.caller_cache import CallerCache
@@ -24,6 +26,13 @@ def bearer_of(authorization: str | None) -> str:
     if scheme.lower() != "bearer":
         raise MalformedAuthorization
     return token
+
+
+@lru_cache(maxsize=256)  # bounded: strangers may invent slugs
+def accepted_audiences(base_url: str, vendor: str | None) -> frozenset[str]:
+    """The audiences that open an endpoint. A token for the unified endpoint opens each vendor's endpoint too."""
+    own = {f"{base_url}/v1/{vendor}/mcp"} if vendor else set()
+    return frozenset({f"{base_url}/v1/mcp", *own})
 
 
 async def authenticate(

@@ -38,13 +38,13 @@ class Caller:
     catalog: Catalog
     is_agent_key: bool
     audiences: frozenset[str]
-    # Unix time. The next three are monotonic.
+    # Unix time.
     expires_at_s: float
-    # When the caller's own rows were loaded.
+    # Monotonic time at which the caller's own rows were loaded.
     loaded_at_s: float
-    # When its oldest part was loaded, such as the shared organization.
+    # Monotonic time at which the oldest part was loaded, such as the shared organization.
     as_of_s: float
-    # Until then it is valid while the epochs cannot be read.
+    # Monotonic time until which the caller is valid while the epochs cannot be read.
     unconfirmed_until_s: float
     epoch_names: tuple[str, ...]
     epochs: tuple[str, ...] | None

@@ -25,6 +25,7 @@ from django.db import DatabaseError, InterfaceError
 from gateway.coordination import epochs
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock, secrets
+from gateway.lib.bounded import put_newest
 from gateway.lib.database_threads import with_own_connection
 from gateway.lib.reserved_connections import use_reserved_connections
 from oauth_ext import bearer as bearers
@@ -44,7 +45,8 @@ UNCONFIRMED_AGE_S = 4.5
 UNCONFIRMED_SPREAD_S = 1.0  # spreads reloads when the store fails, so that callers do not all hit the database at once
 # "Last used" is written at most once per client in this time.
 LAST_USED_EVERY_S = 60.0
-# Callers in memory; the least recently used is dropped first.
+# Callers in memory; the least recently used is dropped first. A round number, twice the members that an organization
+# may have by default: a process serves a large one without reloads.
 MAX_CALLERS = 20_000
 # Threads for database reads; HOT_PATH_CONNECTIONS counts them.
 DB_THREADS = 4
@@ -202,10 +204,7 @@ class CallerCache:
             self._callers.pop(digest, None)
             return await self._load(digest, bearer, None, seen_at_s)
         self._record_use_later(caller)
-        self._callers[digest] = caller
-        self._callers.move_to_end(digest)
-        if len(self._callers) > MAX_CALLERS:
-            self._callers.popitem(last=False)
+        put_newest(self._callers, digest, caller, MAX_CALLERS)
         return caller
 
     async def _current_epochs(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -221,10 +220,7 @@ class CallerCache:
         used, now_s = (caller.principal.client_pk, caller.is_agent_key), time.monotonic()
         if now_s - self._last_used_recorded_s.get(used, -math.inf) < LAST_USED_EVERY_S:
             return
-        self._last_used_recorded_s[used] = now_s
-        self._last_used_recorded_s.move_to_end(used)
-        if len(self._last_used_recorded_s) > MAX_CALLERS:
-            self._last_used_recorded_s.popitem(last=False)
+        put_newest(self._last_used_recorded_s, used, now_s, MAX_CALLERS)
         self._last_used_pending.add(used)
         if self._last_used_task is None or self._last_used_task.done():
             self._last_used_task = asyncio.ensure_future(self._write_uses())
@@ -233,9 +229,9 @@ class CallerCache:
         while self._last_used_pending:
             client_pk, is_agent_key = self._last_used_pending.pop()
             try:
-                await self.run_in_write_thread(partial(bearers.note_use, client_pk, is_agent_key, clock.now()))
+                await self.run_in_write_thread(partial(bearers.record_use, client_pk, is_agent_key, clock.now()))
             except DatabaseUnavailable as fault:
-                log.warning("last use not noted", fault=str(fault))
+                log.warning("last use not recorded", fault=str(fault))
 
     def _assemble(
         self,

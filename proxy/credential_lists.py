@@ -47,7 +47,7 @@ def list_scopes(found: Sequence[CredentialSummary]) -> dict[UUID, str]:
     if not found:
         return {}
     order = list(CredentialScope)
-    # The general list is that of the most general credential, and of several the oldest.
+    # The credential with the most general scope has the general list; of several, the oldest.
     general = min(found, key=lambda each: (order.index(each.scope), each.created_at, each.id))
     # A replaced or reconnected credential keeps its list, so that its tools do not count as new.
     return {each.id: GENERAL_LIST if each is general else _scope_and_owner(each)[0] for each in found}

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from gateway.coordination.store import Admission, CoordinationStore
 from gateway.lib import clock
+from gateway.lib.bounded import put_newest
 from gateway.lib.client_address import address_key
 from oauth_ext.bearer import RevokedBearer
 
@@ -49,10 +50,7 @@ class FailedAuthThrottle:
         admission = await self._store.admit(settings.FAILED_AUTHS, key, ())
         if admission.allowed:
             return
-        self._blocked_until_s[key] = self._monotonic() + admission.retry_after_s
-        self._blocked_until_s.move_to_end(key)
-        if len(self._blocked_until_s) > MAX_ADDRESSES:
-            self._blocked_until_s.popitem(last=False)
+        put_newest(self._blocked_until_s, key, self._monotonic() + admission.retry_after_s, MAX_ADDRESSES)
         raise AuthThrottled(admission)
 
 
@@ -73,6 +71,4 @@ class RevokedTokens:
         del self._expires_at[digest]  # expired: the look-up reports it so
 
     def add(self, digest: bytes, found: RevokedBearer) -> None:
-        self._expires_at[digest] = found.expires_at
-        if len(self._expires_at) > MAX_REVOKED:
-            self._expires_at.popitem(last=False)
+        put_newest(self._expires_at, digest, found.expires_at, MAX_REVOKED)

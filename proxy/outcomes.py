@@ -13,7 +13,7 @@ class Denial(StrEnum):
 
     SCOPE = "insufficient_scope"
     UNKNOWN_VENDOR = "unknown_vendor"
-    NO_GRANT = "no_server_access"
+    NO_SERVER_ACCESS = "no_server_access"
     NO_CREDENTIALS = "no_credentials"
     UNUSABLE_CREDENTIALS = "unusable_credentials"
     TOOL_NOT_ALLOWED = "tool_not_allowed"

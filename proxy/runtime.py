@@ -25,7 +25,7 @@ from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.transport import VendorTransport, configured_limits, configured_transport
 
 # Interval in which idle vendor sessions are closed.
 SWEEP_EVERY_S = 30.0
@@ -61,7 +61,7 @@ class Runtime:
                     await task
         await self.results.settled()
         await self.pool.aclose()
-        await self.pool.circuits.aclose()
+        await self.pool.circuits.settled()
         await self.rate_limited.aclose()
         await self.audit.aclose()
         await self.transport.aclose()
@@ -108,18 +108,9 @@ async def stop() -> None:
 
 
 def _build() -> Runtime:
-    limits = Limits(
-        connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
-        chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
-        body_bytes=settings.VENDOR_REPLY_BYTES,
-    )
+    limits = configured_limits()
     store = backend.current()
-    transport = VendorTransport(
-        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
-        limits=limits,
-        connections_per_origin=settings.VENDOR_CONNECTIONS_PER_ORIGIN,
-        own_url=settings.BASE_URL,
-    )
+    transport = configured_transport(limits, connections_per_origin=settings.VENDOR_CONNECTIONS_PER_ORIGIN)
     bulkhead = Bulkhead(
         calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
         max_queued=settings.VENDOR_CALLS_QUEUED,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from functools import partial
 import structlog
 
 from audit.actor import system
+from gateway.lib.background_tasks import BackgroundTasks
+from gateway.lib.bounded import put_newest
 from orgs.services.secret_echoes import record_echo
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
 from proxy.vendors.destination import PoolKey
@@ -28,7 +29,7 @@ class SecretEchoDetector:
     def __init__(self, caller_cache: CallerCache, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._caller_cache = caller_cache
         self._monotonic = monotonic
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._recorded_at_s: OrderedDict[tuple[PoolKey, str], float] = OrderedDict()
 
     def record(self, key: PoolKey, tool: str) -> None:
@@ -37,19 +38,13 @@ class SecretEchoDetector:
         recorded_at_s = self._recorded_at_s.get((key, tool))
         if recorded_at_s is not None and now_s - recorded_at_s < WINDOW_S:
             return
-        self._recorded_at_s[key, tool] = now_s
-        self._recorded_at_s.move_to_end((key, tool))
-        if len(self._recorded_at_s) > MAX_RECORDED:
-            self._recorded_at_s.popitem(last=False)
+        put_newest(self._recorded_at_s, (key, tool), now_s, MAX_RECORDED)
         log.warning("stored credential masked in an answer", vendor=key.vendor, org_id=str(key.org_id), tool=tool)
-        task = asyncio.ensure_future(self._write_row(key, tool))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._write_row(key, tool))
 
     async def aclose(self) -> None:
         """Wait for all writes."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        await self._tasks.settled()
 
     async def _write_row(self, key: PoolKey, tool: str) -> None:
         work = partial(record_echo, org_id=key.org_id, vendor=key.vendor, tool=tool, actor=ACTOR)

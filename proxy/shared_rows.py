@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from gateway.catalog import registry as catalog_registry
 from gateway.catalog.catalog import Catalog
 from gateway.coordination import epochs
+from gateway.lib.bounded import put_newest
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access
 
@@ -21,7 +22,8 @@ MAX_AGE_S = epochs.IN_FORCE_WITHIN_S / 2
 # While epochs cannot be read, rows of up to this age are reused: the loss of the coordination store must not overload
 # the database.
 UNCONFIRMED_AGE_S = 1.0
-# Organizations in memory; the least recently used is dropped first.
+# Organizations in memory; the least recently used is dropped first. A round number: with four callers to an
+# organization, MAX_CALLERS of the caller cache is full at the same time.
 MAX_ORGANIZATIONS = 5_000
 _LOCKS = 64  # lock stripes: organizations on one stripe load one after the other
 T = TypeVar("T")
@@ -61,10 +63,7 @@ class SharedRows:
             if known is None or not known.is_valid(epoch, not_before_s):
                 known = _load(lambda: organization_access(org_id), epoch, known)
             with self._sharing:
-                self._organizations[org_id] = known
-                self._organizations.move_to_end(org_id)
-                if len(self._organizations) > MAX_ORGANIZATIONS:
-                    self._organizations.popitem(last=False)
+                put_newest(self._organizations, org_id, known, MAX_ORGANIZATIONS)
             return known
 
     def catalog(self, epoch: str | None, not_before_s: float) -> Shared[Catalog]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 
@@ -43,9 +45,16 @@ class Timing:
         self._started = perf_counter()
         self.auth, self.session, self.vendor = Phase(), Phase(), Phase()
 
-    def queue_wait(self) -> _QueueWait:
+    @contextmanager
+    def queue_wait(self) -> Iterator[None]:
         """`with timing.queue_wait():` inside `vendor` counts the block as `session`. Spec: D144"""
-        return _QueueWait(self)
+        entered = perf_counter()
+        try:
+            yield
+        finally:
+            waited_s = perf_counter() - entered
+            self.session.seconds += waited_s
+            self.vendor.seconds -= waited_s
 
     def add(self, part: Timing) -> None:
         """Add the phases of a part with its own timing, such as one call of a batch."""
@@ -63,22 +72,3 @@ class Timing:
     def headers(self) -> list[tuple[bytes, bytes]]:
         vendor_and_total = [(VENDOR, b"%d" % self.vendor.ms), (TOTAL, b"%d" % self.total_ms())]
         return self.headers_so_far() + vendor_and_total
-
-
-class _QueueWait:
-    """A wait for a free connection or slot inside the vendor phase."""
-
-    __slots__ = ("_entered", "_timing")
-
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-
-    def __enter__(self) -> None:
-        self._entered = perf_counter()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        waited_s = perf_counter() - self._entered
-        self._timing.session.seconds += waited_s
-        self._timing.vendor.seconds -= waited_s

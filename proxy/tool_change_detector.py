@@ -15,6 +15,8 @@ from uuid import UUID
 import structlog
 
 from audit.actor import system
+from gateway.lib.background_tasks import BackgroundTasks
+from gateway.lib.bounded import put_newest
 from gateway.lib.errors import NotFound
 from orgs import selectors
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
@@ -51,7 +53,7 @@ class ToolChangeDetector:
         self._queued: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
         self._bytes_of: Counter[UUID] = Counter()
         self._queued_of: Counter[UUID] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._fingerprints: OrderedDict[PoolKey, bytes] = OrderedDict()
         self._pauses = _Pauses()
         self._running: set[UUID] = set()  # organizations with a thread at work
@@ -68,9 +70,7 @@ class ToolChangeDetector:
         self._queued[key] = definitions, size_bytes
         self._queued_of[key.org_id] += 1
         self._bytes_of[key.org_id] += size_bytes
-        task = asyncio.ensure_future(self._compare_in_turn(key))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._compare_in_turn(key))
 
     def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
         if not self._queued_of[org_id]:
@@ -85,8 +85,7 @@ class ToolChangeDetector:
 
     async def settled(self) -> None:
         """Wait until all queued lists are compared or have timed out."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        await self._tasks.settled()
 
     async def aclose(self) -> None:
         await self.settled()
@@ -107,18 +106,14 @@ class ToolChangeDetector:
         """The deadline starts here, not when the list was queued."""
         work = partial(_compare, key, definitions, self._fingerprints.get(key, b""))
         try:
-            self._fingerprints[key] = await self._caller_cache.run_in_db_thread(
-                partial(self._run, key.org_id, work), self._threads
-            )
+            fingerprint = await self._caller_cache.run_in_db_thread(partial(self._run, key.org_id, work), self._threads)
         except DatabaseUnavailable as fault:
             log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
             if isinstance(fault.__cause__, TimeoutError):
                 self._pauses.begin(key, asyncio.get_running_loop().time())
             return
         self._pauses.end(key)
-        self._fingerprints.move_to_end(key)
-        if len(self._fingerprints) > MAX_FINGERPRINTS:
-            self._fingerprints.popitem(last=False)
+        put_newest(self._fingerprints, key, fingerprint, MAX_FINGERPRINTS)
 
     def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
         """In a thread, which continues after the deadline: the organization gets no second one meanwhile."""
@@ -141,11 +136,10 @@ class _Pauses:
         return now_s >= ends_s
 
     def begin(self, key: PoolKey, now_s: float) -> None:
-        _, before_s = self._known.pop((key.org_id, key.vendor), (0.0, 0.0))
+        name = (key.org_id, key.vendor)
+        _, before_s = self._known.get(name, (0.0, 0.0))
         pause_s = min(max(2 * before_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
-        self._known[key.org_id, key.vendor] = (now_s + pause_s, pause_s)
-        if len(self._known) > MAX_PAUSED:
-            self._known.popitem(last=False)
+        put_newest(self._known, name, (now_s + pause_s, pause_s), MAX_PAUSED)
 
     def end(self, key: PoolKey) -> None:
         self._known.pop((key.org_id, key.vendor), None)

@@ -54,7 +54,7 @@ def constant(expression: object) -> str | None:
 
 
 def faults_of(node: Node, names: set[str]) -> Iterator[str]:
-    """What a node names that does not exist."""
+    """The names in a node that do not exist."""
     if isinstance(node, (ExtendsNode, IncludeNode)):
         other = constant(node.parent_name if isinstance(node, ExtendsNode) else node.template)
         if other is not None and not exists(other):

@@ -49,7 +49,7 @@ class BackEnds:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a pass over the suite came to."""
+    """The result of a pass over the suite."""
 
     passed: int = 0
     failed: int = 0
@@ -97,9 +97,14 @@ def fail(sentence: str) -> int:
     return 2
 
 
+def environment_of_tests() -> dict[str, str]:
+    """The environment of this process without SCRUBBED."""
+    return {name: value for name, value in os.environ.items() if name not in SCRUBBED}
+
+
 def run_pytest(arguments: list[str], variables: dict[str, str]) -> Outcome:
     """One pytest process; its own closing line stays in the output."""
-    environment = {name: value for name, value in os.environ.items() if name not in SCRUBBED} | variables
+    environment = environment_of_tests() | variables
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gateway-test-report-") as folder:
         report = Path(folder) / "report.xml"
@@ -124,9 +129,10 @@ def read_report(path: Path) -> Outcome:
     return outcome
 
 
-def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
-    """The suite on one set of back ends: what starts servers runs by itself."""
+def run_suite(back_end: BackEnds, extra: list[str], installation: Installation) -> Outcome:
+    """The suite on one set of back ends: what starts servers runs by itself, when those of third parties are there."""
     if extra:
+        installation.wait()
         return run_pytest(extra, back_end.variables)
     alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
     left_out = ["tests/browser", "tests/unit"] if back_end.marks == NOT_ONCE else ["tests/browser"]
@@ -134,6 +140,7 @@ def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
     ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
     passes = [run_pytest(["tests", *ignored, *chosen, "-n", WORKERS], back_end.variables)]
     if alone:
+        installation.wait()
         passes.append(run_pytest([*alone, *chosen, "-n", WORKERS, "--dist", "loadfile"], back_end.variables))
     return Outcome(
         passed=sum(part.passed for part in passes),
@@ -144,9 +151,13 @@ def run_suite(back_end: BackEnds, extra: list[str]) -> Outcome:
     )
 
 
+def find_chromium() -> str | None:
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
 def run_browser_tests(extra: list[str]) -> int:
     """The browser tests in a process of their own."""
-    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    chromium = find_chromium()
     if chromium is None:
         return fail(
             "Chromium is needed. Install it (Debian, Ubuntu: apt-get install chromium) or name it: CHROMIUM=..."
@@ -156,9 +167,58 @@ def run_browser_tests(extra: list[str]) -> int:
     return outcome.exit_code
 
 
-def install_vendor_servers() -> int:
-    """The third-party vendor servers that tests talk to are there."""
-    return subprocess.run(["sh", str(ROOT / "scripts" / "install_test_vendors.sh")], cwd=ROOT).returncode
+class InstallationError(Exception):
+    """The third-party programs of the tests could not be installed."""
+
+
+class Installation:
+    """The third-party programs of the tests, installed while the tests that need none of them run."""
+
+    def __init__(self) -> None:
+        script = ROOT / "scripts" / "install_test_vendors.sh"
+        self._process = subprocess.Popen(["sh", str(script)], cwd=ROOT)
+
+    def wait(self) -> None:
+        """Raises: InstallationError."""
+        if self._process.wait() != 0:
+            raise InstallationError
+
+    def end(self) -> None:
+        """Stop an installation that nothing waits for any more. The next run starts it over."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()
+
+
+def compile_tests() -> None:
+    """Let one process compile the tests of a new clone: its workers would each do it, all at the same time."""
+    if not (ROOT / "tests" / "__pycache__").exists():
+        command = [sys.executable, "-m", "pytest", *WITHOUT, "-q", "--collect-only", "tests"]
+        # A module that does not import is reported by the run that follows.
+        subprocess.run(
+            command, cwd=ROOT, env=environment_of_tests(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+
+def run_on(wanted: list[BackEnds], extra: list[str]) -> int:
+    """The suite on each of `wanted`, and a line for each at the end."""
+    installation = Installation()
+    outcomes = []
+    try:
+        if not extra:
+            compile_tests()
+        for entry in wanted:
+            print(f"\n=== {entry.title}", flush=True)
+            outcomes.append(run_suite(entry, extra, installation))
+    except InstallationError:
+        return fail("The third-party programs of the tests could not be installed: see the lines above.")
+    finally:
+        installation.end()
+    print("\nThe suite ran on:")
+    for entry, outcome in zip(wanted, outcomes, strict=True):
+        print(f"  {entry.title}: {outcome.line()}")
+    print(f"\n{sum(one.passed for one in outcomes)} passed, {sum(one.failed for one in outcomes)} failed")
+    return 1 if any(outcome.exit_code for outcome in outcomes) else 0
 
 
 def main(arguments: list[str]) -> int:
@@ -168,21 +228,11 @@ def main(arguments: list[str]) -> int:
     for name in ("TEST_DATABASE_URL", "TEST_REDIS_URL"):
         if os.environ.get(name) and (place := unreachable(os.environ[name])):
             return fail(f"{name}: nothing answers at {place}. Start the server, or unset {name} to leave it out.")
-    if install_vendor_servers() != 0:
-        return fail("The test vendor servers could not be installed: see the lines above.")
     wanted = back_ends(dict(os.environ))
     print(f"Back ends: {'; then '.join(entry.title for entry in wanted)}", flush=True)
     if len(wanted) == 1:
         print("(set TEST_DATABASE_URL and TEST_REDIS_URL to run on PostgreSQL and Redis too)", flush=True)
-    outcomes = []
-    for entry in wanted:
-        print(f"\n=== {entry.title}", flush=True)
-        outcomes.append(run_suite(entry, arguments))
-    print("\nThe suite ran on:")
-    for entry, outcome in zip(wanted, outcomes, strict=True):
-        print(f"  {entry.title}: {outcome.line()}")
-    print(f"\n{sum(one.passed for one in outcomes)} passed, {sum(one.failed for one in outcomes)} failed")
-    return 1 if any(outcome.exit_code for outcome in outcomes) else 0
+    return run_on(wanted, arguments)
 
 
 if __name__ == "__main__":

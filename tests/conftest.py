@@ -10,6 +10,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import time_machine
 from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from gateway.coordination import redis_store
+from gateway.lib import clock
 from gateway.lib.reserved_connections import close_reserved_connections
 from oauth_ext.jwt import keys
 from tests import embedded
@@ -64,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """To go through all test modules again and again for garbage took an eighth of a run: they are left out of it.
 
-    What tests leave behind is looked through as usual while it is young, and rarely after that.
+    Objects that tests leave behind are looked through as usual while they are young, and rarely after that.
     """
     gc.collect()
     gc.freeze()
@@ -131,3 +133,10 @@ def cast(db: None) -> Cast:
 def committed_cast(transactional_db: None) -> Cast:
     """The same, committed: for code that reads from other threads or connections."""
     return make_cast()
+
+
+@pytest.fixture
+def stopped_clock() -> Iterator[None]:
+    """Time stands still: a test that comes within seconds of a limit meets it exactly, however slow the machine is."""
+    with time_machine.travel(clock.now(), tick=False):
+        yield

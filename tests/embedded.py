@@ -1,8 +1,8 @@
-"""Which tests run on SQLite and the in-process store too, where the suite has PostgreSQL and Redis as well.
+"""Tests that run on SQLite and the in-process store too, where the suite has PostgreSQL and Redis as well.
 
-The embedded back ends answer the same calls through other code: `gateway/coordination/sqlite_store.py`, the SQLite sink
-of the request log, and the database's own locks. A test belongs here when it goes through one of those in a way that
-the back end can change: it counts, it commits from several threads, it reads the request log, or it starts the product.
+The embedded back ends answer the same calls through other code: `gateway/coordination/sqlite_store.py`, the SQLite
+audit connection, and the database's own locks. A test belongs here when it goes through one of those in a way that the
+back end can change: it counts, it commits from several threads, it reads the request log, or it starts the product.
 """
 
 from __future__ import annotations

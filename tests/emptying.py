@@ -7,8 +7,8 @@ from functools import cache
 from django.db import connections, transaction
 from django.test import TransactionTestCase
 
-# Made once by the migrations' signal, the same for every test; deleted, they would have to be made again each time.
-KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
+# Made once by the migrations, the same for every test; deleted, they would have to be made again each time.
+KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission", "audit_streamera"})
 
 
 def delete_all_rows(alias: str) -> None:

@@ -1,55 +1,81 @@
-"""The request log page. Its filters are the query string."""
+"""The request log page."""
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
 
 from audit.call_status import CallSource, CallStatus
-from audit.filters import Cursor, RequestFilters
-from audit.selectors import known_users, known_vendors, request_entries
-from gateway.lib.errors import Invalid
-from gateway.web.gate import Gate
-from gateway.web.org_page import OrgPage
-from orgs.roles import Role
+from audit.filters import RequestFilters
+from audit.models import RequestAuditEntry
+from audit.pages.log_page import LogPage
+from audit.pages.remedies import Remedy, remedy_of
+from audit.selectors import KnownUser, known_users, known_vendors, matching_entries
+from gateway.web.rate import RateLimited
 
-PAGE_SIZE = 50
-FILTERS = ("user_id", "vendor", "tool", "source", "status", "start", "end", "request_id")
+AN_HOUR = timedelta(hours=1)
 
 
-class RequestLogPage(OrgPage):
+class RequestLogPage(LogPage):
     """GET /orgs/:orgId/audit. Spec: §4.10 · D147"""
 
-    # Like /api/audit, it is withheld without an active plan.
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
     title = "Request log"
     nav_route = "audit_pages:request-log"
+    template = "audit/request_log.html"
+    api_route = "audit_api:request-log"
+    filters = {
+        "user_id": "Who",
+        "vendor": "Vendor",
+        "tool": "Tool",
+        "source": "Source",
+        "status": "Result",
+        "request_id": "Request ID",
+    }
+    subject = "user_id"
+    nouns = ("call", "calls")
+    columns = {
+        "user": "the caller's name at the time of the call",
+        "user_id": "the caller's id",
+        "timestamp": "the time of the call in UTC",
+        "vendor": "the vendor's slug",
+        "tool": "the tool's name at the vendor",
+        "source": "mcp or cli",
+        "status": "success, error, denied or unknown",
+        "duration_ms": "milliseconds from the request to its answer",
+        "client_id": "the app or service account that sent it",
+        "request_id": "the X-Request-Id of the answer",
+        "count": "calls in this row: more than 1 for rate-limited calls of one minute",
+    }
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        asked = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
-        before, errors = None, {}
-        try:
-            filters = RequestFilters.parse(asked)
-            before = Cursor.parse(request.GET["before"]) if request.GET.get("before") else None
-        except Invalid as refusal:
-            filters, errors = RequestFilters(), refusal.fields
-        org_id = self.organization.id
-        found = request_entries(org_id, filters=filters, before=before, limit=PAGE_SIZE)
-        context = {
-            "entries": found.entries,
-            "older_url": f"?{urlencode({**asked, 'before': found.older.encode()})}" if found.older else "",
-            "newest_url": f"?{urlencode(asked)}" if request.GET.get("before") else "",
-            "asked": asked,
-            "pills": [(name, value, _without(asked, name)) for name, value in asked.items()],
-            "errors": errors,
-            "vendors": known_vendors(org_id),
-            "users": known_users(org_id),
+    def known_subjects(self) -> Sequence[KnownUser]:
+        return known_users(self.organization.id)
+
+    def matching(self, query: Mapping[str, str]) -> QuerySet[RequestAuditEntry]:
+        return matching_entries(self.organization.id, filters=RequestFilters.parse(query))
+
+    def row(self, entry: RequestAuditEntry) -> dict[str, Any]:
+        return {
+            "same_request": self.url_with(request_id=entry.request_id),
+            "around": self.around(entry.user_id, entry.timestamp),
+            "remedy": self._used_up(entry) or remedy_of(entry, self.organization.id),
+        }
+
+    def _used_up(self, entry: RequestAuditEntry) -> Remedy | None:
+        """For a rate-limited row, the calls that used the quota up. Spec: §8 · D146"""
+        if entry.error_code != RateLimited.code:
+            return None
+        text = (
+            "The caller was above its limit of calls in an hour. It can call again as its older calls leave the hour."
+        )
+        url = self.between(entry.user_id, entry.timestamp - AN_HOUR, entry.timestamp)
+        return Remedy(text, "Its calls of the hour before", url)
+
+    def choices(self) -> dict[str, Any]:
+        return {
+            "vendors": known_vendors(self.organization.id),
             "sources": list(CallSource),
             "statuses": list(CallStatus),
         }
-        return self.page("audit/request_log.html", context, status=400 if errors else 200)
-
-
-def _without(asked: dict[str, str], name: str) -> str:
-    return f"?{urlencode({key: value for key, value in asked.items() if key != name})}"

@@ -46,7 +46,7 @@ _DELETE = Operation("Delete a credential", status=204)
 class HolderCredential(OrgView):
     """POST, DELETE …/credentials/:vendor of a team or a service client. Spec: §4.6 · D66"""
 
-    # Section 8 has a number for the organization's credentials only; each of these asks the vendor as well.
+    # Each POST asks the vendor. Section 8 limits only those of the organization's own credentials.
     gates = {
         "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
         "DELETE": Gate(Role.ADMIN),

@@ -71,11 +71,6 @@ def decode_catalog(raw: bytes, source: str) -> str:
         raise CatalogErrors([CatalogError("is not UTF-8 text", line, "file", source=source)]) from None
 
 
-def parse_catalog(text: str, source: str = "catalog") -> list[Vendor]:
-    """The vendors of a catalog file, in its order. Raises: CatalogErrors with all faults. Spec: contract §4"""
-    return list(read_catalog(text, source).vendors)
-
-
 def read_catalog(text: str, source: str) -> CatalogFile:
     """The vendors of a file, with its text. Raises: CatalogErrors with all faults. Spec: contract §4"""
     shape_faults: Faults = {}

@@ -44,11 +44,6 @@ class CatalogEntry:
         return self.file.errors([(("vendor", self.number, "tool_prefix"), message)])[0]
 
 
-def load_catalog(text: str, source: str) -> LoadResult:
-    """Load one file. Used by tests. Raises: CatalogErrors with all faults; nothing changed. Spec: contract §4"""
-    return load_catalogs([CatalogText(text=text, source=source)])
-
-
 def load_catalogs(files: Sequence[CatalogText]) -> LoadResult:
     """Load several files in one transaction; later files override earlier ones.
 

@@ -81,7 +81,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def read_vendors(data: dict[str, Any], faults: Faults) -> tuple[Vendor, ...]:
     """The vendors of a catalog file as `tomllib` gives it, in its order.
 
-    Each fault is recorded. What has one is read as absent, or as an empty text, so that reading goes on.
+    Each fault is recorded. A faulty value counts as absent (a faulty text as empty), so one pass finds all faults.
     """
     file = _fitted(_cleaned(data, (), faults), tuple[_File], (), faults)
     return tuple(_vendor(each, ("vendor", number), faults) for number, each in enumerate(file.get("vendor", ())))

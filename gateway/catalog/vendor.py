@@ -10,6 +10,7 @@ from gateway.lib.hidden_text import replace_hidden
 
 SLUG_MAX_CHARACTERS = 31  # of slugs and of tool prefixes
 TOOL_NAME_MAX_CHARACTERS = 128
+MAX_TIMEOUT_S = 300
 MAX_TTL_S = 3_600  # D103
 
 

@@ -11,6 +11,7 @@ from gateway.catalog.key_lines import Path
 from gateway.catalog.template_grammar import FIELD_NAME, TemplateError, parse, placeholders
 from gateway.catalog.url_templates import parse_url
 from gateway.catalog.vendor import (
+    MAX_TIMEOUT_S,
     MAX_TTL_S,
     SLUG_MAX_CHARACTERS,
     TOOL_NAME_MAX_CHARACTERS,
@@ -53,8 +54,8 @@ def _vendor_faults(vendor: Vendor) -> Iterator[Fault]:
     yield from ((("url",), message) for message in _url_faults(vendor))
     if vendor.docs_url and not _DOCS_URL.fullmatch(vendor.docs_url):
         yield ("docs_url",), "must be an http(s) address"
-    if not 1 <= vendor.timeout_seconds <= 300:
-        yield ("timeout_seconds",), "must be between 1 and 300"
+    if not 1 <= vendor.timeout_seconds <= MAX_TIMEOUT_S:
+        yield ("timeout_seconds",), f"must be between 1 and {MAX_TIMEOUT_S}"
     for number, header in enumerate(vendor.headers):
         yield from _at(("headers", number), _header_faults(header, vendor))
     yield from _at(("headers",), _repeated([each.name.lower() for each in vendor.headers]))

@@ -31,12 +31,12 @@ SIGNING_KEYS = "signing-keys"
 
 
 def organization(org_id: uuid.UUID | str) -> str:
-    """For all an organization's calls depend on: credentials, allowlists, grants of teams, data keys."""
+    """For all an organization's calls depend on: credentials, allowlists, server access of teams, data keys."""
     return f"org:{org_id}"
 
 
 def subject(subject_id: str) -> str:
-    """For all one caller's calls depend on: memberships, its own grants, keys and tokens."""
+    """For all one caller's calls depend on: memberships, its own server access, keys and tokens."""
     return f"subject:{subject_id}"
 
 

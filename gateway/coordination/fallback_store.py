@@ -11,7 +11,8 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -39,22 +40,6 @@ class Outbox(Protocol):
         ...
 
 
-class _FaultsRecorded:
-    """Records CoordinationUnavailable and suppresses it: the statement after the block is the fallback."""
-
-    def __init__(self, record: Callable[[CoordinationUnavailable], None]) -> None:
-        self._record = record
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> bool:
-        if isinstance(fault, CoordinationUnavailable):
-            self._record(fault)
-            return True
-        return False
-
-
 # While away, rate limits use this process's share of each limit, and epochs are None: callers judge entries by age.
 class FallbackStore:
     """Wraps a CoordinationStore."""
@@ -80,7 +65,6 @@ class FallbackStore:
         self._missed: dict[str, int] = {}  # renewals not in the outbox yet, by name; a later one has a higher number
         self._numbers = itertools.count()
         self._retry_thread = RetryThread(self.recover, "coordination-recovery")
-        self._faults_recorded = _FaultsRecorded(self._record_fault)
 
     # --- the store ----------------------------------------------------------------------------------------------------
 
@@ -94,31 +78,31 @@ class FallbackStore:
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return self._last_known_quota.record(await self._store.charge(rule, key, units), key)
         return self._locally(partial(self._local.hit, units=units), rule, key, units)
 
     def hit(self, rule: Rule, key: str) -> Admission:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return self._last_known_quota.record(self._store.hit(rule, key), key)
         return self._locally(self._local.hit, rule, key)
 
     def peek(self, rule: Rule, key: str) -> Admission:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return self._last_known_quota.record(self._store.peek(rule, key), key)
         return self._locally(self._local.peek, rule, key)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return await self._store.read_epochs(names)
         return None
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return await self._store.begin_epochs(names)
         return None
 
@@ -147,12 +131,12 @@ class FallbackStore:
 
     def put_health(self, vendor: str, state: bytes, ttl_s: int) -> None:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 self._store.put_health(vendor, state, ttl_s)
 
     def health(self, vendors: Sequence[str]) -> Mapping[str, bytes]:
         if not self.is_away():
-            with self._faults_recorded:
+            with self._faults_recorded():
                 return self._store.health(vendors)
         return {}
 
@@ -209,6 +193,14 @@ class FallbackStore:
             self._retry_thread.start()
         return self._is_down
 
+    @contextmanager
+    def _faults_recorded(self) -> Iterator[None]:
+        """Suppresses CoordinationUnavailable: the statement after the block is the fallback."""
+        try:
+            yield
+        except CoordinationUnavailable as fault:
+            self._record_fault(fault)
+
     def _record_fault(self, fault: CoordinationUnavailable, missed: str | None = None) -> None:
         with self._lock:
             if missed is not None:
@@ -247,7 +239,7 @@ class FallbackStore:
     # --- limits of this process ---------------------------------------------------------------------------------------
 
     def _locally(self, count: Callable[[Rule, str], Admission], rule: Rule, key: str, units: int = 1) -> Admission:
-        """Ask this process's own window. Its limit is the share, or the last known remainder if that is less."""
+        """Ask this process's own window. Its limit is the share, or the last known quota if that is less."""
         # Local windows also count what was admitted here before the last answer of Redis, which never counted it.
         share = rule.shared_among(self._processes)
         known = self._last_known_quota.of(rule, key)

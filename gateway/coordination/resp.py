@@ -34,8 +34,8 @@ def code_in(text: str) -> str:
 
 
 def command(*parts: str | int) -> bytes:
-    encoded = [str(part).encode() for part in parts]
-    return b"*%d\r\n%b" % (len(encoded), b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in encoded))
+    encoded: bytes = hiredis.pack_command(parts)  # type: ignore[arg-type]  # typed as a tuple of one
+    return encoded
 
 
 def reader() -> hiredis.Reader:

@@ -10,8 +10,6 @@ import psycopg
 from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg import errors
 
-# Imported with PostgreSQL only: psycopg takes 9 MB.
-
 # statement_timeout ends a statement only while the server lives and is reached. When its packets get lost, TCP may
 # trust the connection for a quarter of an hour, so this side gives up by itself.
 POLL_S = 0.1  # between psycopg's checks for interrupts while it waits

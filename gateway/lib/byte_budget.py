@@ -6,7 +6,7 @@ held / free <= free / total, without the reserve. One owner alone gets 38 %, sev
 finds bytes.
 
 Bodies that hold a part and wait for more could deadlock. Therefore the budget has a reserve: one body at a time, the
-borrower, may pass its owner's threshold with bytes of the reserve. It completes and frees all. docs/decisions/0008
+borrower, may pass its owner's threshold with bytes of the reserve. It completes and frees all. docs/decisions/0025
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ByteBudget:
     def __init__(self, *, total: int, reserve: int, largest: int, wait_s: float) -> None:
         self._reserve, self._largest, self._wait_s = reserve, largest, wait_s
         self._shared = self._free = total - reserve
-        self._lent = 0  # of the reserve; may exceed it, see force_acquire
-        self._by_owner: dict[Hashable, int] = {}  # without zeros, like the next
-        self._lent_to: dict[Hashable, int] = {}  # of those, bytes of the reserve
+        self._lent = 0  # bytes taken from the reserve; force_acquire may take more than it has
+        self._by_owner: dict[Hashable, int] = {}  # all bytes that the owner holds; never 0
+        self._lent_to: dict[Hashable, int] = {}  # the part of them from the reserve; never 0
         self._queues: dict[Hashable, list[_Waiter]] = {}  # no empty lists; the oldest body first
         self._borrower: Reservation | None = None
         self._borrow_timer: asyncio.TimerHandle | None = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
+from datetime import UTC, datetime, timedelta
 
+from gateway.lib import clock
 from gateway.lib.errors import NotFound
 
 
@@ -39,14 +40,36 @@ class _LogIds:
             return made
 
 
+NO_ID = uuid.UUID(int=0)  # before all others
 _RANDOM_BITS = (1 << 62) - 1  # the last ones, below the variant
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_MAX_MILLISECONDS = (1 << 48) - 1
 _log_ids = _LogIds()
 os.register_at_fork(after_in_child=_log_ids.forget)
 
 
 def new_log_id() -> uuid.UUID:
-    """RFC 9562 version 7: log rows land at the end of the index."""
-    return _log_ids.next(time.time_ns() // 1_000_000)
+    return log_id_for(clock.now())
+
+
+def log_id_for(moment: datetime) -> uuid.UUID:
+    """RFC 9562 version 7 for a moment with a zone: log rows land at the end of the index."""
+    return _log_ids.next(milliseconds_of(moment))
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """Returns whole milliseconds since the Unix epoch; those of years before 1970 are negative."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def time_of(log_id: uuid.UUID) -> datetime:
+    return _EPOCH + timedelta(milliseconds=log_id.int >> 80)
+
+
+def first_log_id_at(moment: datetime) -> uuid.UUID:
+    """The lowest id that a row of this moment or later can have; a part of a millisecond counts as a whole one."""
+    return uuid.UUID(int=min(max(-((_EPOCH - moment) // _MILLISECOND), 0), _MAX_MILLISECONDS) << 80)
 
 
 def log_id_at(milliseconds: int, tail: bytes) -> uuid.UUID:

@@ -38,7 +38,7 @@ class WaitingLine(Generic[Owner]):
             if waiter.done() and not waiter.cancelled():
                 give_back()
             else:
-                self._leave(owner, waiter)
+                self._remove(owner, waiter)
             raise
 
     def hand_over(self, owner: Owner) -> bool:
@@ -70,7 +70,7 @@ class WaitingLine(Generic[Owner]):
         if owner in self.by_owner:
             self.by_owner.move_to_end(owner)
 
-    def _leave(self, owner: Owner, waiter: asyncio.Future[None]) -> None:
+    def _remove(self, owner: Owner, waiter: asyncio.Future[None]) -> None:
         queue = self.by_owner.get(owner)
         if queue is None or waiter not in queue:
             return  # `hand_over` has passed it
@@ -78,3 +78,30 @@ class WaitingLine(Generic[Owner]):
         self._count -= 1
         if not queue:
             del self.by_owner[owner]
+
+
+class Slots:
+    """The slots of one event loop. Tasks without one wait in the order of their arrival, at most `max_waiting`."""
+
+    __slots__ = ("_free", "_line", "_max_waiting")
+
+    def __init__(self, count: int, *, max_waiting: int) -> None:
+        self._free = count
+        self._max_waiting = max_waiting
+        self._line: WaitingLine[None] = WaitingLine()
+
+    def try_acquire(self) -> bool:
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    async def acquire(self, deadline: float) -> None:
+        """Wait for a slot. Raises: TimeoutError at `deadline` (loop time), and at once when the line is full."""
+        if len(self._line) >= self._max_waiting:
+            raise TimeoutError
+        await self._line.wait(None, self.release, deadline)
+
+    def release(self) -> None:
+        if not self._line.hand_over_to_next():
+            self._free += 1

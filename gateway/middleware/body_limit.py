@@ -21,7 +21,7 @@ class BodyLimit:
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"")
             if declared.isdigit() and int(declared) > self._max_bytes:
-                raise self._too_large()
+                raise Refusal.too_large(self._max_bytes)
             # The whole body is read before the answer begins, so a refusal never interrupts an answer.
             await self._application(scope, self._bounded(receive), send)
         except Refusal as refusal:
@@ -40,14 +40,11 @@ class BodyLimit:
                 async with asyncio.timeout_at(due_at_s):
                     message = await receive()
             except TimeoutError:
-                raise Refusal(408, "request_timeout", "The body did not arrive in time.") from None
+                raise Refusal.too_slow() from None
             left -= len(message.get("body", b""))
             if left < 0:
-                raise self._too_large()
+                raise Refusal.too_large(self._max_bytes)
             is_complete = not message.get("more_body", False)
             return message
 
         return bounded
-
-    def _too_large(self) -> Refusal:
-        return Refusal(413, "body_too_large", f"The body may hold {self._max_bytes} bytes.")

@@ -7,16 +7,20 @@ errors in other requests. The hot path does not pass this limit.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 
 from gateway.lib import body_budgets
-from gateway.lib.byte_budget import FREE_BYTES, BudgetExhausted, Reservation
+from gateway.lib.byte_budget import BudgetExhausted, Reservation
 from gateway.lib.client_address import address_key, client_address
-from gateway.lib.waiting_line import WaitingLine
+from gateway.lib.waiting_line import Slots
+from gateway.middleware.body_parts import ClientDisconnected, join_parts
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send
 
 MAX_WAITING = 1_000
+EXTENSION = "gateway.slot"  # of the ASGI scope
 
 
 class ConcurrencyLimit:
@@ -27,40 +31,56 @@ class ConcurrencyLimit:
 
     def __init__(self, application: Application, *, size: int, wait_s: float) -> None:
         self._application = application
-        self._free = size
+        self._slots = Slots(size, max_waiting=MAX_WAITING)
         self._wait_s = wait_s
-        self._line: WaitingLine[None] = WaitingLine()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Raises: Refusal (503) without a slot in time; the outer middleware sends it."""
         reservation = body_budgets.pages().new_reservation(_sender(scope))
         try:
             body = await _read_body(receive, reservation)
-            if body is None:
-                return  # the client disconnected
             await self._acquire()
+            slot = _HeldSlot(self._slots)
             try:
-                await self._application(scope, _replayed(body, receive), send)
+                await self._application(_with_slot(scope, slot), _replayed(body, receive), send)
             finally:
-                self._release()
+                slot.release()
+        except ClientDisconnected:
+            return
         finally:
             reservation.release()
 
     async def _acquire(self) -> None:
-        if self._free > 0:
-            self._free -= 1
+        if self._slots.try_acquire():
             return
-        busy = Refusal(503, "overloaded", "Too many requests are waiting. Try again in a moment.", retry_after_s=2)
-        if len(self._line) >= MAX_WAITING:
-            raise busy
         try:
-            await self._line.wait(None, self._release, asyncio.get_running_loop().time() + self._wait_s)
+            await self._slots.acquire(asyncio.get_running_loop().time() + self._wait_s)
         except TimeoutError:
-            raise busy from None
+            text = "Too many requests are waiting. Try again in a moment."
+            raise Refusal(503, "overloaded", text, retry_after_s=2) from None
 
-    def _release(self) -> None:
-        if not self._line.hand_over_to_next():
-            self._free += 1
+
+class _HeldSlot:
+    __slots__ = ("_slots",)
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots: Slots | None = slots
+
+    def release(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+            self._slots = None
+
+
+def release_slot_early(scope: Mapping[str, Any]) -> None:
+    """Release the slot of a request whose body is long: its reader may be slow. Call it in the event loop."""
+    slot: _HeldSlot | None = (scope.get("extensions") or {}).get(EXTENSION)
+    if slot is not None:
+        slot.release()
+
+
+def _with_slot(scope: Message, slot: _HeldSlot) -> Message:
+    return {**scope, "extensions": {**(scope.get("extensions") or {}), EXTENSION: slot}}
 
 
 def _sender(scope: Message) -> str:
@@ -70,28 +90,14 @@ def _sender(scope: Message) -> str:
     return address_key(client_address(peer, forwarded, settings.TRUSTED_PROXIES))
 
 
-async def _read_body(receive: Receive, reservation: Reservation) -> bytes | None:
-    """The body; a large one counts in `reservation`. None if the client disconnected.
-
-    Raises: Refusal (503) when the budget has no bytes for a large one in time.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        is_whole = not message.get("more_body", False)
-        if size > FREE_BYTES:
-            try:
-                await reservation.keep_up(size, settings.WEB_BODY_BYTES, is_whole=is_whole)
-            except BudgetExhausted:
-                text = "Too many large requests are under way. Try again in a moment."
-                raise Refusal(503, "overloaded", text, retry_after_s=2) from None
-        if is_whole:
-            return b"".join(parts)
+async def _read_body(receive: Receive, reservation: Reservation) -> bytes:
+    """The body; a large one counts in `reservation`. Raises: ClientDisconnected; Refusal."""
+    max_bytes = settings.WEB_BODY_BYTES
+    try:
+        return await join_parts(receive, lambda: reservation, expected_bytes=max_bytes, max_bytes=max_bytes)
+    except BudgetExhausted:
+        text = "Too many large requests are under way. Try again in a moment."
+        raise Refusal(503, "overloaded", text, retry_after_s=2) from None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

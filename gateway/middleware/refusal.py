@@ -16,11 +16,20 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Refusal(Exception):
-    """Ends a request before Django. `retry_after_s`: seconds, None when a retry cannot help."""
+    """Ends a request before Django, or before its body is read to the end. `retry_after_s`: seconds, None when a retry
+    cannot help."""
 
     def __init__(self, status: int, error: str, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(error)
         self.status, self.error, self.message, self.retry_after_s = status, error, message, retry_after_s
+
+    @classmethod
+    def too_large(cls, max_bytes: int) -> Refusal:
+        return cls(413, "body_too_large", f"The body may hold {max_bytes} bytes.")
+
+    @classmethod
+    def too_slow(cls) -> Refusal:
+        return cls(408, "request_timeout", "The body did not arrive in time.")
 
 
 async def send_refusal(scope: Message, send: Send, refusal: Refusal) -> None:

@@ -39,9 +39,10 @@ INSTALLED_APPS = [
     "oauth2_provider",
     "credentials.apps.CredentialsConfig",
     "proxy.apps.ProxyConfig",
+    "gateway.web.apps.WebConfig",
 ]
 
-# The middleware of pages and API. /v1/* bypasses it: gateway.asgi hands those requests to the lean handler.
+# The middleware of pages and API. /v1/* bypasses it: gateway.asgi hands those requests to the hot path's handler.
 MIDDLEWARE = [
     "gateway.middleware.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",

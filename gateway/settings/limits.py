@@ -15,6 +15,9 @@ OAUTH_CONCURRENCY = max(1, PAGE_CONCURRENCY // 4)
 # Pages and /api requests that wait for a vendor's server at once, per process and per organization in it.
 CONCURRENT_VENDOR_REQUESTS = max(1, min(8, PAGE_CONCURRENCY // 4))
 CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION = 2
+# Exports under way, per process and per organization in it. They hold no slot of PAGE_CONCURRENCY while they are sent.
+CONCURRENT_EXPORTS = max(1, min(4, PAGE_CONCURRENCY // 4))
+CONCURRENT_EXPORTS_OF_ORGANIZATION = min(2, CONCURRENT_EXPORTS)
 # Per organization, on routes that ask a vendor and have no number in section 8.
 VENDOR_REQUESTS = Rule("vendor-questions", limit=60, window_s=60)
 # Per address: sign-ins begun without a session, each of which stores a session row for half an hour.
@@ -48,7 +51,7 @@ LARGE_BODIES = Rule("large-bodies", limit=_LARGE_BODY_MIB * 1024 * 1024 // BODY_
 
 # Memory of one process for bodies over 64 KiB: two thirds for vendor answers, one third for request bodies. A quarter
 # of the request share is for pages and /api, whose bodies are read before authentication, so that strangers take no
-# memory from agents. Each reserve fits at least one body of the maximum size. docs/decisions/0008
+# memory from agents. Each reserve fits at least one body of the maximum size. docs/decisions/0025
 _BODY_MEMORY_BYTES = env.integer("BODY_MEMORY_MIB", 192, low=60, high=65_536) * 1024 * 1024
 VENDOR_BYTES = 2 * _BODY_MEMORY_BYTES // 3
 VENDOR_BYTES_RESERVED = VENDOR_BYTES // 4
@@ -68,7 +71,7 @@ SERVICE_CLIENT_MAX_DAYS = 365
 ORGANIZATIONS_PER_PERSON = 20  # D36
 
 # Rows per organization (D161). Members and invitations are bounded here too; they hold no vendor secret, so their
-# limits are high. Grants are bounded by members and teams times vendors.
+# limits are high. Server access is bounded by members and teams times vendors.
 SERVICE_CLIENTS_PER_ORGANIZATION = env.integer("SERVICE_CLIENTS_PER_ORGANIZATION", 200, low=1, high=100_000)
 TEAMS_PER_ORGANIZATION = env.integer("TEAMS_PER_ORGANIZATION", 200, low=1, high=100_000)
 NAMED_KEYS_PER_VENDOR = env.integer("NAMED_KEYS_PER_VENDOR", 100, low=1, high=100_000)

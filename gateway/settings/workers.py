@@ -30,13 +30,23 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "gateway"
 CELERY_TIMEZONE = "UTC"
+USAGE_EVERY_S = 5.0
 # Each task can be derived from the database again, so the broker may lose or delay a message.
 CELERY_BEAT_SCHEDULE = {
     "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
+    "audit.make_partitions": {"task": "audit.make_partitions", "schedule": crontab(hour="2", minute="7")},
+    # A message that waited for a minute has a successor.
+    "audit.seal_logs": {"task": "audit.seal_logs", "schedule": 60.0, "options": {"expires": 60.0}},
+    "audit.remove_usage": {"task": "audit.remove_usage", "schedule": crontab(hour="3", minute="37")},
+    "audit.roll_up_usage": {
+        "task": "audit.roll_up_usage",
+        "schedule": USAGE_EVERY_S,
+        "options": {"expires": USAGE_EVERY_S},  # one message that is late stands for all
+    },
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
-    "gateway.remove_remembered_answers": {
-        "task": "gateway.remove_remembered_answers",
+    "gateway.remove_idempotency_records": {
+        "task": "gateway.remove_idempotency_records",
         "schedule": crontab(minute="53"),
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},

@@ -28,11 +28,14 @@ class ActingAdmin(ReadOnlyAdmin):
         options = self.opts
         return bool(request.user.has_perm(f"{options.app_label}.delete_{options.model_name}"))
 
-    def act(self, request: HttpRequest, chosen: Iterable[Row], service: Callable[[Row], object], what: str) -> None:
+    def act(
+        self, request: HttpRequest, chosen: Iterable[Row], service: Callable[[Actor, Row], object], what: str
+    ) -> None:
+        actor = _staff_actor(request)
         done = gone = 0
         for row in chosen:
             try:
-                service(row)
+                service(actor, row)
                 done += 1
             except NotFound:
                 gone += 1
@@ -44,7 +47,7 @@ class ActingAdmin(ReadOnlyAdmin):
             messages.warning(request, f"{gone} had ended already.")
 
 
-def staff_actor(request: HttpRequest) -> Actor:
+def _staff_actor(request: HttpRequest) -> Actor:
     """The actor of an audit entry. Raises: PermissionDenied for a user who is not staff."""
     if not isinstance(request.user, User) or not request.user.is_staff:
         raise PermissionDenied

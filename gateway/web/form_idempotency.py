@@ -9,7 +9,7 @@ from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.lib import secrets
 
-FIELD = "once"
+FIELD = "form_key"
 # Seconds. The used mark in the coordination store lives as long as the key.
 _MAX_AGE_S = 12 * 3600
 _RULE = Rule("form", limit=1, window_s=_MAX_AGE_S)

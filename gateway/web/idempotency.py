@@ -18,8 +18,9 @@ from gateway.lib.errors import Conflict, DomainError, Invalid
 from gateway.lib.keyring import keyring
 from gateway.web.api_errors import refusal_of
 from gateway.web.api_json import JSONRenderer
+from gateway.web.models import IdempotencyRecord
 from gateway.web.operation import Operation
-from orgs.models import IdempotencyRecord, User
+from orgs.models import User
 
 HEADER = "Idempotency-Key"
 # Retention of a claim and its answer.

@@ -54,7 +54,14 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
             NavItem("Connected apps", "oauth_pages:apps", "apps"),
         ),
     ),
-    ("Observe", (NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),)),
+    (
+        "Observe",
+        (
+            NavItem("Usage", "audit_pages:usage", "chart-bar", Role.ADMIN),
+            NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),
+            NavItem("Admin log", "audit_pages:admin-log", "history", Role.ADMIN),
+        ),
+    ),
     ("Settings", (NavItem("General", "orgs:settings", "settings", Role.OWNER),)),
 )
 

@@ -32,7 +32,7 @@ class ErrorBody(serializers.Serializer[Any]):
 
 
 _REFUSALS = {
-    400: "A member is missing, mistyped or malformed, or the body is not strict JSON.",
+    400: "A member or query parameter is missing, mistyped or malformed, or the body is not strict JSON.",
     401: "No session.",
     409: "Something of the kind exists, or an Idempotency-Key whose first request is unfinished or not kept.",
     402: "The organization's plan does not cover this now.",
@@ -75,7 +75,7 @@ class GateSchema(AutoSchema):
         return " ".join(demands)
 
     def get_override_parameters(self) -> list[Any]:
-        return [*self._chosen_organization(), *self._idempotency_key(), *self._paging()]
+        return [*self._chosen_organization(), *self._idempotency_key(), *self._paging(), *self._query()]
 
     def _chosen_organization(self) -> list[Any]:
         if not isinstance(self.view, ChosenOrgView) or self.view.takes_body(self.method):
@@ -94,6 +94,12 @@ class GateSchema(AutoSchema):
         return [
             OpenApiParameter("limit", limit, OpenApiParameter.QUERY, description=texts["limit"]),
             OpenApiParameter("cursor", str, OpenApiParameter.QUERY, description=texts["cursor"]),
+        ]
+
+    def _query(self) -> list[Any]:
+        return [
+            OpenApiParameter(each.name, dict(each.schema), OpenApiParameter.QUERY, description=each.text)
+            for each in self._data()[1].query
         ]
 
     def _idempotency_key(self) -> list[Any]:
@@ -119,11 +125,13 @@ class GateSchema(AutoSchema):
         answer: Any = operation.answer(many=True) if operation.answer and operation.many else operation.answer
         if operation.texts:
             answer = {"type": "array", "items": {"type": "string"}}
-        found: dict[int, Any] = {}
+        found: dict[int | tuple[int, str], Any] = {}
         if operation.status is not None:
             found[operation.status] = OpenApiResponse(answer, "Done.")
+            if operation.download:
+                found[operation.status, operation.download] = OpenApiResponse({"type": "string"}, "Done.")
         statuses = {401, 413, 415, 429, 503}
-        if operation.body or operation.paged:
+        if operation.body or operation.paged or operation.query:
             statuses |= {400}
         if operation.creates:
             statuses |= {400, 409, 422}

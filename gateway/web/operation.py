@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rest_framework.serializers import BaseSerializer
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """One name of the query string, for the OpenAPI document: the view itself parses it."""
+
+    name: str
+    text: str
+    # JSON Schema of the value.
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,10 @@ class Operation:
     texts: bool = False
     # Takes `limit` and `cursor`.
     paged: bool = False
+    # Names besides those of `paged` and `org_id`.
+    query: Sequence[QueryParameter] = ()
+    # A media type besides JSON that the query can ask for.
+    download: str | None = None
     # A bare array of `answer`.
     many: bool = False
     # None: no request succeeds.

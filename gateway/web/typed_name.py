@@ -10,7 +10,10 @@ from django.utils.html import format_html
 
 
 class TypedNameForm(forms.Form):
-    """Valid with `name` in its field. Without a name there is no field. `because` is a clause."""
+    """Valid if `name` is typed into its field. An empty `name` needs no typing.
+
+    `because`: the reason, a clause after the colon of the label.
+    """
 
     use_required_attribute = False
 

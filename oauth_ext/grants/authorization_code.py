@@ -8,7 +8,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from audit.event_types import EventType
 from gateway.lib import clock, secrets
-from oauth_ext import audiences, lock_order, pkce, redirect_uris
+from oauth_ext import lock_order, pkce, redirect_uris, requested_resources
 from oauth_ext.grants.token_request import ConsumingGrant, asked_resources, is_entitled, required, targeted
 from oauth_ext.models import Grant
 from oauth_ext.services.token_families import begin_family, end_misused_family, locked_family
@@ -32,7 +32,7 @@ class AuthorizationCode(ConsumingGrant):
             raise errors.InvalidGrantError(description="redirect_uri is not the one the code was sent to.")
         if not pkce.proves(verifier, grant.code_challenge):
             raise errors.InvalidGrantError(description="code_verifier does not match the challenge.")
-        resource = targeted(lambda: audiences.narrowed(grant.resource, asked_resources(request)))
+        resource = targeted(lambda: requested_resources.narrowed(grant.resource, asked_resources(request)))
         # Last, so that every refusal above leaves the code unused.
         _redeem(request, grant)
         request.resource = resource

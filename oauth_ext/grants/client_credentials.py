@@ -6,7 +6,7 @@ from typing import Any
 
 from oauthlib.oauth2 import ClientCredentialsGrant
 
-from oauth_ext.audiences import audiences
+from oauth_ext import requested_resources
 from oauth_ext.grants.token_request import asked_resources, targeted
 
 
@@ -18,4 +18,4 @@ class ClientCredentials(ClientCredentialsGrant):
         super().validate_token_request(request)
         request.user = None
         request.organization_id = request.client.organization_id
-        request.resource = targeted(lambda: audiences(asked_resources(request)))
+        request.resource = targeted(lambda: requested_resources.requested(asked_resources(request)))

@@ -19,7 +19,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from audit.event_types import EventType
 from gateway.lib import clock, secrets
-from oauth_ext import audiences
+from oauth_ext import requested_resources
 from oauth_ext.grants.token_request import (
     ConsumingGrant,
     asked_resources,
@@ -63,7 +63,7 @@ class Refresh(ConsumingGrant):
             end_refused_family(family)
             raise errors.InvalidGrantError(description="The identity provider does not vouch for the person any more.")
         request.scopes = narrowed_scopes(family.scope.split(), request.scope or "")
-        request.resource = targeted(lambda: audiences.narrowed(family.resource, asked_resources(request)))
+        request.resource = targeted(lambda: requested_resources.narrowed(family.resource, asked_resources(request)))
         if in_grace:
             record_grace_use(token, family)
         # Last, so that every refusal above leaves the token unused.

@@ -14,8 +14,8 @@ from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error
 from oauthlib.oauth2.rfc6749.grant_types.base import GrantTypeBase
 
 from oauth_ext import scopes
-from oauth_ext.audiences import ForeignResource
 from oauth_ext.jwt import keys
+from oauth_ext.requested_resources import ForeignResource
 from oauth_ext.scopes_backend import all_exist
 from orgs.selectors import membership_row
 

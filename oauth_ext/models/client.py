@@ -54,7 +54,7 @@ class Client(AbstractApplication):
 
     @property
     def registered_itself(self) -> bool:
-        # Then its name is its own claim.
+        # Such a client chose its own name, unchecked.
         return bool(self.registration_source != self.RegistrationSource.MANUAL)
 
     def is_expired(self) -> bool:

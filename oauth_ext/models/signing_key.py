@@ -11,7 +11,7 @@ class SigningKey(models.Model):
     """An ES256 key: published from creation, signing from `signs_from`, deleted at `retires_at`. Spec: D121, D130"""
 
     kid = models.CharField(primary_key=True, max_length=64)
-    key_id = models.CharField(max_length=64)  # which key of CREDENTIAL_KEYS seals the private half
+    key_id = models.CharField(max_length=64)  # of the key of CREDENTIAL_KEYS that seals the private half
     sealed_private_key = models.BinaryField()
     public_jwk = models.JSONField()
     created_at = models.DateTimeField(default=clock.now)

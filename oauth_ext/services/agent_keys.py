@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
 from audit.actor import Actor
-from audit.admin_log import record_admin
 from audit.event_types import EventType
-from gateway.coordination import epochs
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict
 from gateway.lib.rows import required_row
 from oauth_ext import agent_key_format
 from oauth_ext.models import AgentKey, Client
-from oauth_ext.services.service_clients import locked_service_client
+from oauth_ext.services.service_clients import locked_service_client, record_client_change
 from orgs.models import User
 
 
@@ -47,9 +44,8 @@ def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
         created_at=clock.now(),
     )
     rotated = deleted > 0
-    _record(
-        EventType.AGENT_KEY_ROTATED if rotated else EventType.AGENT_KEY_CREATED, org_id, actor, locked, parts.prefix
-    )
+    event = EventType.AGENT_KEY_ROTATED if rotated else EventType.AGENT_KEY_CREATED
+    record_client_change(event, org_id, actor, locked, prefix=parts.prefix)
     return MintedAgentKey(agent_key=parts.text(), prefix=parts.prefix, rotated=rotated)
 
 
@@ -59,15 +55,4 @@ def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
     locked, org_id = locked_service_client(actor=actor, client=client)
     row = required_row(AgentKey.objects.filter(client=locked))
     row.delete()
-    _record(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, row.prefix)
-
-
-def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, prefix: str) -> None:
-    record_admin(
-        event,
-        org_id=org_id,
-        actor=actor.as_actor(),
-        target=client.as_target(),
-        metadata={"client_id": client.client_id, "prefix": prefix},
-    )
-    epochs.bump_on_commit(epochs.subject(client.subject))
+    record_client_change(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, prefix=row.prefix)

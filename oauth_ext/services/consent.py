@@ -63,7 +63,7 @@ def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UU
     """Returns the redirect address with a code. Raises: NotFound, RequestGone. Spec: §4.2 · D119, D120, D135"""
     # NotFound for a person who is no member.
     membership = membership_check.require_membership(actor, org_id)
-    _take(request, membership)
+    _consume(request, membership)
     _remember(request, membership)
     record_admin(
         EventType.OAUTH_CONSENT_GRANTED,
@@ -82,7 +82,7 @@ def allow_request(*, actor: User, request: AuthorizationRequest, org_id: uuid.UU
 @transaction.atomic
 def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
     """Returns the redirect address with the error `access_denied`. Raises: RequestGone."""
-    _take(request, None)
+    _consume(request, None)
     return authorize_request.error_location(
         request.redirect_uri, request.state, "access_denied", "The person did not allow it."
     )
@@ -119,7 +119,7 @@ def allow_as_remembered(*, membership: Membership, wanted: AuthorizeRequest) -> 
     return _location_with_code(request, membership)
 
 
-def _take(request: AuthorizationRequest, membership: Membership | None) -> None:
+def _consume(request: AuthorizationRequest, membership: Membership | None) -> None:
     if membership is not None and not lock_order.lock(
         org_id=membership.organization_id, user_id=membership.user_id, client_pk=request.client_id
     ):

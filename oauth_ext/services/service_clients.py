@@ -55,7 +55,7 @@ def create_service_client(
         created_by=actor,
         expires_at=now + timedelta(days=days),
     )
-    _record(EventType.SERVICE_CLIENT_CREATED, organization.id, actor, client, expires_in_days=days)
+    record_client_change(EventType.SERVICE_CLIENT_CREATED, organization.id, actor, client, expires_in_days=days)
     return CreatedServiceClient(client, client_secret)
 
 
@@ -69,7 +69,7 @@ def rotate_client_secret(*, actor: User, client: Client) -> str:
     lock_families_of(found)
     # Refresh tokens of devices stay: they need the new secret.
     ended, _ = AccessToken.objects.filter(application=found).delete()
-    _record(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, tokens_ended=ended)
+    record_client_change(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, tokens_ended=ended)
     return client_secret
 
 
@@ -78,7 +78,7 @@ def delete_service_client(*, actor: User | Actor, client: Client) -> None:
     """Raises: NotFound for a deleted client; Forbidden. Spec: §4.8 · D9, D74"""
     found, org_id = locked_service_client(actor=actor, client=client, strong=True)
     lock_families_of(found)
-    _record(EventType.SERVICE_CLIENT_DELETED, org_id, actor, found)
+    record_client_change(EventType.SERVICE_CLIENT_DELETED, org_id, actor, found)
     # Tokens, agent key and credentials go with the row.
     found.delete()
 
@@ -96,7 +96,10 @@ def locked_service_client(*, actor: User | Actor, client: Client, strong: bool =
     return found, org_id
 
 
-def _record(event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, **facts: int) -> None:
+def record_client_change(
+    event: EventType, org_id: uuid.UUID, actor: User | Actor, client: Client, **facts: int | str
+) -> None:
+    """Write the audit row and bump the epoch."""
     record_admin(
         event,
         org_id=org_id,

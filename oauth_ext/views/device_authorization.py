@@ -7,13 +7,15 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import urlencode
 
 from gateway.web import rate
-from oauth_ext import audiences, scopes, token_form
+from oauth_ext import requested_resources, scopes, token_form
+from oauth_ext.client_proof import is_proven, usable_client
+from oauth_ext.models import Client
 from oauth_ext.scopes_backend import all_exist
 from oauth_ext.services.devices import ClientDisconnected, start_device
 from oauth_ext.token_form import Fields
-from oauth_ext.views.answers import oauth_json
-from oauth_ext.views.client import service_client
+from oauth_ext.views.presented_client import presented, refused
 from oauth_ext.views.request_reading import OAuthErrorResponse, post_endpoint, rate_limited, read_form
+from oauth_ext.views.responses import oauth_json
 
 VERIFICATION_PATH = "/device"
 
@@ -23,7 +25,7 @@ VERIFICATION_PATH = "/device"
 def device_authorization(request: HttpRequest) -> HttpResponse:
     """Starts a device flow for a service client that proves its secret."""
     fields = read_form(request, token_form.DEVICE_FIELDS)
-    client = service_client(request, fields)
+    client = _service_client(request, fields)
     try:
         started = start_device(
             client=client, scopes=_scopes(fields), resources=_resources(fields), address=rate.address_of(request)
@@ -43,6 +45,19 @@ def device_authorization(request: HttpRequest) -> HttpResponse:
     )
 
 
+def _service_client(request: HttpRequest, fields: Fields) -> Client:
+    """Raises: OAuthErrorResponse with 401; with 400 for a public client. Spec: §4.2 Device rules"""
+    sent = presented(request, fields)
+    client = usable_client(sent.client_id)
+    if client is None:
+        raise refused(sent)
+    if not client.is_service_client:
+        raise OAuthErrorResponse("unauthorized_client", "Only service clients may use the device flow.")
+    if not is_proven(client, sent.client_secret):
+        raise refused(sent)
+    return client
+
+
 def _scopes(fields: Fields) -> list[str]:
     asked = token_form.first(fields, "scope")
     try:
@@ -56,6 +71,6 @@ def _scopes(fields: Fields) -> list[str]:
 
 def _resources(fields: Fields) -> list[str]:
     try:
-        return audiences.audiences(fields.get("resource", ()))
-    except audiences.ForeignResource as fault:
+        return requested_resources.requested(fields.get("resource", ()))
+    except requested_resources.ForeignResource as fault:
         raise OAuthErrorResponse("invalid_target", fault.reason) from None

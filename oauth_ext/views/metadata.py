@@ -13,7 +13,7 @@ from gateway.catalog.registry import vendor_or_none
 from gateway.site.errors import error_response
 from oauth_ext import features
 from oauth_ext.jwt import keys
-from oauth_ext.views.answers import open_to_all, preflight
+from oauth_ext.views.responses import open_to_all, preflight
 
 METHODS = "GET, HEAD, OPTIONS"
 

@@ -12,8 +12,8 @@ from oauth_ext import registration
 from oauth_ext.registration_budget import count_for_all
 from oauth_ext.scopes_backend import existing
 from oauth_ext.services.registration import TooManyClients, register_client
-from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.request_reading import OAuthErrorResponse, post_endpoint, rate_limited, read_body, require_admitted
+from oauth_ext.views.responses import oauth_json
 
 
 @post_endpoint

@@ -20,7 +20,7 @@ from gateway.web import rate
 from oauth_ext import token_form
 from oauth_ext.jwt.keys import SigningKeysUnavailable
 from oauth_ext.token_form import Fields
-from oauth_ext.views.answers import oauth_error, preflight
+from oauth_ext.views.responses import oauth_error, preflight
 
 log = structlog.get_logger(__name__)
 METHODS = "POST, OPTIONS"

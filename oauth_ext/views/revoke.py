@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 
 from oauth_ext import token_form
 from oauth_ext.services.revocation import revoke_token
-from oauth_ext.views.answers import open_to_all
-from oauth_ext.views.client import named_client
+from oauth_ext.views.presented_client import named_client
 from oauth_ext.views.request_reading import OAuthErrorResponse, post_endpoint, rate_limited, read_form
+from oauth_ext.views.responses import open_to_all
 
 
 @post_endpoint

@@ -22,7 +22,6 @@ from oauth_ext import client_authentication, features, server, token_form
 from oauth_ext.client_authentication import Presented
 from oauth_ext.client_proof import own_credential
 from oauth_ext.token_form import Fields
-from oauth_ext.views.answers import oauth_json
 from oauth_ext.views.request_reading import (
     OAuthErrorResponse,
     post_endpoint,
@@ -30,6 +29,7 @@ from oauth_ext.views.request_reading import (
     require_admitted,
     require_capacity,
 )
+from oauth_ext.views.responses import oauth_json
 
 log = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""Vendor grants over the API. A path takes a service client's id in place of a person's. Spec: §4.5 · D34"""
+"""Server access over the API. A path takes a service client's id in place of a person's. Spec: §4.5 · D34"""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from oauth_ext import selectors as clients
 from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services import service_client_vendors
 from orgs import selectors
-from orgs.effective_server_access import AccessReason, effective_server_access
 from orgs.models import Membership, Organization, ServerAccess
 from orgs.roles import Role, may_read_server_access
+from orgs.server_access_reasons import AccessReason, effective_server_access
 from orgs.services import server_access
 
 # Slugs in one body: bounds the size of the request.
@@ -100,10 +100,10 @@ class ServerAccessList(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    operations = {"GET": Operation("Every grant, oldest first", answer=GrantOut, many=True, paged=True)}
+    operations = {"GET": Operation("All server access, oldest first", answer=GrantOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
-        # Grants of people and teams come first, then those of service clients.
+        # Rows of people and teams come first, then those of service clients.
         of_clients = clients.service_client_vendor_rows(self.organization)
         return self.answer_page(selectors.server_access(self.organization), of_clients, as_body=server_access_body)
 
@@ -115,7 +115,7 @@ class MemberServerAccess(OrgView):
     operations = {
         "GET": Operation("What a member may use, and why", answer=AccessOut, many=True),
         "PUT": Operation(
-            "Replace all grants of a member, or restrict a service client to these",
+            "Replace the server access of a member, or restrict a service client to these vendors",
             body=VendorsIn,
             answer=MemberVendorsOut,
         ),
@@ -152,8 +152,10 @@ class MemberVendor(OrgView):
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
-        "PUT": Operation("Grant a vendor to a member", answer=MemberGrantOut),
-        "DELETE": Operation("Take a member's grant back; a service client without any may use none", status=204),
+        "PUT": Operation("Give a member access to a vendor", answer=MemberGrantOut),
+        "DELETE": Operation(
+            "Take a member's access to a vendor back; a service client without any may use none", status=204
+        ),
     }
 
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
@@ -186,8 +188,8 @@ class TeamVendor(OrgView):
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
-        "PUT": Operation("Grant a vendor to a team", answer=TeamGrantOut),
-        "DELETE": Operation("Take a team's grant back", status=204),
+        "PUT": Operation("Give a team access to a vendor", answer=TeamGrantOut),
+        "DELETE": Operation("Take a team's access to a vendor back", status=204),
     }
 
     def put(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:

@@ -90,7 +90,7 @@ class TeamDetail(OrgView):
     gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.OWNER)}
     operations = {
         "PATCH": Operation("Rename a team", body=TeamIn, answer=TeamOut, refusals=_TAKEN),
-        "DELETE": Operation("Delete a team with its grants and credentials", status=204),
+        "DELETE": Operation("Delete a team with its server access and credentials", status=204),
     }
 
     def patch(self, request: Request, org_id: str, team_id: str) -> Response:

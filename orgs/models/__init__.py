@@ -1,6 +1,5 @@
 """People and organizations. Reach tenant rows through orgs.membership_check or a selector that takes the org."""
 
-from orgs.models.idempotency_record import IdempotencyRecord
 from orgs.models.invitation import Invitation, InvitationState
 from orgs.models.known_tool import KnownTool, ToolSnapshot
 from orgs.models.membership import Membership
@@ -12,7 +11,6 @@ from orgs.models.tool_allowlist import ToolAllowlist
 from orgs.models.user import Identity, UsedLogoutToken, User
 
 __all__ = [
-    "IdempotencyRecord",
     "Identity",
     "Invitation",
     "InvitationState",

@@ -58,6 +58,8 @@ class ToolSnapshot(models.Model):
     vendor = models.CharField(max_length=40)
     credential_scope = models.CharField(max_length=SCOPE_MAX_CHARACTERS, blank=True, default="", db_default="")
     looked_at = models.DateTimeField(default=clock.now)
+    # Of the whole list as callers see it, in canonical JSON; 0 before the first comparison that measured it.
+    list_bytes = models.IntegerField(default=0, db_default=0)
     # Rows written to the admin log since `recorded_since`; later changes in the window are only counted (`folded`).
     recorded_since = models.DateTimeField(null=True, blank=True)
     recorded = models.PositiveSmallIntegerField(default=0, db_default=0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from audit.actor import Target
 from gateway.lib import clock
 from orgs.roles import ROLE_CHOICES, Role
 
@@ -25,6 +26,10 @@ class Membership(models.Model):
 
     def has_role(self, role: Role) -> bool:
         return Role(self.role).at_least(role)
+
+    def as_target(self) -> Target:
+        """The person: a membership has no name of its own."""
+        return Target(id=str(self.user_id), label=self.user.label)
 
     def __str__(self) -> str:
         return f"{self.user_id} is {self.role} of {self.organization_id}"

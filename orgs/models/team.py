@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from audit.actor import Target
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 
@@ -20,6 +21,9 @@ class Team(models.Model):
             # Target of composite foreign keys, which hold a referring row to the same organization.
             models.UniqueConstraint(fields=["organization", "id"], name="team_of_organization"),
         ]
+
+    def as_target(self) -> Target:
+        return Target(id=str(self.id), label=self.name)
 
     def __str__(self) -> str:
         return self.name

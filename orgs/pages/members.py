@@ -21,7 +21,7 @@ from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from oauth_ext.selectors import connected_apps, live_access_tokens
 from orgs import selectors
-from orgs.default_server_access import vendors_of_member
+from orgs.default_access_preview import vendors_of_member
 from orgs.errors import LastOwner
 from orgs.models import Membership, Organization
 from orgs.pages.other_member import OtherMemberPage, role_field

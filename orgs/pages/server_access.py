@@ -22,9 +22,9 @@ from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from orgs import selectors
-from orgs.effective_server_access import AccessReason, effective_server_access_of
 from orgs.models import Membership, Team
 from orgs.roles import Role
+from orgs.server_access_reasons import AccessReason, effective_server_access_of
 from orgs.services.server_access_changes import ChangeCounts, PrincipalVendor, change_member_access, change_team_access
 
 # Members or teams, and vendors, on one page: bounds the form and its queries.
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """Access of one member or team to one vendor. `reasons`: text, without the direct grant."""
+    """Access of one member or team to one vendor. `reasons`: text, without the direct access."""
 
     vendor: Column
     is_direct: bool
@@ -147,7 +147,8 @@ class ServerAccessPage(OrgPage):
     ) -> list[MatrixRow]:
         shown = list(members)
         access = effective_server_access_of(shown, connected)
-        teams = Team.objects.in_bulk({each.team_id for reasons in access.values() for each in reasons if each.team_id})
+        through = {each.team_id for reasons in access.values() for each in reasons if each.team_id}
+        teams = selectors.teams_by_id(self.organization, through)
         rows = []
         for member in shown:
             cells = [_cell(column, access[member.pk], teams) for column in columns]
@@ -202,7 +203,7 @@ def _read_pairs(values: Sequence[str]) -> set[PrincipalVendor]:
             raise Invalid("This form is damaged. Open the page again.")
         found |= {(principal, slug) for slug in slugs.split()}
     if len(found) > ROWS * COLUMNS:
-        raise Invalid("This is more than one page of grants.")
+        raise Invalid("This is more than one page of vendor access.")
     return found
 
 
@@ -215,8 +216,7 @@ def _report_changes(
         if not done.gone:
             messages.info(request, "Nothing was changed.")
         return
-    grants = f"{done.added} {'grant' if done.added == 1 else 'grants'} given"
-    text = f"Saved: {grants}, {done.removed} taken back. The next call sees it."
+    text = f"Saved: {done.added} given, {done.removed} taken back. The next call sees it."
     if done.gone or len(added) + len(removed) > MAX_UNDONE:
         messages.success(request, text)
     else:

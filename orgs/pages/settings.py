@@ -20,7 +20,7 @@ from gateway.web.paging import page_of
 from gateway.web.typed_name import TypedNameForm
 from oauth_ext.selectors import service_clients
 from orgs import selectors
-from orgs.default_server_access import default_access_changes
+from orgs.default_access_preview import default_access_changes
 from orgs.models import Organization
 from orgs.roles import Role
 from orgs.services.organizations import delete_organization, rename_organization, update_settings

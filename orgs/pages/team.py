@@ -113,13 +113,13 @@ class TeamPage(OrgFormPage[TeamForm]):
 
     def _remove_vendor(self) -> None:
         vendor = self.request.POST.get("vendor", "")
-        had_it = self._grants().filter(vendor=vendor).exists()
+        had_it = self._server_access().filter(vendor=vendor).exists()
         remove_team_vendor(**self._subject, vendor=vendor)
         name = registry.load().name_of(vendor)
         if not had_it:
-            messages.info(self.request, f"The team has no grant for {name}.")
+            messages.info(self.request, f"The team has no access to {name}.")
             return
-        undo.offer(self.request, f"The team has no grant for {name} any more.", {"action": "grant", "vendor": vendor})
+        undo.offer(self.request, f"The team has no access to {name} any more.", {"action": "grant", "vendor": vendor})
 
     def _bind_key(self) -> HttpResponse | None:
         subject, key = self._subject, self._key(None)
@@ -142,7 +142,7 @@ class TeamPage(OrgFormPage[TeamForm]):
     def _fault(self, field: str, text: str) -> HttpResponse:
         return self.show(self.new_form(), errors={field: text}, status=422)
 
-    def _grants(self) -> QuerySet[ServerAccess]:
+    def _server_access(self) -> QuerySet[ServerAccess]:
         return selectors.server_access(self.organization).filter(team=self.team)
 
     def _key(self, team_id: UUID | None) -> CredentialSummary | None:
@@ -170,7 +170,7 @@ class TeamPage(OrgFormPage[TeamForm]):
 
     def _vendors(self) -> dict[str, Any]:
         catalog, connected = registry.load(), set(people_vendors(self.organization))
-        rows = list(self._grants().order_by("vendor"))
+        rows = list(self._server_access().order_by("vendor"))
         held = {row.vendor for row in rows}
         rest = [vendor for vendor in catalog if vendor.slug not in held]
         return {

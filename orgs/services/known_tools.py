@@ -54,9 +54,11 @@ def record_tools(
     snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
     snapshots.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
     found = compare(offered, _known_lists(organization, vendor, credential_scope))
-    is_known = snapshots.filter(credential_scope=credential_scope).update(looked_at=clock.now())
+    list_bytes = sum(map(len, definitions.values()))
+    own = snapshots.filter(credential_scope=credential_scope)
+    is_known = own.update(looked_at=clock.now(), list_bytes=list_bytes)
     if not is_known or found.needs_writing or found.is_news:
-        found = _write_changes(organization, vendor, credential_scope, offered, actor)
+        found = _write_changes(organization, vendor, credential_scope, offered, list_bytes, actor)
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     rows.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
     return frozenset(found.waiting)
@@ -64,12 +66,19 @@ def record_tools(
 
 @transaction.atomic
 def _write_changes(
-    organization: Organization, vendor: str, scope: str, offered: Mapping[str, OfferedTool], actor: Actor
+    organization: Organization,
+    vendor: str,
+    scope: str,
+    offered: Mapping[str, OfferedTool],
+    list_bytes: int,
+    actor: Actor,
 ) -> Comparison:
     lock_organization(organization)
     # Compared again under the lock: the last holder may have stored the same list.
     found = compare(offered, _known_lists(organization, vendor, scope))
-    snapshot, _ = ToolSnapshot.objects.get_or_create(organization=organization, vendor=vendor, credential_scope=scope)
+    snapshot, _ = ToolSnapshot.objects.get_or_create(
+        organization=organization, vendor=vendor, credential_scope=scope, defaults={"list_bytes": list_bytes}
+    )
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     own = rows.filter(credential_scope=scope)
     for names in _portions(found.obsolete):

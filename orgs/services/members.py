@@ -7,7 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from audit.actor import Actor, Target
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
@@ -97,7 +97,7 @@ def _record(event: EventType, actor: Actor, row: Membership, **facts: str) -> No
         event,
         org_id=row.organization_id,
         actor=actor,
-        target=Target(id=str(row.user_id), label=row.user.label),
+        target=row.as_target(),
         metadata=facts,
     )
     # The person's next call in any process loads the new role.

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from audit.actor import Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
@@ -50,7 +49,7 @@ def _change(row: Membership, role: Role, actor: User) -> None:
         EventType.MEMBER_ROLE_CHANGED,
         org_id=row.organization_id,
         actor=actor.as_actor(),
-        target=Target(id=str(row.user_id), label=row.user.label),
+        target=row.as_target(),
         metadata={"role": role.value, "was": former, "ownership": "transferred"},
     )
     epochs.bump_on_commit(epochs.subject(str(row.user_id)))

@@ -1,4 +1,4 @@
-"""Vendor grants of members and teams: give, take, replace. The next call in every process sees the change."""
+"""Server access of members and teams: give, take, replace. The next call in every process sees the change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from audit.actor import Actor, Target
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.catalog import registry
@@ -38,17 +38,15 @@ class _Holder:
         return {"team" if isinstance(self.principal, Team) else "membership": self.principal}
 
     def record(self, event: EventType, **facts: object) -> None:
-        """Also ends what processes keep of the people concerned."""
+        """Writes the admin row and bumps the epochs concerned, so that every process reloads the affected people."""
         org_id, changed = self.organization.id, self.principal
         if isinstance(changed, Team):
-            target = Target(id=str(changed.pk), label=changed.name)
-            # Each member's loaded access contains the grants of the member's teams.
+            # Each member's loaded access contains the server access of the member's teams.
             people = changed.team_memberships.values_list("membership__user_id", flat=True)
             names = [epochs.organization(org_id), *(epochs.subject(str(user_id)) for user_id in people)]
         else:
-            target = Target(id=str(changed.user_id), label=changed.user.label)
             names = [epochs.subject(str(changed.user_id))]
-        record_admin(event, org_id=org_id, actor=self.actor.as_actor(), target=target, metadata=facts)
+        record_admin(event, org_id=org_id, actor=self.actor.as_actor(), target=changed.as_target(), metadata=facts)
         epochs.bump_on_commit(*names)
 
 
@@ -84,7 +82,7 @@ def replace_member_vendors(
     holder = _member(actor, organization, user_id)
     wanted = require_vendors(vendors)
     had = set(holder.rows.values_list("vendor", flat=True))
-    # Grants that stay keep their date.
+    # Rows that stay keep their date.
     holder.rows.exclude(vendor__in=wanted).delete()
     ServerAccess.objects.bulk_create(
         ServerAccess(organization=organization, vendor=vendor, granted_by=actor, **holder.column)

@@ -23,7 +23,7 @@ PrincipalVendor = tuple[UUID, str]  # a person's or team's id, and a vendor's sl
 
 @dataclass(frozen=True, slots=True)
 class ChangeCounts:
-    """Numbers: grants requested to give, requested to take, and principals deleted since the page was shown."""
+    """Numbers: rows requested to give, requested to take, and principals deleted since the page was shown."""
 
     added: int
     removed: int
@@ -32,7 +32,7 @@ class ChangeCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """`column`: the principal's column in the table of grants."""
+    """`column`: the principal's column in the table of server access."""
 
     actor: User
     organization: Organization
@@ -51,7 +51,7 @@ def change_member_access(
 ) -> ChangeCounts:
     """Give and take members' direct server access; members who left are skipped. Spec: §4.5 · D59
 
-    Other grants stay. The number of queries does not depend on the number of cells.
+    Other rows stay. The number of queries does not depend on the number of cells.
     Raises: NotFound for an unknown vendor; Forbidden.
     """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
@@ -76,7 +76,7 @@ def change_team_access(
     names = {team.pk: team.name for team in teams}
     touched, counts = _apply(request, {team_id: team_id for team_id in names}, names)
     if touched:  # a team's server access is part of each member's own standing
-        # Each member's loaded access contains the grants of the member's teams.
+        # Each member's loaded access contains the server access of the member's teams.
         members = TeamMembership.objects.filter(team__in=touched).values_list("membership__user_id", flat=True)
         subjects = [epochs.subject(str(user_id)) for user_id in members.distinct()]
         epochs.bump_on_commit(epochs.organization(organization.id), *subjects)
@@ -91,7 +91,7 @@ def _apply(
     held = _existing(request, keys)
     new = [pair for pair in given if pair not in held]
     old = [pair for pair in taken if pair in held]
-    # A grant for a vendor that left the catalog can still be taken.
+    # Access to a vendor that left the catalog can still be taken.
     _require_known({vendor for principal, vendor in [*given, *taken] if (principal, vendor) not in held})
     ServerAccess.objects.bulk_create(
         ServerAccess(
@@ -120,7 +120,7 @@ def _require_known(vendors: set[str]) -> None:
 
 
 def _existing(request: _Request, keys: Mapping[UUID, int | UUID]) -> dict[PrincipalVendor, int]:
-    """Existing grants by cell, with the primary key of their row."""
+    """Existing rows by cell, with the primary key of their row."""
     principal_of = {key: principal for principal, key in keys.items()}
     rows = ServerAccess.objects.filter(
         organization=request.organization, **{f"{request.column}__in": list(principal_of)}

@@ -7,7 +7,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from audit.actor import Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
@@ -53,7 +52,7 @@ def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> No
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     team = selectors.team(organization, str(team_id))
     _record(EventType.TEAM_DELETED, actor, team)
-    # Cascades to grants and team credentials; named keys become unbound.
+    # Cascades to server access and team credentials; named keys become unbound.
     team.delete()
 
 
@@ -95,8 +94,8 @@ def _record(event: EventType, actor: User, team: Team, **facts: str) -> None:
         event,
         org_id=team.organization_id,
         actor=actor.as_actor(),
-        target=Target(id=str(team.pk), label=team.name),
+        target=team.as_target(),
         metadata=facts,
     )
-    # Team grants and credentials are loaded with the organization.
+    # The server access and credentials of teams are loaded with the organization.
     epochs.bump_on_commit(epochs.organization(team.organization_id))

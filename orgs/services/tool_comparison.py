@@ -73,7 +73,7 @@ class KnownLists:
     general: KnownTools | None  # None: the list is the general one
     # Approved fingerprints of the vendor's tools on other lists.
     trusted: frozenset[bytes]
-    # Neither this list nor, for a further list, the general list was compared before.
+    # Whether neither of these two lists was compared before.
     is_first: bool
 
 

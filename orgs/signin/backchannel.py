@@ -1,4 +1,4 @@
-"""The identity provider reports a sign-out: OpenID Connect Back-Channel Logout 1.0. docs/decisions/0013"""
+"""The identity provider reports a sign-out: OpenID Connect Back-Channel Logout 1.0. docs/decisions/0038"""
 
 from __future__ import annotations
 

@@ -165,12 +165,6 @@ def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = (
     return claims
 
 
-def forget() -> None:
-    """Fetch everything again at the next sign-in."""
-    _Kept.provider, _Kept.away_until = None, 0.0
-    _keys.cache_clear()
-
-
 def _discover() -> Provider:
     if not settings.OIDC_OP_DISCOVERY_URL:
         raise ProviderUnavailable("no identity provider is configured")

@@ -42,7 +42,7 @@ class CacheKey:
 
 
 def scope_of(principal: Principal, credential: CredentialRef) -> str:
-    """Who shares results: `team:<id>`, `org:<id>` or `user:<subject>`. Raises: ValueError for a key of no team."""
+    """Results are shared in `team:<id>`, `org:<id>` or `user:<subject>`. Raises: ValueError for a key of no team."""
     match credential.scope:
         case CredentialScope.ORGANIZATION:
             return f"org:{principal.org_id}"

@@ -6,7 +6,6 @@ saw that answer never reads an older result, in any process.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TypeGuard
 
 import structlog
 
+from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.fair_share_cache import FairShareCache
 from proxy.cache.keys import CacheKey
 from proxy.outcomes import CacheStatus, Delivered, Failed, VendorError
@@ -50,14 +50,7 @@ class ResultCache:
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, VendorOutcome]] = SingleFlight(
             outlives_callers=False
         )
-        self._checking: set[asyncio.Task[None]] = set()
-
-    @property
-    def size_bytes(self) -> int:
-        return self._kept.size_bytes
-
-    def __len__(self) -> int:
-        return len(self._kept)
+        self._checking = BackgroundTasks()
 
     async def read(
         self,
@@ -90,8 +83,7 @@ class ResultCache:
         return answer, CacheStatus.HIT if _is_success(answer) and not is_first else CacheStatus.MISS
 
     async def settled(self) -> None:
-        while self._checking:
-            await asyncio.wait(set(self._checking))
+        await self._checking.settled()
 
     def _put_if_valid(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
         size = len(result.raw_result)
@@ -101,9 +93,7 @@ class ResultCache:
                 self._put(key, epoch, result, expires_s)
         elif size <= RESULT_BYTES and len(self._checking) < MAX_CONCURRENT_CHECKS:
             # In the background: the caller does not wait for the check of a long result.
-            task = asyncio.ensure_future(self._put_later(key, epoch, result, expires_s))
-            self._checking.add(task)
-            task.add_done_callback(self._checking.discard)
+            self._checking.start(self._put_later(key, epoch, result, expires_s))
 
     async def _put_later(self, key: CacheKey, epoch: str, result: Delivered, expires_s: float) -> None:
         if await fair_scheduler.run_in_thread(key.owner, partial(_is_valid, result.raw_result)):

@@ -7,6 +7,7 @@ import asyncio
 import structlog
 
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
+from gateway.lib.background_tasks import BackgroundTasks
 from proxy.single_flight import SingleFlight
 
 log = structlog.get_logger(__name__)
@@ -16,7 +17,7 @@ class ScopeEpochs:
     def __init__(self, store: CoordinationStore) -> None:
         self._store = store
         self._beginning: SingleFlight[str, str | None] = SingleFlight()
-        self._renewing: set[asyncio.Task[None]] = set()
+        self._renewing = BackgroundTasks()
         self._not_renewed: set[str] = set()  # unused in this process until the store takes the renewal
 
     async def current(self, name: str, seen: str | None = None) -> str | None:
@@ -33,10 +34,7 @@ class ScopeEpochs:
     async def renew(self, name: str) -> None:
         """Invalidate the results under `name`, in all processes; call it after the write's outcome."""
         # Shielded: the renewal must happen even if the caller leaves.
-        task = asyncio.ensure_future(self._renew(name))
-        self._renewing.add(task)
-        task.add_done_callback(self._renewing.discard)
-        await asyncio.shield(task)
+        await asyncio.shield(self._renewing.start(self._renew(name)))
 
     async def _renew(self, name: str) -> None:
         try:

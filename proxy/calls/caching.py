@@ -20,35 +20,48 @@ async def cached_read(
     arguments: Mapping[str, Any],
     send: SendToVendor,
     *,
-    is_cacheable: bool,
     is_shareable: bool = True,
 ) -> tuple[VendorOutcome, CacheStatus]:
-    """The answer from the cache or the vendor, and which of the two."""
+    """The answer from the cache or the vendor, and which of the two. Without the store, as `uncached_read`."""
     scope = scope_of(context.caller.principal, found.credential)
     name = epoch_name(scope, found.vendor.slug)
     epochs = context.runtime.scope_epochs
     seen = context.cache_epoch
-    epoch = (
-        await epochs.current(name, seen[1] if seen is not None and seen[0] == name else None) if is_cacheable else None
-    )
-    # Not cached, or the store is away.
+    epoch = await epochs.current(name, seen[1] if seen is not None and seen[0] == name else None)
     if epoch is None:
-        answer, status = await send(), CacheStatus.BYPASS
-    else:
-        key = cache_key(scope, found.credential, found.tool.vendor_name, arguments, found.destination.key)
-        results = context.runtime.results
-        # Without `is_shareable`, the caller sees progress of its own vendor call, and may end it.
-        answer, status = await results.read(key, epoch, found.policy.ttl_s, send, is_shareable=is_shareable)
-    if isinstance(answer, Failed) and answer.fault is VendorFault.REJECTED_CREDENTIALS:
-        await epochs.renew(name)  # rejected credentials lose the right to results read before
+        return await uncached_read(context, found, send), CacheStatus.BYPASS
+    key = cache_key(scope, found.credential, found.tool.vendor_name, arguments, found.destination.key)
+    results = context.runtime.results
+    # Without `is_shareable`, the caller sees progress of its own vendor call, and may end it.
+    answer, status = await results.read(key, epoch, found.policy.ttl_s, send, is_shareable=is_shareable)
+    if _is_rejected(answer):
+        await epochs.renew(name)
     return answer, status
+
+
+async def uncached_read(context: RequestContext, found: FoundTool, send: SendToVendor) -> VendorOutcome:
+    name = _results_name(context, found)
+    answer = await send()
+    if _is_rejected(answer):
+        await context.runtime.scope_epochs.renew(name)
+    return answer
 
 
 async def invalidating_write(context: RequestContext, found: FoundTool, send: SendToVendor) -> VendorOutcome:
     """Every earlier result is invalid before the answer leaves."""
-    name = epoch_name(scope_of(context.caller.principal, found.credential), found.vendor.slug)
+    name = _results_name(context, found)  # a write that cannot end results is not sent
     try:
         return await send()
     finally:
         # Also after a timeout or a cancelled call: the vendor may have made the change.
         await context.runtime.scope_epochs.renew(name)
+
+
+def _is_rejected(answer: VendorOutcome) -> bool:
+    # Rejected credentials lose the right to results read before.
+    return isinstance(answer, Failed) and answer.fault is VendorFault.REJECTED_CREDENTIALS
+
+
+def _results_name(context: RequestContext, found: FoundTool) -> str:
+    """The epoch of all results that a write of this call may have changed."""
+    return epoch_name(scope_of(context.caller.principal, found.credential), found.vendor.slug)

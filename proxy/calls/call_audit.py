@@ -40,7 +40,8 @@ class OpenCall:
 
 
 def open_record(*, vendor: str, tool: str) -> OpenCall:
-    return OpenCall(ids.new_log_id(), clock.now(), vendor, tool)
+    now = clock.now()
+    return OpenCall(ids.log_id_for(now), now, vendor, tool)
 
 
 def set_tool(row: OpenCall, found: FoundTool) -> None:

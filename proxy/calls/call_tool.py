@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from audit.writer import AuditUnavailable
+from audit.pending_record import AuditUnavailable
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
@@ -69,12 +69,9 @@ async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
     row: call_audit.OpenCall | None = None
     outcome: Outcome
     try:
-        context.runtime.audit.refuse_during_outage()
-        with context.timing.auth:
-            admission, context.caller = await admit(context, settings.TOOL_CALLS, call.vendor if call.cli else None)
-        if not admission.allowed:
-            await call_audit.record_rate_limited(context, vendor=vendor_slug, tool=call.name)
-            return RateLimited(admission.retry_after_s)
+        refused = await _admit_call(context, vendor_slug, call.name, call.vendor if call.cli else None)
+        if refused is not None:
+            return refused
         row = call_audit.open_record(vendor=vendor_slug, tool=call.name)
         found = (
             BadArguments(call.fault)
@@ -101,22 +98,33 @@ async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
 
 
 async def refuse_unknown_vendor(context: RequestContext, slug: str, tool: str) -> Outcome:
-    context.runtime.audit.refuse_during_outage()
-    with context.timing.auth:
-        # Counted and recorded like every refusal.
-        admission, context.caller = await admit(context, settings.TOOL_CALLS)
-    if not admission.allowed:
-        await call_audit.record_rate_limited(context, vendor=slug, tool=tool)
-        return RateLimited(admission.retry_after_s)
+    """Counted and recorded like every refusal."""
+    refused = await _admit_call(context, slug, tool)
+    if refused is not None:
+        return refused
     denied = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
     await call_audit.record_outcome(context, call_audit.open_record(vendor=slug, tool=tool), denied)
     return denied
 
 
+async def _admit_call(
+    context: RequestContext, slug: str, tool: str, vendor: Vendor | None = None
+) -> RateLimited | None:
+    """Counts the call and writes `context.caller`; a call beyond the limit is recorded. `vendor`: as in `admit`."""
+    context.runtime.audit.refuse_during_outage()
+    with context.timing.auth:
+        admission, context.caller = await admit(context, settings.TOOL_CALLS, vendor)
+    if admission.allowed:
+        return None
+    await call_audit.record_rate_limited(context, vendor=slug, tool=tool)
+    return RateLimited(admission.retry_after_s)
+
+
 async def _decide_and_send(
     context: RequestContext, call: ToolCall, found: FoundTool, row: call_audit.OpenCall
 ) -> Outcome:
-    denied = may_call_tool(context.caller, found.vendor, found.tool.vendor_name)
+    caller = context.caller
+    denied = may_call_tool(caller.principal, caller.organization, found.vendor, found.tool.vendor_name)
     if denied is not None:
         return denied
     arguments = call.arguments
@@ -129,9 +137,10 @@ async def _decide_and_send(
     send = partial(_send, context, arguments, call, found)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
-        is_cacheable = found.policy.is_cacheable and (call.cli or found.policy.named) and not call.meta
+        if call.meta or not found.policy.is_cacheable or not (call.cli or found.policy.named):
+            return await caching.uncached_read(context, found, send)
         outcome, context.cache = await caching.cached_read(
-            context, found, arguments, send, is_cacheable=is_cacheable, is_shareable=call.relay is None
+            context, found, arguments, send, is_shareable=call.relay is None
         )
         return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.

@@ -24,7 +24,7 @@ class CallStep(StrEnum):
 
     BEARER = "token"
     QUOTA = "quota"
-    GRANT = "grant"
+    SERVER_ACCESS = "grant"
     CREDENTIAL = "credential"
     ALLOWLIST = "allowlist"
     VENDOR = "vendor"
@@ -58,7 +58,7 @@ def applicable_credential(
     )
 
 
-def _check_grant(
+def _check_server_access(
     principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
 ) -> Denied | None:
     if access_rules.may_use_vendor(
@@ -69,7 +69,7 @@ def _check_grant(
     ):
         return None
     return Denied(
-        Denial.NO_GRANT,
+        Denial.NO_SERVER_ACCESS,
         f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
         vendor.slug,
     )
@@ -88,18 +88,20 @@ def _check_credential(
 
 
 VENDOR_CHECKS: tuple[tuple[CallStep, Check], ...] = (
-    (CallStep.GRANT, _check_grant),
+    (CallStep.SERVER_ACCESS, _check_server_access),
     (CallStep.CREDENTIAL, _check_credential),
 )
 
 
-def may_call_tool(caller: Caller, vendor: Vendor, vendor_tool_name: str) -> Denied | None:
-    """None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77"""
-    if access_rules.may_call_tool(caller.principal, vendor.slug, vendor_tool_name, caller.organization.allowlists):
+def may_call_tool(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, vendor_tool_name: str
+) -> Denied | None:
+    """The step after VENDOR_CHECKS: None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77"""
+    if access_rules.may_call_tool(principal, vendor.slug, vendor_tool_name, organization.allowlists):
         return None
     return Denied(
         Denial.TOOL_NOT_ALLOWED,
-        f"The tool {vendor_tool_name} is not on the allowlist of the role {caller.principal.role.value}."
-        f" An owner of {caller.organization.name} can add it.",
+        f"The tool {vendor_tool_name} is not on the allowlist of the role {principal.role.value}."
+        f" An owner of {organization.name} can add it.",
         vendor.slug,
     )

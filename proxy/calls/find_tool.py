@@ -9,7 +9,7 @@ from credentials.resolve import CredentialRef
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.calls.destination import usable_vendor
+from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
-from proxy.calls.destination import usable_vendor
+from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
@@ -83,10 +83,11 @@ async def _vendor_tools(
     index = await vendor_index(context, vendor, deadline=deadline)
     if isinstance(index, str):
         return {}, index
+    principal, organization = context.caller.principal, context.caller.organization
     tools = {
         tool.exposed_name: index.encoded[tool.exposed_name]
         for tool in index.tools.tools
         if not (other_prefixes and tool.exposed_name.startswith(other_prefixes))
-        and may_call_tool(context.caller, vendor, tool.vendor_name) is None
+        and may_call_tool(principal, organization, vendor, tool.vendor_name) is None
     }
     return tools, None if index.failure is None else index.failure.value

@@ -12,7 +12,9 @@ from proxy.calls.decide import may_use_vendor
 from proxy.outcomes import Denial, Denied
 
 _SENTENCES = {
-    Denial.NO_GRANT: "You have no access to {names}: an admin of {organization} can grant it at {place}/access.",
+    Denial.NO_SERVER_ACCESS: (
+        "You have no access to {names}: an admin of {organization} can grant it at {place}/access."
+    ),
     Denial.NO_CREDENTIALS: (
         "The credentials of {names} are not for you: an admin of {organization} can store others at"
         " {place}/connections."

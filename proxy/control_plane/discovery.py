@@ -11,13 +11,14 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from credentials.resolve import resolve
-from credentials.selectors import refs_by_vendor, wrapped_keys
+from credentials.sealing import wrapped_keys
+from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
-from proxy.calls.destination import open_destination
+from proxy.calls.open_destination import open_destination
 from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.outcomes import VendorFault
@@ -26,13 +27,7 @@ from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
-from proxy.vendors.transport import Limits, VendorTransport
-
-_LIMITS = Limits(
-    connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
-    chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
-    body_bytes=settings.VENDOR_REPLY_BYTES,
-)
+from proxy.vendors.transport import configured_limits, configured_transport
 
 
 class NotConnected(DomainError):
@@ -89,9 +84,7 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
 
 async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dict[str, Any]]:
     """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
-    transport = VendorTransport(
-        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=_LIMITS, own_url=settings.BASE_URL
-    )
+    transport = configured_transport(configured_limits())
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S)
     directory = ToolDirectory(
         pool, settings.VENDOR_TOOL_CONFIG, ttl_s=settings.TOOL_LIST_TTL_S, max_pages=settings.TOOL_LIST_MAX_PAGES

@@ -15,7 +15,7 @@ from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.conversation import Conversation, Reply
 from proxy.vendors.handshake import INITIALIZED, base_headers
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.transport import VendorTransport, configured_limits, configured_transport
 
 # Problems of each kind that are listed; the rest is counted.
 PROBLEMS_SHOWN = 20
@@ -43,15 +43,8 @@ class OpenedCredential:
 
 async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
     """Findings in the order of the checks. Without `opened` only the checks without credentials run."""
-    limits = Limits(
-        connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
-        chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
-        body_bytes=settings.VENDOR_REPLY_BYTES,
-    )
     # A customer-supplied address never gets a request without credentials.
-    transport = VendorTransport(
-        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, limits=limits, own_url=settings.BASE_URL
-    )
+    transport = configured_transport(configured_limits())
     try:
         return [_plain(finding) for finding in await _diagnose(transport, vendor, opened)]
     finally:

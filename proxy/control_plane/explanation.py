@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from credentials.errors import UnusableCredential
 from credentials.resolve import CredentialRef
-from credentials.sealing import UnusableCredential
 from gateway.catalog import registry
 from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
@@ -21,14 +21,14 @@ from oauth_ext import scopes
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.models import Client
 from oauth_ext.selectors import service_client_of_any_organization
-from orgs import access_rules, selectors
+from orgs import selectors
 from orgs.models import User
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access, principal_of
-from proxy.calls.decide import VENDOR_CHECKS, CallStep, applicable_credential
-from proxy.calls.destination import open_destination
+from proxy.calls.decide import VENDOR_CHECKS, CallStep, applicable_credential, may_call_tool
+from proxy.calls.open_destination import open_destination
 from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.selectors import circuit_of
 from proxy.control_plane.health.states import LABELS, HealthStatus
@@ -80,15 +80,15 @@ def explain_access(
         return Explanation((Step(CallStep.BEARER, False, detail, remedy),))
     vendor = registry.load().owner_of(tool)
     credential = applicable_credential(principal, organization, vendor) if vendor else None
-    asked = _Asked(principal, organization, vendor, tool, credential, shows_count or principal.user_id is None)
-    # Without a vendor there is nothing to check after the grant.
-    last = CallStep.VENDOR if vendor else CallStep.GRANT
+    call = ExplainedCall(principal, organization, vendor, tool, credential, shows_count or principal.user_id is None)
+    # Without a vendor there is nothing to check after server access.
+    last = CallStep.VENDOR if vendor else CallStep.SERVER_ACCESS
     shown = list(CallStep)[: list(CallStep).index(last) + 1]
-    return Explanation(tuple(Step(step, *_EXPLANATIONS[step](asked)) for step in shown))
+    return Explanation(tuple(Step(step, *_EXPLANATIONS[step](call)) for step in shown))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class ExplainedCall:
     """The call to explain. `known_vendor` is None where no vendor's prefix begins the tool's name."""
 
     principal: Principal
@@ -114,26 +114,26 @@ class _Asked:
 _Explained = tuple[bool, str, str]
 
 
-def _caller(asked: _Asked) -> _Explained:
-    principal = asked.principal
+def _caller(call: ExplainedCall) -> _Explained:
+    principal = call.principal
     kind = "a service account" if principal.user_id is None else principal.role.value
     assumed = "A token for mcp:all or mcp:<vendor> is assumed."
-    return True, f"{principal.label} is {kind} of {asked.organization.name}. {assumed}", ""
+    return True, f"{principal.label} is {kind} of {call.organization.name}. {assumed}", ""
 
 
-def _grant(asked: _Asked) -> _Explained:
-    if asked.known_vendor is None:
+def _server_access(call: ExplainedCall) -> _Explained:
+    if call.known_vendor is None:
         remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
-        return False, f"No vendor's prefix begins the name {asked.tool}.", remedy
-    principal, vendor = asked.principal, asked.vendor
-    if not asked.passes(CallStep.GRANT):
+        return False, f"No vendor's prefix begins the name {call.tool}.", remedy
+    principal, vendor = call.principal, call.vendor
+    if not call.passes(CallStep.SERVER_ACCESS):
         who = "the service account" if principal.kind is PrincipalKind.SERVICE else "the member or one of their teams"
-        remedy = f"An admin of {asked.organization.name} can grant {vendor.name} to {who}."
+        remedy = f"An admin of {call.organization.name} can grant {vendor.name} to {who}."
         return False, f"{principal.label} has no access to {vendor.name}.", remedy
     if principal.role.at_least(Role.ADMIN):
         why = f"the role {principal.role.value} may use every vendor"
     elif principal.granted_vendors is not None and vendor.slug in principal.granted_vendors:
-        why = "by a grant"
+        why = "by access of its own or of a team"
     elif principal.kind is PrincipalKind.SERVICE:
         why = "no list restricts it" if principal.granted_vendors is None else "it has credentials of its own"
     else:
@@ -141,10 +141,10 @@ def _grant(asked: _Asked) -> _Explained:
     return True, f"{principal.label} may use {vendor.name}: {why}.", ""
 
 
-def _credential(asked: _Asked) -> _Explained:
-    organization, vendor, credential = asked.organization, asked.vendor, asked.credential
+def _credential(call: ExplainedCall) -> _Explained:
+    organization, vendor, credential = call.organization, call.vendor, call.credential
     remedy = f"An admin of {organization.name} can store credentials of {vendor.name}."
-    if not asked.passes(CallStep.CREDENTIAL) or credential is None:
+    if not call.passes(CallStep.CREDENTIAL) or credential is None:
         return False, f"No credential of {vendor.name} applies.", remedy
     named = (
         f"the {credential.scope.value.replace('_', ' ')} credential{f' {credential.name}' if credential.name else ''}"
@@ -158,22 +158,22 @@ def _credential(asked: _Asked) -> _Explained:
     return True, f"{named} is used and opens.", ""
 
 
-def _allowlist(asked: _Asked) -> _Explained:
-    principal, organization, vendor, tool = asked.principal, asked.organization, asked.vendor, asked.tool
+def _allowlist(call: ExplainedCall) -> _Explained:
+    principal, organization, vendor, tool = call.principal, call.organization, call.vendor, call.tool
     # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
     spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
-    if any(access_rules.may_call_tool(principal, vendor.slug, name, organization.allowlists) for name in spellings):
+    if any(may_call_tool(principal, organization, vendor, name) is None for name in spellings):
         listed = (vendor.slug, principal.role.value) in organization.allowlists
         return True, "The tool is on the role's list." if listed else "The role has no list: any tool.", ""
     detail = f"{tool} is not on the list of the role {principal.role.value}."
     return False, detail, f"An owner of {organization.name} can add it, or clear the list."
 
 
-def _quota(asked: _Asked) -> _Explained:
+def _quota(call: ExplainedCall) -> _Explained:
     """Peeks at the window of all organizations' calls without counting."""
     rule = settings.TOOL_CALLS
-    window = coordination.current().peek(rule, asked.principal.subject)
-    if not asked.shows_count:
+    window = coordination.current().peek(rule, call.principal.subject)
+    if not call.shows_count:
         # Calls of all organizations count together: an admin of one must not learn about calls in another.
         known = "another call is possible" if window.allowed else "they are used up"
         remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."
@@ -185,10 +185,10 @@ def _quota(asked: _Asked) -> _Explained:
     return False, detail, f"The next call is possible in {minutes} min, by itself; an operator sets the number."
 
 
-def _vendor_state(asked: _Asked) -> _Explained:
-    # Only an open circuit holds a call back. docs/decisions/0008
-    vendor = asked.vendor
-    circuit = circuit_of(vendor.slug, [asked.credential.id] if asked.credential else [])
+def _vendor_state(call: ExplainedCall) -> _Explained:
+    # Only an open circuit holds a call back. docs/decisions/0023
+    vendor = call.vendor
+    circuit = circuit_of(vendor.slug, [call.credential.id] if call.credential else [])
     tried = ""
     if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
         detail = f"{vendor.name} could not be reached {circuit.failures} times in a row: calls are held back."
@@ -197,7 +197,7 @@ def _vendor_state(asked: _Asked) -> _Explained:
         tried = f" It could not be reached {circuit.failures} times in a row: the next call is let through to see."
     if vendor.customer_supplied_url:
         return True, f"{vendor.name} is not monitored: it runs at an address of your own.{tried}", ""
-    state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
+    state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
     seen = "; ".join(each for each in (state.error_detail, state.remark) if each)
     detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {seen}" if seen else "")
     if state.status is HealthStatus.DOWN and not tried:
@@ -205,10 +205,10 @@ def _vendor_state(asked: _Asked) -> _Explained:
     return True, f"{detail}.{tried}" if tried else detail, ""
 
 
-_EXPLANATIONS: dict[CallStep, Callable[[_Asked], _Explained]] = {
+_EXPLANATIONS: dict[CallStep, Callable[[ExplainedCall], _Explained]] = {
     CallStep.BEARER: _caller,
     CallStep.QUOTA: _quota,
-    CallStep.GRANT: _grant,
+    CallStep.SERVER_ACCESS: _server_access,
     CallStep.CREDENTIAL: _credential,
     CallStep.ALLOWLIST: _allowlist,
     CallStep.VENDOR: _vendor_state,

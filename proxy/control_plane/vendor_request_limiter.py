@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.db import connection
 
+from gateway.lib.database_threads import give_connections_back
 from gateway.lib.errors import DomainError
+from gateway.lib.shared_slots import SharedSlots, SlotResult
 
 # Seconds.
 _RETRY_AFTER_S = 5
@@ -25,42 +24,28 @@ class TooManyVendorRequests(DomainError):
     headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 
-def _give_connection_back() -> None:
-    # Return the connection to the pool: there are fewer connections than threads, and the vendor may be slow.
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
-
-
 class VendorRequestLimiter:
     """`size` slots, at most `per_organization` of one organization. Thread-safe."""
 
     def __init__(
-        self, *, size: int, per_organization: int, before_waiting: Callable[[], None] = _give_connection_back
+        self, *, size: int, per_organization: int, before_waiting: Callable[[], None] = give_connections_back
     ) -> None:
-        self._size = size
-        # Runs in the thread that is about to wait.
+        # A waiting request holds a thread that pages need, and the vendor may take its whole deadline. So only part of
+        # the threads may wait, one organization has few slots, and a request without one is refused at once.
+        self.slots: SharedSlots[uuid.UUID] = SharedSlots(size=size, of_owner=per_organization)
+        # Runs in the thread that is about to wait: there are fewer connections than threads, and vendors may be slow.
         self._before_waiting = before_waiting
-        self._per_organization = per_organization
-        self._active: Counter[uuid.UUID] = Counter()
-        self._lock = threading.Lock()
 
     @contextmanager
     def slot(self, organization_id: uuid.UUID) -> Iterator[None]:
         """Hold a slot during the block. Raises: TooManyVendorRequests."""
-        with self._lock:
-            # A waiting request holds a thread that pages need, and the vendor may take its whole deadline. So only part
-            # of the threads may wait, one organization has few slots, and a request without one is refused at once.
-            is_full = self._active.total() >= self._size
-            if is_full or self._active.get(organization_id, 0) >= self._per_organization:
-                raise TooManyVendorRequests
-            self._active[organization_id] += 1
+        if self.slots.take(organization_id) is not SlotResult.TAKEN:
+            raise TooManyVendorRequests
         try:
             self._before_waiting()
             yield
         finally:
-            with self._lock:
-                self._active[organization_id] -= 1
-                self._active += Counter()  # drops organizations without a slot
+            self.slots.give_back(organization_id)
 
 
 vendor_requests = VendorRequestLimiter(

@@ -30,7 +30,7 @@ from orgs.services.tool_approval import Review, approve_shown_tools, fingerprint
 from proxy.control_plane import discovery
 from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.states import HealthStatus
-from proxy.control_plane.tool_review import ToolReview
+from proxy.control_plane.tool_review_listing import ToolReview
 from proxy.credential_lists import list_owners
 from proxy.pages.tool_choice import Choice, from_form, from_row, proposed
 
@@ -233,7 +233,7 @@ class ToolAccessPage(OrgPage):
 
     def _frame(self, tools: ToolReview, role: Role) -> dict[str, Any]:
         vendor = tools.vendor
-        state = health.read(coordination.current(), [vendor.slug]).get(vendor.slug, health.UNKNOWN)
+        state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
         return {
             "vendor": vendor,
             "role": role.value,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from orgs.models import ToolAllowlist
-from proxy.control_plane.tool_review import ToolReview
+from proxy.control_plane.tool_review_listing import ToolReview
 
 
 @dataclass(frozen=True, slots=True)

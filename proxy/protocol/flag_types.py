@@ -16,7 +16,7 @@ _MAX_DEFAULT_LENGTH: Final = 200
 
 
 class Kind(NamedTuple):
-    """What one flag takes: its JSON type, a remark for its description, its only values."""
+    """The values of one flag: its JSON type, a remark for its description, its only values."""
 
     type: str
     remark: str = ""

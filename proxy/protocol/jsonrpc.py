@@ -11,7 +11,6 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
-BATCH_LIMIT: Final = 20  # messages
 
 MessageId: TypeAlias = str | int
 
@@ -73,23 +72,6 @@ def parse_message(obj: object) -> Message:
     if type(params) is not dict:
         return Invalid(readable_id, INVALID_PARAMS, "The params must be an object.")
     return Request(readable_id, method, params)
-
-
-def parse_batch(items: list[Any], limit: int = BATCH_LIMIT) -> list[Message] | Invalid:
-    """The messages in order, or `Invalid` for the whole batch. Spec: protocol.md A.4 · D107"""
-    if not items:
-        return Invalid(None, INVALID_REQUEST, "A batch must not be empty.")
-    if len(items) > limit:
-        return Invalid(None, INVALID_REQUEST, f"A batch may hold at most {limit} messages.")
-    return [_parse_batched(item) for item in items]
-
-
-def _parse_batched(item: object) -> Message:
-    message = parse_message(item)
-    if isinstance(message, Request) and message.method == "initialize":
-        # The handshake must come first, and alone.
-        return Invalid(message.id, INVALID_REQUEST, "initialize must not be part of a batch.")
-    return message
 
 
 def result_bytes(message_id: MessageId, raw_result: bytes) -> bytes:

@@ -122,7 +122,7 @@ def _approvable_icon(icon: Any) -> Any:
 
 
 def description_of(definition: Mapping[str, Any]) -> str:
-    """Else the title, else the name."""
+    """The description; without one the title; without both the name."""
     return _first_text(definition.get("description")) or title_of(definition) or str(definition["name"])
 
 

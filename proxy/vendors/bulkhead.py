@@ -5,46 +5,33 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
-from gateway.lib.waiting_line import WaitingLine
+from gateway.lib.waiting_line import Slots
 from proxy.vendors import errors
 from proxy.vendors.destination import PoolKey
 
 MAX_COMPARTMENTS = 4_096  # compartments; past it, the unused ones are dropped
 
 
-class Compartment:
-    """Concurrent calls of one organization at one vendor. Waiting calls get places in the order of their arrival."""
+class Compartment(Slots):
+    """Concurrent calls of one organization at one vendor."""
 
-    __slots__ = ("_busy", "_limits", "_line")
+    __slots__ = ("_limits",)
 
     def __init__(self, limits: Bulkhead) -> None:
+        super().__init__(limits.calls, max_waiting=limits.max_queued)
         self._limits = limits
-        self._busy = 0
-        self._line: WaitingLine[None] = WaitingLine()
 
     @property
     def is_unused(self) -> bool:
-        return self._busy == 0 and not self._line
-
-    def try_acquire(self) -> bool:
-        if self._busy >= self._limits.calls:
-            return False
-        self._busy += 1
-        return True
+        return self._free == self._limits.calls
 
     async def acquire(self, deadline: float) -> None:
         """Raises: VendorProblem when the line is full, after `wait_s`, or at `deadline` (loop time)."""
-        if len(self._line) >= self._limits.max_queued:
-            raise errors.bulkhead_full()
         try:
             longest = asyncio.get_running_loop().time() + self._limits.wait_s
-            await self._line.wait(None, self.release, min(deadline, longest))
+            await super().acquire(min(deadline, longest))
         except TimeoutError as fault:
             raise errors.bulkhead_full() from fault
-
-    def release(self) -> None:
-        if not self._line.hand_over_to_next():
-            self._busy -= 1
 
 
 class Bulkhead:

@@ -1,4 +1,4 @@
-"""Circuit breaker for one way to a vendor, as immutable values. Pure: no I/O, no clock. docs/decisions/0008
+"""Circuit breaker for one way to a vendor, as immutable values. Pure: no I/O, no clock. docs/decisions/0023
 
 closed --failures in a row--> open --pause over--> half open --trial failed--> open, for twice as long
    ^                                                  |
@@ -11,9 +11,11 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-# Failures in a row. The pause is OPEN_S at first, and doubles with each failed trial.
+# Failures in a row. A round number: a vendor that is gone costs few deadlines, and one lost connection opens nothing.
 FAILURES_UNTIL_OPEN = 5
+# The first pause, which doubles with each failed trial. A round number, twice what connecting may take.
 OPEN_S = 10.0
+# So a vendor that is back gets calls again within a minute.
 LONGEST_OPEN_S = 60.0
 
 
@@ -58,9 +60,6 @@ class Circuit:
     def given_up(self, trial: int) -> Circuit:
         # A trial that showed nothing makes way for the next one.
         return replace(self, trial=0) if self.trial == trial else self
-
-    def succeeded(self) -> Circuit:
-        return CLOSED  # any answer shows that the vendor is there
 
     def failed(self, now_s: float) -> Circuit:
         """One more failure. Failures of calls sent before the circuit opened do not prolong the pause."""

@@ -1,7 +1,7 @@
 """The circuits of one process: each call passes or is refused by them, and each result is counted in them.
 
 A failed connection to the catalog's address counts for all organizations. A request without any answer may be the fault
-of its content and counts for its credential only, so one organization cannot block another. docs/decisions/0008
+of its content and counts for its credential only, so one organization cannot block another. docs/decisions/0023
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import structlog
 
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.lib import clock
+from gateway.lib.background_tasks import BackgroundTasks
+from gateway.lib.bounded import put_newest
 from proxy.vendors import errors, shared_circuits
 from proxy.vendors.circuit import CLOSED, LONGEST_OPEN_S, Circuit, CircuitState
 from proxy.vendors.destination import Destination
@@ -45,7 +47,7 @@ class Circuits:
         self._trial_s = trial_s
         self._monotonic = monotonic
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._order = asyncio.Lock()
 
     @property
@@ -105,19 +107,13 @@ class Circuits:
             self._succeeded(response_name)
 
     async def settled(self) -> None:
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
-
-    async def aclose(self) -> None:
-        await self.settled()
+        await self._tasks.settled()
 
     def _failed(self, name: str) -> None:
         now_s = self._monotonic()
         before = self._circuits.get(name, CLOSED)
-        after = self._circuits[name] = before.failed(now_s)
-        self._circuits.move_to_end(name)
-        if len(self._circuits) > MAX_CIRCUITS:
-            self._circuits.popitem(last=False)
+        after = before.failed(now_s)
+        put_newest(self._circuits, name, after, MAX_CIRCUITS)
         if after.until_s is None:
             self._run_in_background(self._join(name))
         elif after.until_s != before.until_s:
@@ -136,9 +132,7 @@ class Circuits:
 
     def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         # In the background: a slow or failed store delays no call.
-        task = asyncio.ensure_future(self._run_in_order(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._run_in_order(work))
 
     async def _run_in_order(self, work: Coroutine[Any, Any, None]) -> None:
         async with self._order:  # writes keep the order of the changes

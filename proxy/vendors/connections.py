@@ -22,6 +22,8 @@ MAX_QUEUED = 2_000  # calls in line for a connection, over all organizations
 # An organization gets another connection while it uses fewer than are free, so one alone gets half of all. Four
 # organizations with 30 slow calls each use 90 of 100 and leave ten.
 FREE_RATIO = 1.0
+# A round number. Calls of an agent at work follow each other within seconds, and a shorter time that the vendor
+# announces counts instead.
 KEEP_IDLE_S = 60.0
 CHECK_AFTER_IDLE_S = 0.25  # from then on, the socket is checked before reuse
 

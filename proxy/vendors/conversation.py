@@ -12,11 +12,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.protocol import jsonrpc, replies, sse, versions
+from proxy.protocol import jsonrpc, replies, sse
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.handshake import INITIALIZE_PARAMS, session_headers
+from proxy.vendors.handshake import INITIALIZE_PARAMS, session_headers, spoken_version
 from proxy.vendors.message_reader import read_stream
-from proxy.vendors.transport import VendorResponse, VendorTransport
+from proxy.vendors.response import VendorResponse
+from proxy.vendors.transport import VendorTransport
 
 
 @dataclass(slots=True)
@@ -58,10 +59,8 @@ class Conversation:
         A protocol version that the gateway does not know is left out.
         """
         reply = await self.request("initialize", INITIALIZE_PARAMS)
-        raw = reply.message.raw_result if isinstance(reply.message, replies.VendorResult) else None
-        version = None if raw is None else replies.protocol_version(raw)
-        spoken = version if version in versions.NEWEST_FIRST else None
-        self.headers |= session_headers(spoken, reply.session_id or None)
+        version = spoken_version(reply.message.raw_result) if isinstance(reply.message, replies.VendorResult) else None
+        self.headers |= session_headers(version, reply.session_id or None)
         return reply
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Reply:

@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib.outbound import AddressRefused
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
 from proxy.vendors.session import VendorSession
-from proxy.vendors.transport import VendorTransport
+from proxy.vendors.transport import configured_transport
 
 
 async def probe_credentials(
     url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
     """`initialize` and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
+    transport = configured_transport()
     session = VendorSession(transport, url, headers)
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:

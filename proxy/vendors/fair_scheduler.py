@@ -1,4 +1,4 @@
-"""Fair scheduling of long work on vendors' data: slices, a bounded part of the event loop's time. docs/decisions/0008
+"""Fair scheduling of long work on vendors' data: slices, a bounded part of the event loop's time. docs/decisions/0024
 
 Organizations are served round robin: one organization's many calls do not delay another's.
 """
@@ -72,7 +72,7 @@ def current() -> FairScheduler:
 
 
 async def run_small_inline(owner: Hashable, work: Callable[[], T], size_bytes: int, deadline: float | None = None) -> T:
-    """Run `work` at once if it is short, else as `run_in_thread`. Raises: as that."""
+    """Run `work` in the event loop if `size_bytes` is small, else by `run_in_thread`. Raises: as `run_in_thread`."""
     return work() if size_bytes <= INLINE_BYTES else await run_in_thread(owner, work, deadline)
 
 

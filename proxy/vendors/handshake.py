@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.protocol import jsonrpc, versions
+from proxy.protocol import jsonrpc, replies, versions
 
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
 INITIALIZE_PARAMS: dict[str, Any] = {
@@ -21,6 +21,12 @@ def base_headers() -> dict[str, str]:
         "Content-Type": "application/json",
         "User-Agent": "mcp-gateway",
     }
+
+
+def spoken_version(raw_result: bytes) -> str | None:
+    """The protocol version in a result of `initialize`; None if the gateway does not speak it, or without one."""
+    version = replies.protocol_version(raw_result)
+    return version if version in versions.NEWEST_FIRST else None
 
 
 def session_headers(protocol_version: str | None, session_id: str | None) -> dict[str, str]:

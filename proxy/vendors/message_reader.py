@@ -8,7 +8,7 @@ from functools import partial
 
 from proxy.protocol import replies, sse
 from proxy.vendors import errors, fair_scheduler
-from proxy.vendors.transport import VendorResponse
+from proxy.vendors.response import VendorResponse
 
 FEED_BYTES = 4 * 1024  # per step: even with the shortest lines, less than a millisecond
 LONG_STREAM_BYTES = 64 * 1024  # from here on, steps wait for their slice of the event loop

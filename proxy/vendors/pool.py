@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from gateway.lib.background_tasks import BackgroundTasks
 from proxy.protocol.secret_mask import SecretMask
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
@@ -19,7 +20,8 @@ from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 
-MAX_SESSIONS = 2_000  # past it, sessions that are not in use are closed
+# Past it, sessions that are not in use are closed. A round number: it bounds memory, not the calls.
+MAX_SESSIONS = 2_000
 
 
 class SessionPool:
@@ -43,7 +45,7 @@ class SessionPool:
         self._sessions: OrderedDict[PoolKey, VendorSession] = OrderedDict()
         self._opening: SingleFlight[PoolKey, VendorSession] = SingleFlight()
         self._handshakes: set[asyncio.Task[Any]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = BackgroundTasks()
 
     async def lease(self, destination: Destination, *, deadline: float) -> VendorSession:
         """The key's session, opened if there is none; nothing to give back. Raises: VendorProblem."""
@@ -113,6 +115,7 @@ class SessionPool:
 
     def _evict_surplus(self, newest: PoolKey) -> None:
         """Close the oldest sessions of the organization that holds most. Those in use stay, even past the maximum."""
+        # FairShareCache evicts without a look at the entry: a session in use must stay, and one that goes is closed.
         if len(self._sessions) <= MAX_SESSIONS:
             return
         counts = Counter(key.org_id for key in self._sessions)
@@ -136,6 +139,4 @@ class SessionPool:
             self.on_secret_echoed(key, tool)
 
     def _close_later(self, session: VendorSession) -> None:
-        task = asyncio.ensure_future(session.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing.start(session.close())

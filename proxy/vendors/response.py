@@ -17,7 +17,7 @@ UNREAD_BYTES = 256 * 1024  # of an event stream, before the connection stops rea
 
 
 class WaitFor(IntEnum):
-    """What a reader waits for."""
+    """The part of the answer that a reader waits for."""
 
     HEAD = 0
     MORE = 1
@@ -155,7 +155,7 @@ class VendorResponse:
         return int(self.headers.get(b"content-length", b"0")) or self._max_bytes
 
     async def _unpacked(self, gunzip: Gunzip, packed: bytes, owner: Hashable) -> bytes:
-        """What `packed` adds. Raises: VendorProblem."""
+        """The decompressed bytes of `packed`. Raises: VendorProblem."""
         found: list[bytes] = []
         size = 0
         pieces = gunzip.pieces(packed)

@@ -33,7 +33,7 @@ async def send_request(
     """The vendor's answer; its progress goes to `relay`. Raises: VendorProblem.
 
     `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session.
-    Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008
+    Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008, 0023
     """
     timing = timing or Timing()
     circuits, compartment = pool.circuits, pool.bulkhead.compartment(destination.key)

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import structlog
 
 from gateway.lib import clock
+from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.protocol.lost_sessions import SessionState, session_state
@@ -20,11 +21,12 @@ from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
 from proxy.vendors.errors import Evidence, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers
+from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers, spoken_version
 from proxy.vendors.message_reader import Mask, mask_message, read_single, read_stream
+from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
-from proxy.vendors.transport import Prepared, VendorResponse, VendorTransport
+from proxy.vendors.transport import Prepared, VendorTransport
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
@@ -53,7 +55,7 @@ class VendorSession:
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
-    _background: set[asyncio.Task[None]] = field(default_factory=set)
+    _background: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     def __repr__(self) -> str:
         return "VendorSession()"  # the headers are the credential
@@ -68,8 +70,8 @@ class VendorSession:
         answer = await self._round_trip("initialize", INITIALIZE_PARAMS, deadline, first=True)
         if isinstance(answer, replies.RpcError):
             raise errors.bad_response("it refused to initialize")
-        version = replies.protocol_version(answer.raw_result)
-        if version not in versions.NEWEST_FIRST:
+        version = spoken_version(answer.raw_result)
+        if version is None:
             raise errors.bad_response("it speaks a protocol version that we do not")
         self.protocol_version = version
         self._prepare(with_version=True)
@@ -242,9 +244,7 @@ class VendorSession:
 
     def _send_later(self, body: bytes) -> None:
         if len(self._background) < _MAX_IN_BACKGROUND:
-            task = asyncio.ensure_future(self._send_in_background(body))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._background.start(self._send_in_background(body))
 
     async def _send_in_background(self, body: bytes) -> None:
         deadline = asyncio.get_running_loop().time() + _BACKGROUND_DEADLINE_S

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
+from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.fair_share_cache import FairShareCache
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
@@ -78,7 +79,7 @@ class ToolDirectory:
             max_bytes=MAX_INDEX_BYTES, max_entries=MAX_INDEXES
         )
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
-        self._refreshing: set[asyncio.Task[None]] = set()
+        self._refreshing = BackgroundTasks()
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
         pool.on_tools_changed = self._on_tools_changed
 
@@ -122,9 +123,7 @@ class ToolDirectory:
     def _refresh_later(self, vendor: Vendor, destination: Destination) -> None:
         if destination.key in self._under_way:
             return
-        task = asyncio.ensure_future(self._refresh(vendor, destination))
-        self._refreshing.add(task)
-        task.add_done_callback(self._refreshing.discard)
+        self._refreshing.start(self._refresh(vendor, destination))
 
     async def _refresh(self, vendor: Vendor, destination: Destination) -> None:
         try:

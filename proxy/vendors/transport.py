@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 
 from gateway.lib.outbound import AddressRefused, check_url, verifying_tls
 from proxy.timing import Timing
@@ -26,8 +27,6 @@ from proxy.vendors.dns import Resolver
 from proxy.vendors.errors import Evidence
 from proxy.vendors.http1 import Connection, Limits
 from proxy.vendors.response import VendorResponse
-
-__all__ = ["Limits", "Prepared", "VendorResponse", "VendorTransport"]
 
 log = structlog.get_logger(__name__)
 SWEEP_EVERY_S = 15.0  # closes idle connections
@@ -218,6 +217,26 @@ class _HttpExchange:
     ) -> None:
         if self._connection is not None:
             self._connections.release(self._connection, self._organization, may_drain=kind is None)
+
+
+def configured_limits() -> Limits:
+    return Limits(
+        connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
+        chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
+        body_bytes=settings.VENDOR_REPLY_BYTES,
+    )
+
+
+def configured_transport(
+    limits: Limits | None = None, *, connections_per_origin: int = CONNECTIONS_PER_ORIGIN
+) -> VendorTransport:
+    """A transport under the outbound rules of the settings."""
+    return VendorTransport(
+        allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
+        limits=limits,
+        connections_per_origin=connections_per_origin,
+        own_url=settings.BASE_URL,
+    )
 
 
 def _header_line(header: tuple[str, str]) -> bytes:

@@ -1,21 +1,42 @@
-"""JSON-RPC batches: the answers to all messages in one array. Spec: D107"""
+"""JSON-RPC batches: which are read, and the answers to all messages in one array. Spec: protocol.md A.4 · D107"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
 
-from audit.writer import AuditUnavailable
+from audit.pending_record import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.caller_cache import DatabaseUnavailable
-from proxy.protocol import jsonrpc
+from proxy.protocol import jsonrpc, versions
 from proxy.views import responses
 from proxy.views.responses import HttpError
 
 _UNAVAILABLE = (DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
+
+
+def read_batch(items: list[Any], version: str) -> list[jsonrpc.Message] | jsonrpc.Invalid:
+    """The messages in order, or `Invalid` for the whole batch. `version`: the protocol version of the request."""
+    if not versions.batches_allowed(version):
+        return jsonrpc.Invalid(None, jsonrpc.INVALID_REQUEST, "Batches are not part of this protocol version.")
+    if not items:
+        return jsonrpc.Invalid(None, jsonrpc.INVALID_REQUEST, "A batch must not be empty.")
+    if len(items) > settings.BATCH_ENTRIES:
+        text = f"A batch may hold at most {settings.BATCH_ENTRIES} messages."
+        return jsonrpc.Invalid(None, jsonrpc.INVALID_REQUEST, text)
+    return [_read_entry(item) for item in items]
+
+
+def _read_entry(item: object) -> jsonrpc.Message:
+    message = jsonrpc.parse_message(item)
+    if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+        # The handshake must come first, and alone.
+        return jsonrpc.Invalid(message.id, jsonrpc.INVALID_REQUEST, "initialize must not be part of a batch.")
+    return message
 
 
 async def answer_batch(

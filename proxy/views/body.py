@@ -8,8 +8,8 @@ from functools import partial
 from django.conf import settings
 
 from gateway.hot_path_request import HotPathRequest
-from gateway.incoming_body import BodyRefused
 from gateway.lib import strict_json
+from gateway.middleware.refusal import Refusal
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.views import responses
@@ -49,7 +49,7 @@ async def _load_body(context: RequestContext, request: HotPathRequest) -> bytes:
         await _count_large(context, declared)
     try:
         body = await request.load_body()
-    except BodyRefused as refused:
+    except Refusal as refused:
         raise responses.body_refused(refused) from None
     if len(body) >= LARGE_BODY_BYTES > declared:
         await _count_large(context, len(body))
@@ -57,7 +57,10 @@ async def _load_body(context: RequestContext, request: HotPathRequest) -> bytes:
 
 
 async def _count_large(context: RequestContext, size_bytes: int) -> None:
-    """As a request of the caller, and by size for the organization. Raises: HttpError with 429; as `admit`."""
+    """Count the request for its caller (BACKSTOP) and its size for its organization (LARGE_BODIES).
+
+    Raises: HttpError with 429; as `admit`.
+    """
     await count(context)
     key, units = f"org:{context.caller.principal.org_id}", -(-size_bytes // settings.BODY_UNIT_BYTES)
     with context.timing.auth:

@@ -16,8 +16,8 @@ from django.http.response import HttpResponseBase
 from audit.call_status import CallSource
 from gateway.catalog.vendor import Vendor
 from gateway.hot_path_request import HotPathRequest
-from gateway.incoming_body import ClientDisconnected
 from gateway.lib import strict_json
+from gateway.middleware.body_parts import ClientDisconnected
 from proxy.calls.call_tool import ToolCall, call_tool, refuse_unknown_vendor
 from proxy.calls.decide import may_call_tool, may_use_vendor
 from proxy.calls.list_tools import vendor_index
@@ -81,7 +81,8 @@ async def _run_command(context: RequestContext, request: HotPathRequest, route: 
 
 
 async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict[str, Any]:
-    verdict = may_use_vendor(context.caller, vendor)
+    caller = context.caller
+    verdict = may_use_vendor(caller, vendor)
     if isinstance(verdict, Denied):
         raise forbidden(route, verdict)
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
@@ -90,9 +91,10 @@ async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict
     if isinstance(index, str):
         raise HttpError(502, index, f"{vendor.name} did not list its tools: {index}.")
     # Only commands that the caller may run.
-    allowed = {name for name in index.definitions if may_call_tool(context.caller, vendor, name) is None}
+    principal, organization = caller.principal, caller.organization
+    allowed = {name for name in index.definitions if may_call_tool(principal, organization, vendor, name) is None}
     work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
-    commands = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, index.size_bytes)
+    commands = await fair_scheduler.run_small_inline(principal.org_id, work, index.size_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
 
 

@@ -19,9 +19,9 @@ import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.hot_path_request import HotPathRequest
-from gateway.incoming_body import ClientDisconnected
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
+from gateway.middleware.body_parts import ClientDisconnected
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import list_tools, may_list
@@ -44,7 +44,7 @@ from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import deprecation, responses
-from proxy.views.batches import answer_batch
+from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
 from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
@@ -73,7 +73,7 @@ async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
         vendor = _vendor_of(context, route)
         require_json(request)
         _check_accept(request.META.get("HTTP_ACCEPT"))
-        response = await _answer_body(context, request, route, vendor)
+        response = await _dispatch(context, request, route, vendor)
         if context.admission is None:  # a notification or an unreadable message: it counts too
             await count(context)
     except ClientDisconnected:
@@ -94,7 +94,7 @@ def _vendor_of(context: RequestContext, route: Route) -> Vendor | None:
     return known
 
 
-async def _answer_body(
+async def _dispatch(
     context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None
 ) -> HttpResponseBase:
     try:
@@ -102,7 +102,7 @@ async def _answer_body(
     except strict_json.StrictJSONError as fault:
         return responses.json_response(jsonrpc.error(None, jsonrpc.PARSE_ERROR, f"Parse error: {fault}"), 400)
     if isinstance(body, list):
-        return await _answer_batch(context, request, route, vendor, body)
+        return await _serve_batch(context, request, route, vendor, body)
     message = jsonrpc.parse_message(body)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
@@ -115,34 +115,31 @@ async def _answer_body(
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
     if method != "tools/call":
-        return responses.json_response(await _answer_request(context, route, vendor, message))
+        return responses.json_response(await _run_method(context, route, vendor, message))
     call = _tool_call(vendor, message, request.META.get("HTTP_ACCEPT"))
-    answer = _answer_call(context, route, message.id, call)
+    answer = _run_call(context, route, message.id, call)
     if call.relay is None:
         return responses.json_response(await answer)
     return await respond_with_progress(message.id, call.relay, answer)
 
 
-async def _answer_batch(
+async def _serve_batch(
     context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None, body: list[Any]
 ) -> HttpResponse:
     version = versions.check_header(request.META.get("HTTP_MCP_PROTOCOL_VERSION"), None)
     if isinstance(version, versions.UnsupportedVersion):
         return responses.json_response(version.body(None), 400)
-    if not versions.batches_allowed(version):
-        text = "Batches are not part of this protocol version."
-        return responses.json_response(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text), 400)
-    messages = jsonrpc.parse_batch(body, settings.BATCH_ENTRIES)
+    messages = read_batch(body, version)
     if isinstance(messages, jsonrpc.Invalid):
         return responses.json_response(jsonrpc.error(messages.id, messages.code, messages.message), 400)
 
-    async def answer_entry(message: jsonrpc.Request, size: int) -> bytes:
+    async def run_entry(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
             if message.method != "tools/call":
-                return await _answer_request(context, route, vendor, message)
-            return await _answer_call(context, route, message.id, _tool_call(vendor, message))
+                return await _run_method(context, route, vendor, message)
+            return await _run_call(context, route, message.id, _tool_call(vendor, message))
         finally:
             batch_timing.add(context.timing)
             context.timing = batch_timing
@@ -155,12 +152,10 @@ async def _answer_batch(
     # Finding the entries of a large batch takes long: beside the event loop.
     work = partial(strict_json.entry_sizes, sent)
     sizes = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(sent))
-    return await answer_batch(zip(messages, sizes, strict=True), answer_entry, count_bytes)
+    return await answer_batch(zip(messages, sizes, strict=True), run_entry, count_bytes)
 
 
-async def _answer_request(
-    context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request
-) -> bytes:
+async def _run_method(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
     """The response to a request that is no tool call."""
     await count(context)
     if vendor is not None:
@@ -187,7 +182,7 @@ def _tool_call(vendor: Vendor | None, message: jsonrpc.Request, accept: str | No
     return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
 
 
-async def _answer_call(context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall) -> bytes:
+async def _run_call(context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall) -> bytes:
     return _render(route, message_id, await call_tool(context, call))
 
 
@@ -217,7 +212,7 @@ async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc
     tools = b",".join(listed.encoded)
     if not listed.unavailable:
         return jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % tools)
-    # A list has no other member for the reasons.
+    # The result of tools/list has no member of its own for the reasons.
     meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
     return jsonrpc.result_bytes(message.id, b'{"tools":[%b],"_meta":%b}' % (tools, meta))
 

@@ -1,4 +1,4 @@
-"""Which browser pages may call: the Origin header, preflights and CORS headers."""
+"""Browser pages that may call: the Origin header, preflights and CORS headers."""
 
 from __future__ import annotations
 

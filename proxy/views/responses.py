@@ -10,8 +10,8 @@ from django.http import HttpResponse
 
 from gateway.coordination import limit_headers
 from gateway.coordination.store import Admission
-from gateway.incoming_body import BodyRefused
 from gateway.lib.hot_path_response import HotPathResponse
+from gateway.middleware.refusal import Refusal
 from oauth_ext import challenges
 
 EXPOSED_HEADERS = (
@@ -123,12 +123,12 @@ def batch_full() -> HttpError:
     return HttpError(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
 
 
-def body_refused(refused: BodyRefused) -> HttpError:
+def body_refused(refused: Refusal) -> HttpError:
     """Closes the connection: the unread rest of the body would be taken for the next request."""
     headers = {"Connection": "close"}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(refused.retry_after_s)
-    return HttpError(refused.status, refused.error, refused.description, headers)
+    return HttpError(refused.status, refused.error, refused.message, headers)
 
 
 def internal_error() -> HttpError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import structlog
 from django.conf import settings
@@ -15,7 +14,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from audit.call_status import CallSource
-from audit.writer import AuditUnavailable
+from audit.pending_record import AuditUnavailable
 from gateway.coordination import limit_headers
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.hot_path_request import HotPathRequest
@@ -23,7 +22,7 @@ from gateway.lib.client_address import client_address
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
 from proxy import runtime
-from proxy.authenticate import MalformedAuthorization, NoBearer, authenticate, bearer_of
+from proxy.authenticate import MalformedAuthorization, NoBearer, accepted_audiences, authenticate, bearer_of
 from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls.admit import admit
 from proxy.failed_auth_throttle import AuthThrottled
@@ -57,13 +56,7 @@ class Route:
     @property
     def audiences(self) -> frozenset[str]:
         """Resources whose tokens are accepted: the unified endpoint and the vendor's own."""
-        return _audiences(settings.BASE_URL, self.vendor)
-
-
-@lru_cache(maxsize=256)  # bounded: strangers may invent slugs
-def _audiences(base_url: str, vendor: str | None) -> frozenset[str]:
-    own = {f"{base_url}/v1/{vendor}/mcp"} if vendor else set()
-    return frozenset({f"{base_url}/v1/mcp", *own})
+        return accepted_audiences(settings.BASE_URL, self.vendor)
 
 
 class ServedRequest:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
+from scripts.test import find_chromium
 from tests.e2e.started import Started, started
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Runs before any script of the page: a blocked resource is an event, not always a console line.
 COLLECT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -34,12 +32,21 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """The system's Chromium."""
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    path = find_chromium()
     assert path is not None, "Chromium is needed: apt-get install chromium, or name it: CHROMIUM=..."
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def wait_until(page: Page, happened: Callable[[], object]) -> None:
+    """The events of the page run until `happened()`, or for 15 s."""
+    for _ in range(300):
+        if happened():
+            return
+        page.wait_for_timeout(50)
 
 
 class Watch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, wait_until
 from tests.browser.test_pages import NewVisitor, faults
 from tests.browser.test_people_pages import join, make_invitation, make_team, said
 
@@ -56,6 +56,7 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
 
     page.once("dialog", stay)
     page.get_by_role("link", name="Preview as member").click()
+    wait_until(page, lambda: asked)
     page.wait_for_timeout(300)
     assert asked == ["beforeunload"]
     expect(box).not_to_be_checked()
@@ -118,8 +119,8 @@ def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
     page.get_by_role("button", name="All vendors for Mia Member").click()
     expect(box).to_be_checked()
     expect(page.get_by_text("Not saved yet: +1 −0")).to_be_visible()
-    page.get_by_role("button", name="Save grants").click()
-    expect(said(page, "Saved: 1 grant given, 0 taken back.")).to_be_visible()
+    page.get_by_role("button", name="Save vendor access").click()
+    expect(said(page, "Saved: 1 given, 0 taken back.")).to_be_visible()
     expect(box).to_be_checked()
     member.page.reload()
     expect(member.page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
@@ -145,8 +146,8 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     make_team(owner, org)
     owner.open(f"{org}/access?view=teams")
     page.get_by_label("Grant Acme RMM to Night shift").check()
-    page.get_by_role("button", name="Save grants").click()
-    expect(said(page, "Saved: 1 grant given")).to_be_visible()
+    page.get_by_role("button", name="Save vendor access").click()
+    expect(said(page, "Saved: 1 given")).to_be_visible()
     owner.open(f"{org}/explain?tool=acme_whoami")
     expect(page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""What a person sees when an app or a device wants in: consent, device approval, connected apps.
+"""The pages for an app or a device that wants in: consent, device approval, connected apps.
 
 Each page is held to axe, to the width of a phone and to the policy of pages, in both themes. A picture of each is left
 in the test's folder.
@@ -27,7 +27,7 @@ LOOKS = {"light, wide": ("light", 1280), "dark, wide": ("dark", 1280), "light, p
 
 
 def post(someone: Visitor, path: str, **content: Any) -> dict[str, Any]:
-    """What the service answers to a program that says who it is in the body."""
+    """The service's answer to a program that identifies itself in the body."""
     answer = httpx.post(f"{someone.base}{path}", trust_env=False, timeout=20, **content)
     assert answer.is_success, answer.text
     found: dict[str, Any] = answer.json()
@@ -50,7 +50,7 @@ class App:
         route.fulfill(body=page, content_type="text/html")
 
     def address(self, **changes: str) -> str:
-        """What the app opens in the person's browser, as a path."""
+        """The path that the app opens in the person's browser."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
         query = {
             "response_type": "code",
@@ -68,7 +68,7 @@ class App:
         return self.someone.open(self.address(**changes))
 
     def received(self) -> dict[str, str]:
-        """What the browser brought back to the app."""
+        """The parameters that the browser brought back to the app."""
         page = self.someone.page
         expect(page.get_by_role("heading", name="Back in the app")).to_be_visible()
         assert page.url.startswith(f"{self.redirect_uri}?"), page.url

@@ -10,19 +10,24 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Error, Page, Route, expect
+from playwright.sync_api import Error, Page, Response, Route, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, wait_until
 
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
 LOOKS = 3
 SERIOUS = {"serious", "critical"}
 PUBLIC_DOCS = ("/docs/api", "/docs/migrate")
+# Axe describes the places that pass a rule as well, unless it is told not to.
+LOOK = {"resultTypes": ["violations"]}
+# The dark theme changes colours and nothing else.
+LOOK_AT_COLOURS = {**LOOK, "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
 def faults(page: Page) -> list[str]:
-    """What axe calls serious or critical on the page as it is."""
+    """Violations that axe calls serious or critical on the page as it is."""
     return [
         f"{page.url} {each['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
         for each in violations(page)
@@ -32,12 +37,13 @@ def faults(page: Page) -> list[str]:
 
 
 def violations(page: Page) -> list[dict[str, Any]]:
-    """What axe finds. A click may still be opening the next page, which ends a look at the last: it begins again."""
+    """Violations that axe finds. A look begins again when a click was still opening the next page."""
     for _ in range(LOOKS):
         page.wait_for_load_state()
         address = page.url
         with suppress(Error):
-            found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+            options = LOOK_AT_COLOURS if page.evaluate(IS_DARK) else LOOK
+            found: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
             if page.url == address:
                 return found
     raise AssertionError(f"{page.url} could not be looked at")
@@ -200,7 +206,7 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
     assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
     empty = someone.found_organization()
     found += faults(page)
-    for path in ("/service-accounts", "/audit", "/connections", "/setup"):
+    for path in ("/service-accounts", "/audit", "/audit/admin", "/connections", "/setup"):
         found += faults(someone.open(f"{empty}{path}"))
     someone.connect_acme(empty, "a-wrong-key")
     found += faults(page)
@@ -236,7 +242,16 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
         page.get_by_role("link", name=label).click()
         found += faults(page)
         page.get_by_role("link", name="All service accounts").click()
-    for path in ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit"):
+    for path in (
+        "",
+        "/setup",
+        "/health",
+        "/connections",
+        "/connections/acme",
+        "/service-accounts",
+        "/audit",
+        "/audit/admin",
+    ):
         found += faults(someone.open(f"{empty}{path}"))
     page.locator(".row-details > summary").first.click()
     found += faults(page)
@@ -284,6 +299,7 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     assert page.evaluate("document.querySelector('dialog').contains(document.activeElement)")
     tab_to(page, "I have saved it")
     page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
     expect(page.get_by_role("row").filter(has_text="Typed bot")).to_be_visible()
 
     tab_to(page, "My setup")
@@ -360,6 +376,7 @@ def test_a_form_is_sent_once_and_says_what_it_waits_for(visitor: NewVisitor) -> 
       return state;
     }"""
     assert page.evaluate(pressed_twice) == ["true", "Validating with Acme RMM…"]
+    wait_until(page, lambda: sent)
     page.wait_for_timeout(300)
     assert len(sent) == 1
     sent[0].continue_()
@@ -395,14 +412,34 @@ def test_the_health_table_renews_itself_while_people_look(visitor: NewVisitor) -
     page = someone.open(f"{org}/health")
     expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
     for _ in range(2):
-        with page.expect_response(lambda answer: "/health?seen=" in answer.url) as renewed:
-            page.clock.run_for(31_000)
-        assert renewed.value.status == 200
+        assert _status_of_next_renewal(page) == 200
         expect(page.locator("#vendor-health")).to_have_count(1)
     expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
     page.context.clear_cookies()
-    page.clock.run_for(31_000)
+    _status_of_next_renewal(page)
     page.wait_for_url("**/signin?next=**")
+
+
+def _status_of_next_renewal(page: Page) -> int:
+    """Moves the page's clock on until the table asks for its next state, and returns the answer's status.
+
+    The table's timer starts when the page's script has met the table, which no event of the page tells.
+    """
+    answers: list[Response] = []
+
+    def collect(answer: Response) -> None:
+        if "/health?seen=" in answer.url:
+            answers.append(answer)
+
+    page.on("response", collect)
+    for _ in range(60):
+        page.clock.run_for(31_000)
+        page.wait_for_timeout(250)
+        if answers:
+            break
+    page.remove_listener("response", collect)
+    assert answers, "the table never asked"
+    return answers[0].status
 
 
 @pytest.mark.parametrize("width", [390, 320])
@@ -417,7 +454,16 @@ def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -
     paths += ["/welcome", "/profile", f"{org}/leave"]
     paths += [
         f"{org}{rest}"
-        for rest in ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit")
+        for rest in (
+            "",
+            "/setup",
+            "/health",
+            "/connections",
+            "/connections/acme",
+            "/service-accounts",
+            "/audit",
+            "/audit/admin",
+        )
     ]
     for path in paths:
         page = someone.open(path)

@@ -178,7 +178,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     page.get_by_label("None", exact=True).check()
     page.get_by_role("button", name="Preview the change").click()
     expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_contain_text("Acme RMM")
-    page.get_by_role("button", name="Require grants").click()
+    page.get_by_role("button", name="Give access vendor by vendor").click()
     expect(page.get_by_label("None", exact=True)).to_be_checked()
     page.get_by_role("link", name="Delete organization").click()
     page.get_by_role("button", name="Delete organization").click()

@@ -26,7 +26,7 @@ TIMEOUT_S = 15.0
 DELIVERY_DEADLINE_S = 10.0
 SIGNED_IN_PAGE = "/profile"
 SIGN_IN_PATH, SIGN_IN_START = "/signin", "/oidc/authenticate/"
-# What the buttons of our pages say.
+# Labels of the buttons of our pages.
 ALLOW, CANCEL, APPROVE, DENY = "Allow", "Cancel", "Approve", "Deny"
 
 
@@ -54,7 +54,7 @@ class Browser:
         return self._settled(self.http.get(httpx.URL(self.origin).join(url)))
 
     def press(self, page: httpx.Response, label: str, **typed: str) -> httpx.Response:
-        """What comes of pressing the button that says `label`, with fields filled in."""
+        """The page after pressing the button that says `label`, with fields filled in."""
         return self._settled(self._submit(page, label, typed), pressed_on=page)
 
     def _submit(self, page: httpx.Response, label: str, typed: dict[str, str]) -> httpx.Response:
@@ -68,7 +68,7 @@ class Browser:
             raise BrowserError(f"the policy of {described(page)} forbids its own form")
         fields = form.submitted(button, typed)
         if form.method == "post":
-            # What a browser says about where a form comes from; cross-site checks read it.
+            # A browser's headers about the page of a form; cross-site checks read them.
             headers = {"Origin": origin_of(page.url), "Referer": str(page.url), "Sec-Fetch-Site": "same-origin"}
             return self.http.post(target, data=fields, headers=headers)
         return self.http.get(target, params=fields)

@@ -34,5 +34,5 @@ def sign_in_gateway(template: Template, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def person(sign_in_gateway: SignInGateway) -> Person:
-    """Somebody who has not signed in yet."""
+    """A person who has not signed in yet."""
     return sign_in_gateway.new_person()

@@ -11,7 +11,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass
 class Button:
-    """What submits a form; `label` is what a person reads."""
+    """A button that submits a form; a person reads its `label`."""
 
     label: str
     name: str = ""
@@ -29,7 +29,7 @@ class Form:
     buttons: list[Button] = field(default_factory=list)
 
     def submitted(self, button: Button, changes: dict[str, str]) -> dict[str, list[str]]:
-        """What is sent when `button` is pressed after `changes` were typed or chosen."""
+        """The fields sent when `button` is pressed after `changes` were typed or chosen."""
         sent = [(name, value) for name, value in self.fields if name not in changes] + list(changes.items())
         if button.name:
             sent.append((button.name, button.value))
@@ -63,7 +63,7 @@ class Page(HTMLParser):
         return None
 
     def labels(self) -> list[str]:
-        """What the buttons say."""
+        """Labels of all buttons."""
         return [button.label for form in self.forms for button in form.buttons]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

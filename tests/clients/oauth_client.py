@@ -59,7 +59,7 @@ class OAuthClient:
         )
 
     def token(self, **form: str) -> dict[str, Any]:
-        """What the token endpoint answers, which is no refusal."""
+        """The answer of the token endpoint, which must be no refusal."""
         answer = self.http.post("/oauth/token", data={"client_id": self.client_id, **form})
         assert answer.status_code == 200, answer.text
         assert answer.headers["Cache-Control"] == "no-store"

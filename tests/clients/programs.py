@@ -100,7 +100,7 @@ class Finished:
 
 
 def environment(home: Path, email: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a client program gets: a home of its own, and `email` as the person in front of its browser."""
+    """The variables of a client program: a home of its own, and `email` as the person in front of its browser."""
     machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {
         **machine,
@@ -154,7 +154,7 @@ class Running:
         return self._so_far()
 
     def wait_for(self, pattern: str, file_name: str = OUTPUT, deadline_s: float = DEADLINE_S) -> str:
-        """What the first group of `pattern` matches in what it has written, once it is there."""
+        """The first group of `pattern` in the program's output, once it is there."""
         deadline = time.monotonic() + deadline_s
         while True:
             if found := re.search(pattern, self._text(file_name)):

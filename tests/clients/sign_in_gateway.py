@@ -41,7 +41,7 @@ class SignInGateway:
         return self.web.mcp_url
 
     def new_person(self) -> Person:
-        """Somebody with an organization of their own, who has not signed in yet."""
+        """A person with an organization of their own, who has not signed in yet."""
         name = f"Team{next(self._numbers)}"
         bot = f"bot of {name}"
         org_id = self.operator.run("create_organization", name=name)

@@ -41,11 +41,11 @@ class Report(ChosenOrgView):
     }
 
     def get(self, request: Request) -> Response:
-        """Which it is."""
+        """The chosen organization."""
         return self.answer(self.organization)
 
     def delete(self, request: Request) -> Response:
-        """Which it is."""
+        """The chosen organization."""
         return self.answer(self.organization)
 
 
@@ -56,7 +56,7 @@ class Order(ChosenOrgView):
     operations = {"POST": Operation("Order", body=OrderIn, answer=OrganizationOut, status=201)}
 
     def post(self, request: Request) -> Response:
-        """Which it is, once the body is known to be right."""
+        """The chosen organization, once the body is known to be right."""
         assert self.fields["coupon"]
         return self.answer(self.organization)
 

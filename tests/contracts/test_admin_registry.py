@@ -8,7 +8,7 @@ from django.contrib import admin
 
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
-# What holds secrets and nothing else, lives for minutes, or belongs to the framework.
+# Models that hold nothing but secrets, live for minutes, or belong to the framework.
 NOT_SHOWN = {
     "admin.LogEntry",
     "auth.Permission",
@@ -17,9 +17,9 @@ NOT_SHOWN = {
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.IDToken",
     "oauth_ext.UserCodeMiss",
-    "orgs.IdempotencyRecord",
     "orgs.UsedLogoutToken",
     "sessions.Session",
+    "web.IdempotencyRecord",
 }
 HIDDEN_COLUMNS = ("sealed", "secret", "wrapped", "sha256", "hash", "checksum", "token_key", "state", "session", "code_")
 

@@ -35,7 +35,7 @@ sequences = st.lists(
 
 
 class Clock:
-    """What the file and the process read. Redis, which has a clock of its own, is told."""
+    """The clock of the file and of the process. Redis, which has a clock of its own, is told."""
 
     now_ms = BEGAN_MS
 
@@ -78,7 +78,7 @@ def stores(clock: Clock) -> Iterator[Mapping[str, CoordinationStore]]:
 
 
 async def answers(clock: Clock, made: Mapping[str, CoordinationStore], rule: Rule, units: int) -> dict[str, Said]:
-    """What each store says to the same charge at the same time."""
+    """The answer of each store to the same charge at the same time."""
     redis = made.get("redis")
     if isinstance(redis, RedisStore):
         redis._sync.set(f"{redis._prefix}now", clock.now_ms, ex=60)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -22,16 +23,39 @@ LARGE = Rule("large", limit=500, window_s=3600)
 STORES = ["file", *(["redis"] if settings.REDIS_URL else [])]
 
 
+class Clock:
+    """The time of this host, which a test may move on."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self.ahead_ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest.fixture(params=STORES)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationStore]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[CoordinationStore]:
     """Each store under test, empty."""
     made: CoordinationStore
     if request.param == "redis":
         made = RedisStore(settings.REDIS_URL, lambda: uuid.uuid4().hex, prefix=f"contract-{uuid.uuid4().hex}:")
     else:
-        made = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex)
+        made = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex, clock.now_ms)
     yield made
     await made.aclose()
+
+
+async def pass_a_second(store: CoordinationStore, clock: Clock, is_over: Callable[[], bool]) -> None:
+    """Move the store's clock on. The time of Redis cannot be moved: wait there, some seconds at most."""
+    clock.ahead_ms += 1_100
+    deadline = time.monotonic() + (10 if isinstance(store, RedisStore) else 0)
+    while not is_over() and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("rule", [EXACT, LARGE])
@@ -90,10 +114,10 @@ async def test_a_peek_counts_nothing_and_agrees_with_what_follows(store: Coordin
 
 
 @pytest.mark.parametrize("rule", [Rule("brief", limit=5, window_s=1), Rule("brief-ring", limit=150, window_s=1)])
-async def test_a_peek_leaves_out_what_is_over(store: CoordinationStore, rule: Rule) -> None:
+async def test_a_peek_leaves_out_what_is_over(store: CoordinationStore, clock: Clock, rule: Rule) -> None:
     for _ in range(5):
         store.hit(rule, "anna")
-    await asyncio.sleep(1.2)
+    await pass_a_second(store, clock, lambda: store.peek(rule, "anna").remaining == rule.limit)
     assert store.peek(rule, "anna").remaining == rule.limit
 
 
@@ -155,10 +179,10 @@ async def test_epochs_are_read_even_when_the_window_is_full(store: CoordinationS
     assert refused.epochs[0]
 
 
-async def test_health_is_kept_until_it_is_too_old(store: CoordinationStore) -> None:
+async def test_health_is_kept_until_it_is_too_old(store: CoordinationStore, clock: Clock) -> None:
     store.put_health("acme", b"state", ttl_s=60)
     store.put_health("globex", b"old", ttl_s=1)
-    await asyncio.sleep(1.1)
+    await pass_a_second(store, clock, lambda: "globex" not in store.health(["globex"]))
     assert dict(store.health(["acme", "globex", "never"])) == {"acme": b"state"}
 
 

@@ -18,6 +18,12 @@ PAGED = {
     ("GET", f"/api/orgs/{{org_id}}/{name}")
     for name in ("members", "invitations", "teams", "service-clients", "server-access")
 }
+# Further names of the query string; tests/api/audit tries each.
+_OF_LOGS = set("org_id start end limit offset cursor format".split())
+QUERY = {
+    ("GET", "/api/audit"): _OF_LOGS | set("user_id vendor tool source status request_id".split()),
+    ("GET", "/api/audit/admin"): _OF_LOGS | set("event_type actor_id target_id".split()),
+} | {("GET", f"/api/dashboard/{name}"): {"org_id", "range", "start", "end"} for name in ("usage", "savings", "vendors")}
 
 
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
@@ -46,7 +52,9 @@ def test_every_operation_has_its_own_name_and_says_what_it_needs() -> None:
         in_path = set(re.findall(r"{(\w+)}", path))
         creates = {"Idempotency-Key"} if "201" in operation["responses"] else set()
         parts = {"limit", "cursor"} if (method, path) in PAGED else set()
-        assert {each["name"] for each in operation.get("parameters", [])} == in_path | creates | parts
+        assert {each["name"] for each in operation.get("parameters", [])} == in_path | creates | parts | QUERY.get(
+            (method, path), set()
+        )
 
 
 def test_nothing_in_it_is_for_us() -> None:
@@ -75,7 +83,7 @@ def test_the_answer_has_the_documented_members(
     path: str,
     row: Any,
 ) -> None:
-    answer = undone(lambda: world.send("owner", method, path, row.body))
+    answer = undone(lambda: world.send("owner", method, path + row.query, row.body))
     documented = operations()[(method, path)]["responses"]
     assert str(answer.status_code) in documented
     if answer.status_code == 204:
@@ -83,6 +91,14 @@ def test_the_answer_has_the_documented_members(
         return
     schema = documented[str(answer.status_code)]["content"]["application/json"]["schema"]
     assert_shape(json.loads(answer.content), schema)
+
+
+@pytest.mark.parametrize("path", [path for (_, path), names in QUERY.items() if "format" in names])
+def test_a_download_is_documented_with_its_media_type(world: World, path: str) -> None:  # noqa: F811
+    answer = world.send("owner", "GET", f"{path}?org_id={{org_id}}&format=csv", {})
+    documented = operations()[("GET", path)]["responses"]["200"]["content"]
+    assert set(documented) == {"application/json", "text/csv"}
+    assert (answer.status_code, answer["Content-Type"].partition(";")[0]) == (200, "text/csv")
 
 
 def assert_shape(found: Any, schema: dict[str, Any]) -> None:

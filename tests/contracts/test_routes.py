@@ -1,4 +1,4 @@
-"""Who may do what: every route and method of the API, tried by nine kinds of callers.
+"""Permissions of every route and method of the API, tried by nine kinds of callers.
 
 The table is the specification's; the routes come from the URL configuration. One that is missing here fails.
 """
@@ -44,13 +44,15 @@ from tests.factories.tenant import Tenant, connect, make_tenant
 class Row:
     """The least role (None: anybody signed in), what success answers, and a body that succeeds.
 
-    `to_owner`: what the organization's only owner is answered where that is not success.
+    `to_owner`: what the organization's only owner is answered where that is not success. `query`: names the
+    organization of a route whose path does not.
     """
 
     role: str | None
     success: int
     body: dict[str, Any] = field(default_factory=dict)
     to_owner: int | None = None
+    query: str = ""
 
 
 ORG = "/api/orgs/{org_id}"
@@ -113,6 +115,11 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", f"{TOOLS}/{{role}}"): Row("owner", 204),
     ("GET", f"{TOOLS}/discover"): Row("admin", 502),
     ("GET", f"{ORG}/vendor-health"): Row("member", 200),
+    ("GET", "/api/audit"): Row("admin", 200, query="?org_id={org_id}"),
+    ("GET", "/api/audit/admin"): Row("admin", 200, query="?org_id={org_id}"),
+    ("GET", "/api/dashboard/usage"): Row("admin", 200, query="?org_id={org_id}"),
+    ("GET", "/api/dashboard/savings"): Row("admin", 200, query="?org_id={org_id}"),
+    ("GET", "/api/dashboard/vendors"): Row("admin", 200, query="?org_id={org_id}"),
 }
 RANK = {"member": 0, "admin": 1, "owner": 2}
 # The specification's "requires active subscription", and the entitlement of §4.8. Everything else works when lapsed.
@@ -122,6 +129,11 @@ NEEDS_PLAN = {
     ("POST", KEYS),
     ("POST", f"{ORG}/teams"),
     ("POST", f"{CLIENT}/agent-key"),
+    ("GET", "/api/audit"),
+    ("GET", "/api/audit/admin"),
+    ("GET", "/api/dashboard/usage"),
+    ("GET", "/api/dashboard/savings"),
+    ("GET", "/api/dashboard/vendors"),
 }
 _addresses = itertools.count(1)
 
@@ -248,7 +260,7 @@ def cases(*, naming: tuple[str, ...] = ()) -> list[Any]:
 
 @pytest.mark.parametrize(("method", "path", "row"), cases())
 def test_every_caller_of_every_route(world: World, method: str, path: str, row: Row) -> None:
-    found = {who: undone(lambda who=who: world.send(who, method, path, row.body)) for who in CALLERS}  # type: ignore[misc]
+    found = {who: undone(lambda who=who: world.send(who, method, path + row.query, row.body)) for who in CALLERS}  # type: ignore[misc]
     assert {who: answer.status_code for who, answer in found.items()} == {who: expected(row, who) for who in CALLERS}
     for who in CALLERS:
         answer = found[who]
@@ -261,7 +273,7 @@ def test_every_caller_of_every_route(world: World, method: str, path: str, row: 
 @pytest.mark.parametrize(("method", "path", "row"), cases())
 @pytest.mark.usefixtures("lapsed")
 def test_what_a_lapsed_plan_stops(world: World, method: str, path: str, row: Row) -> None:
-    answer = undone(lambda: world.send("owner", method, path, row.body))
+    answer = undone(lambda: world.send("owner", method, path + row.query, row.body))
     if (method, path) in NEEDS_PLAN:
         assert (answer.status_code, json.loads(answer.content)["error"]) == (402, "subscription_required")
     else:

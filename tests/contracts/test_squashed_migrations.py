@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
@@ -17,9 +18,12 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from audit.models import AdminAuditEntry
+from gateway.lib import clock
+from gateway.lib.ids import new_log_id
 from gateway.supervisor.preparation import migrate_database
+from gateway.web.models import IdempotencyRecord
 from oauth_ext.models import ServiceClientVendor
-from orgs.models import IdempotencyRecord, Membership, Organization, ServerAccess, ToolSnapshot
+from orgs.models import Membership, Organization, ServerAccess, ToolSnapshot
 from tests.factories.cast import make_cast
 from tests.factories.credentials import make_service_client
 from tests.factories.health import connected_vendor
@@ -145,7 +149,9 @@ def make_rows() -> None:
     ServerAccess.objects.create(organization=cast.org, membership=membership, vendor="acme")
     IdempotencyRecord.objects.create(user=membership.user, key_sha256=b"k" * 32, body_sha256=b"b" * 32, status=201)
     ToolSnapshot.objects.create(organization=cast.org, vendor="acme")
-    AdminAuditEntry.objects.create(org_id=cast.org.pk, event_type="t", actor_id="a", actor_label="a")
+    AdminAuditEntry.objects.create(
+        id=new_log_id(), timestamp=clock.now(), org_id=cast.org.pk, event_type="t", actor_id="a", actor_label="a"
+    )
 
 
 def test_a_new_database_is_made_by_the_squashed_migrations_as_the_old_ones_made_it(
@@ -188,6 +194,57 @@ def test_a_database_in_the_middle_of_the_old_chain_goes_on_with_it(
     migrate_database()
     assert recorded() >= SQUASHED | REPLACED
     assert Organization.objects.get().name == "Acme"
+    upgraded = schema()
+    drop_tables()
+    call_command("migrate", verbosity=0)
+    assert schema() == upgraded
+
+
+def records_and_staff() -> tuple[list[tuple[Any, ...]], set[tuple[str, str, str]]]:
+    """The idempotency records; the natural keys of what the staff group may do."""
+    ContentType.objects.clear_cache()
+    allowed = Permission.objects.filter(group__name="staff")
+    return run("SELECT * FROM orgs_rememberedanswer"), {each.natural_key() for each in allowed}
+
+
+@pytest.mark.parametrize(
+    ("chain", "migration", "model"),
+    [
+        ("old", "0010_rows_of_one_organization", "rememberedanswer"),
+        ("old", "0011_rename_models", "idempotencyrecord"),
+        ("squashed", "0011_rename_models", "idempotencyrecord"),
+    ],
+)
+def test_idempotency_records_move_to_their_app_with_rows_and_permissions(
+    empty_database: None, monkeypatch: pytest.MonkeyPatch, chain: str, migration: str, model: str
+) -> None:
+    if chain == "old":
+        migrate_as_before(monkeypatch, "orgs", migration)
+    else:
+        call_command("migrate", "orgs", "0001_squashed_0011_rename_models", verbosity=0)
+        assert recorded() >= {key for key in SQUASHED if key[0] == "orgs"}
+    earlier = MigrationLoader(None, replace_migrations=False).project_state(("orgs", migration)).apps
+    user = earlier.get_model("orgs", "User").objects.create(email="ann@example.com")
+    earlier.get_model("orgs", model).objects.create(user=user, key_sha256=b"k" * 32, body_sha256=b"b" * 32, status=201)
+    staff = Group.objects.create(name="staff")
+    staff.permissions.set(Permission.objects.filter(content_type__app_label="orgs", content_type__model=model))
+    before, allowed = records_and_staff()
+    assert (len(before), len(allowed)) == (1, 4)
+
+    migrate_database()
+    renamed = {(name.replace(model, "idempotencyrecord"), "web", "idempotencyrecord") for name, _, _ in allowed}
+    assert records_and_staff() == (before, renamed)
+    assert bytes(IdempotencyRecord.objects.get().key_sha256) == b"k" * 32
+    found = ContentType.objects.filter(model__in=[model, "idempotencyrecord"])
+    assert [each.natural_key() for each in found] == [("web", "idempotencyrecord")]
+    assert Permission.objects.filter(content_type__in=found).count() == 4
+
+    call_command("migrate", "orgs", "0011", verbosity=0)
+    in_orgs = {(name, "orgs", model_name) for name, _, model_name in renamed}
+    assert records_and_staff() == (before, in_orgs)
+    migrate_database()
+    assert records_and_staff() == (before, renamed)
+
     upgraded = schema()
     drop_tables()
     call_command("migrate", verbosity=0)

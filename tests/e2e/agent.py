@@ -1,4 +1,4 @@
-"""What an agent or a script sends to a web server: token requests, JSON-RPC and CLI calls."""
+"""Requests of an agent or a script to a web server: token requests, JSON-RPC and CLI calls."""
 
 from __future__ import annotations
 

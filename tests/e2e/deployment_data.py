@@ -78,7 +78,7 @@ class Database:
 
     @contextlib.contextmanager
     def out_of_reach(self) -> Iterator[None]:
-        """Nobody can write: a SQLite file is held by another writer, PostgreSQL ends its sessions and takes no more."""
+        """Writes are impossible: another writer holds a SQLite file, PostgreSQL ends its sessions and takes no more."""
         if self.is_sqlite:
             with contextlib.closing(sqlite3.connect(self.path, timeout=20, isolation_level=None)) as holder:
                 holder.execute("BEGIN EXCLUSIVE")
@@ -140,7 +140,7 @@ class Template:
         """It gets its name when it is whole."""
         unfinished = Database(f"{_SQLITE}{self._folder / 'unfinished.sqlite3'}")
         self._migrate(unfinished)
-        # What is still in the log beside the file would not be copied with it.
+        # Pages still in the log beside the file would not be copied with it.
         with contextlib.closing(sqlite3.connect(unfinished.path)) as file:
             file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         unfinished.path.rename(self.database.path)
@@ -177,7 +177,7 @@ def _server(url: str) -> str:
 
 @contextlib.contextmanager
 def store_variables() -> Iterator[Mapping[str, str]]:
-    """What points a deployment at the store of this run, under keys of its own that are gone at the end.
+    """The variables for the store of this run, under keys of its own that are gone at the end.
 
     Without Redis there is nothing to say: the store is a file in the deployment's folder.
     """

@@ -1,7 +1,7 @@
 """The service's settings, with keys of its own in a Redis that several deployments share, and more patience with it.
 
-A suite may run on a machine that is busy with other things. What happens when Redis is slow has tests of its own; here
-it would only make exact counts inexact now and then.
+A suite may run on a machine that is busy with other things. A slow Redis has tests of its own; here it would only make
+exact counts inexact now and then.
 """
 
 import os

@@ -2,7 +2,7 @@
 
     pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
 
-Whoever kills or starves a gateway makes a deployment of its own from the template.
+A test that kills or starves a gateway makes a deployment of its own from the template.
 """
 
 from __future__ import annotations

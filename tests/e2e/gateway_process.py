@@ -77,13 +77,13 @@ class Web(Program):
 
 
 class Operator:
-    """Somebody with a shell on the deployment: runs functions of tests/e2e/operations.py beside the web servers."""
+    """An operator with a shell on the deployment. Runs functions of tests/e2e/operations.py beside the web servers."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     def run(self, name: str, /, **arguments: Any) -> Any:
-        """What the operation returns; all of it is JSON."""
+        """The operation's result, which is JSON."""
         asks, answers = self.program.process.stdin, self.program.process.stdout
         assert asks is not None
         assert answers is not None
@@ -150,7 +150,7 @@ class Deployment:
             yield Operator(Program(process, log_path))
 
     def manage(self, *arguments: str) -> str:
-        """What a management command has written."""
+        """The output of a management command."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -204,7 +204,7 @@ def deployment(
 
 
 def deployment_of(variables: Mapping[str, str]) -> Deployment:
-    """What `make run` with these variables works on, once it is ready: for more processes beside its own."""
+    """The deployment of a `make run` with these variables, once it is ready: for more processes beside its own."""
     folder = Path(variables["VAR"])
     machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environ = {**machine, **variables}

@@ -1,4 +1,4 @@
-"""What an operator, or a page, does to a deployment: a program that runs services of the product by name.
+"""The actions of an operator or a page on a deployment: a program that runs services of the product by name.
 
 `python -m tests.e2e.operations` in the deployment's environment. Each line of standard input is
 `{"name", "arguments"}`, each line of standard output its `{"result"}` or `{"error"}`.
@@ -23,7 +23,7 @@ from credentials.credential_scope import CredentialScope  # noqa: E402
 from credentials.models import Credential  # noqa: E402
 from credentials.selectors import credential, credential_summaries  # noqa: E402
 from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
-from gateway.catalog import registry, services  # noqa: E402
+from gateway.catalog import registry  # noqa: E402
 from gateway.coordination import backend as coordination  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
@@ -32,11 +32,12 @@ from orgs.models import Membership, Organization, User  # noqa: E402
 from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
+from tests.factories import catalog_text  # noqa: E402
 
 
 def load_catalog(text: str) -> None:
     """The vendors of a catalog text are there."""
-    services.load_catalog(text, "the test's catalog")
+    catalog_text.load_catalog(text, "the test's catalog")
 
 
 def create_organization(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Which tests of a parallel run go to the same process: those of one file, and those that share a server."""
+"""Tests of a parallel run that go to the same process: those of one file, and those that share a server."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _as_bytes(value: object) -> bytes:
 
 
 def _unpacked(session_data: str) -> bytes:
-    """What a session holds: signed, perhaps compressed, not encrypted."""
+    """The content of a session: signed, perhaps compressed, not encrypted."""
     packed = session_data.partition(":")[0].lstrip(".")
     with contextlib.suppress(ValueError, zlib.error):
         decoded = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))

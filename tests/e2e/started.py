@@ -111,7 +111,7 @@ class Started:
         return self.output_path.read_text()
 
     def ready(self) -> dict[str, Any]:
-        """What ready.json says."""
+        """The content of ready.json."""
         content: dict[str, Any] = json.loads(self.ready_path.read_text())
         return content
 

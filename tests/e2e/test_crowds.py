@@ -38,7 +38,7 @@ TOOL_CONFIG = json.dumps({SLUG: {"tools": {"fake_list": {"readOnly": True, "ttl"
 
 @dataclass
 class CrowdVendor(FakeVendor):
-    """Answers out of order, in either kind of reply. What `fake_write` writes, `fake_list` reads."""
+    """Answers out of order, in either kind of reply. `fake_list` reads what `fake_write` wrote."""
 
     slowest_s: float = 0.0
     written: int = 0
@@ -96,7 +96,7 @@ def crowd(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """One HTTP answer."""
 
     status: int
     headers: dict[str, str]

@@ -286,7 +286,7 @@ class TestDemoIdentityProvider:
 
 
 class TestProcesses:
-    """What the starting and stopping of servers promises."""
+    """The promises of starting and stopping servers."""
 
     def test_server_is_gone_after_a_failing_test(self) -> None:
         family: list[psutil.Process] = []
@@ -311,7 +311,7 @@ class TestProcesses:
             "    print(vendor.server.process.pid, flush=True)\n"
             "    time.sleep(60)\n"
         )
-        # Nobody is left to remove its folders.
+        # The killed program cannot remove its folders.
         environment = {**os.environ, "TMPDIR": str(tmp_path)}
         command = [sys.executable, "-c", program]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as run:

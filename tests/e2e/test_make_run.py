@@ -60,7 +60,7 @@ def back_ends() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def used(template: Template, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """For a start in `tmp_path`, where there was one before: what is tested there begins after the migrations."""
+    """For a start in `tmp_path`, where there was one before: the tested part begins after the migrations."""
     with used_back_ends(template, tmp_path / "var") as variables:
         yield variables
 
@@ -74,7 +74,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 def paste(line: str) -> dict[str, object]:
-    """What a line answers in a plain shell, as JSON."""
+    """The JSON that a line prints in a plain shell."""
     result = subprocess.run(
         ["sh", "-c", line], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=60
     )

@@ -67,7 +67,7 @@ def missed(statuses: dict[str, list[str]]) -> set[str]:
 
 
 def known_misses() -> list[str]:
-    """What the list of misses names."""
+    """The names in the list of misses."""
     names: list[str] = yaml.safe_load(MISSES.read_text())["server"]
     return names
 

@@ -40,7 +40,7 @@ STEPS = (
 
 @pytest.fixture(scope="module")
 def outcome(sign_in_gateway: SignInGateway, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str] | None:
-    """What became of each step; None on a machine without Node.js."""
+    """The result of each step; None on a machine without Node.js."""
     node = programs.node()
     if node is None:
         return None

@@ -44,7 +44,7 @@ def listens(http: httpx.Client, origin: str) -> bool:
 
 @pytest.fixture(scope="module")
 def tap(gateway: Gateway) -> Iterator[WireTap]:
-    """What is sent to the vendor, which is in the gateway's catalog as `polling`."""
+    """The traffic to the vendor, which is in the gateway's catalog as `polling`."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(polling_server())
         port = urlsplit(server.origin).port

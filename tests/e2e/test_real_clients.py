@@ -88,7 +88,7 @@ def through_mcp_remote(node: str, client: Client) -> tuple[str, ...]:
 
 
 def service_client(client: Client) -> tuple[str, str]:
-    """What tells mcp-remote to be the person's service client."""
+    """The options that make mcp-remote the person's service client."""
     service_client = {
         "client_id": client.person.service_client.client_id,
         "client_secret": client.person.service_client.client_secret,
@@ -102,7 +102,7 @@ def test_mcp_remote(client: Client) -> None:
         programs.skip_without_node()
     first = client.run(*through_mcp_remote(node, client))
     client.assert_used_tools(first.report())
-    # Nobody can sign in with this address, so the second start has to use what the first one kept.
+    # This address cannot sign in, so the second start has to use what the first one kept.
     again = client.run(*through_mcp_remote(node, client), more={"BROWSER_EMAIL": "nobody"})
     client.assert_used_tools(again.report())
     assert again.browser_log == ""

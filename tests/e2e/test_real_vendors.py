@@ -105,7 +105,7 @@ class Caller:
         self.token = agent.access_token(http, self.service_client)
 
     def names(self) -> list[str]:
-        """What tools/list shows."""
+        """Names in tools/list."""
         listed = agent.result(agent.rpc(self.http, self.service_client.agent_key, "tools/list"))["tools"]
         return [tool["name"] for tool in listed]
 
@@ -124,7 +124,7 @@ class Caller:
         assert kind.answer in answer.json()["result"]["content"][0]["text"]
 
     def commands(self) -> list[str]:
-        """What the CLI's schema shows."""
+        """Commands in the CLI's schema."""
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = self.http.get(f"/v1/{self.vendor.slug}/cli/schema", headers=headers)
         assert answer.status_code == 200, answer.text

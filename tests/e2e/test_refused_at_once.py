@@ -1,4 +1,4 @@
-"""What was taken away is refused by the very next call in the web server that did it, within a second in another.
+"""The web server that takes access away refuses the very next call, another one does so within seconds.
 
 Both servers have answered the caller a moment before, so both hold it in memory.
 """
@@ -19,7 +19,7 @@ from tests.vendors.processes import free_port
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures", "tests.clients.fixtures")
 
-ELSEWHERE_S = 1.0
+ELSEWHERE_S = 5.0  # a sixth of what it takes without a bump
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Servers:
                 agent.result(agent.call(http, bearer, "acme_whoami"))
 
     def refuse(self, *bearers: str) -> None:
-        """None of these is let in: here from now on, elsewhere from at most a second after now."""
-        deadline = time.monotonic() + ELSEWHERE_S
+        """None of these is let in: here from now on, elsewhere from at most ELSEWHERE_S after now."""
         for bearer in bearers:
             assert_refused(agent.call(self.here, bearer, "acme_whoami"))
+        deadline = time.monotonic() + ELSEWHERE_S
         for bearer in bearers:
             while (answer := agent.call(self.elsewhere, bearer, "acme_whoami")).status_code == 200:
                 assert time.monotonic() < deadline, "the other server still lets it in"

@@ -1,4 +1,4 @@
-"""What well-known clients send when they register themselves: each is taken, and gets a token that works.
+"""Registrations as well-known clients send them: each is taken, and gets a token that works.
 
 The bodies are those of the programs; their redirect addresses and oddities are what registration has to live with.
 """
@@ -22,7 +22,7 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 @dataclass(frozen=True)
 class Registrant:
-    """What a client sends, the redirect address it then uses, and what else it asks of the authorization endpoint."""
+    """A client: its registration, the redirect address it then uses, and its other authorization parameters."""
 
     body: dict[str, Any]
     redirect_uri: str

@@ -46,7 +46,7 @@ def made_up(shape: str) -> str:
 
 @dataclass
 class Evidence:
-    """What was entered and minted, and all that is left behind."""
+    """All secrets entered and minted, and all that is left behind."""
 
     hoard: Hoard
     transcript: Transcript
@@ -60,7 +60,7 @@ class Evidence:
 
 
 class Person:
-    """Somebody with a browser."""
+    """A person with a browser."""
 
     def __init__(self, browser: httpx.Client, evidence: Evidence) -> None:
         self.browser, self.evidence = browser, evidence
@@ -76,7 +76,7 @@ class Person:
         """A form as the page has it, filled in and sent."""
         page = self.browser.get(path).text
         hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
-        kept = {name: hidden[name] for name in ("csrfmiddlewaretoken", "once") if name in hidden}
+        kept = {name: hidden[name] for name in ("csrfmiddlewaretoken", "form_key") if name in hidden}
         return self._note(step, self.browser.post(path, data={**kept, **fields}))
 
     def _note(self, step: str, answer: httpx.Response) -> httpx.Response:

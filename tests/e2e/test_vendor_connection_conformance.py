@@ -18,7 +18,7 @@ SUITES = {
     "newest": programs.MODULES / "@modelcontextprotocol/conformance/dist/index.js",
 }
 CLIENT = shlex.join([sys.executable, str(programs.HERE / "python/vendor_connection.py")])
-# What has to be among the checks: how many there are beside these differs from release to release.
+# Checks that have to be there: the number of others differs from release to release.
 CHECKS = {
     "initialize": {"mcp-client-initialization"},
     "tools_call": {"tool-add-numbers"},

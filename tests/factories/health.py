@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from gateway.catalog.services import load_catalog
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock
 from orgs.models import Organization
 from proxy.control_plane.health import state_cache as states
 from proxy.control_plane.health.states import HealthStatus, VendorHealth
+from tests.factories.catalog_text import load_catalog
 from tests.factories.tenant import load_vendor
 
 HOSTED = """

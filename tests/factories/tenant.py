@@ -9,13 +9,13 @@ from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry
-from gateway.catalog.services import load_catalog
 from gateway.coordination import backend as registry_of_epochs
 from gateway.coordination import epochs
 from oauth_ext.models import Client
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import create_service_client
 from orgs.models import Organization, ToolAllowlist, User
+from tests.factories.catalog_text import load_catalog
 
 CATALOG = """
 [[vendor]]

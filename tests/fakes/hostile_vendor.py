@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
-from tests.fakes.vendor_faults import FAULTS, Asked
+from tests.fakes.vendor_faults import FAULTS, VendorRequest
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "fake_list", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
@@ -44,26 +44,26 @@ class HostileVendor:
         """Answer the request that has just come."""
         head, _, body = raw.requests[-1].partition(b"\r\n\r\n")
         raw.requests.clear()
-        asked = Asked(self, writer, json.loads(body) if body else {})
-        method = asked.body.get("method", "answer" if body else head.split(b" ", 1)[0].decode())
+        request = VendorRequest(self, writer, json.loads(body) if body else {})
+        method = request.body.get("method", "answer" if body else head.split(b" ", 1)[0].decode())
         self.seen[method] += 1
         if method == "answer":
-            self.refusals.append(asked.body)
+            self.refusals.append(request.body)
         if self.fault and method in self.strikes:
-            await FAULTS[self.fault](asked)
+            await FAULTS[self.fault](request)
         elif method == "initialize":
             result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "h", "version": "1"}}
-            await asked.say(asked.result(result=result), more="Mcp-Session-Id: s\r\n")
+            await request.say(request.result(result=result), more="Mcp-Session-Id: s\r\n")
         elif method == "tools/list":
-            await asked.say(asked.result(result=self.tools(asked.body.get("params", {}))))
+            await request.say(request.result(result=self.tools(request.body.get("params", {}))))
         elif method == "tools/call" and self.lose_sessions:
             self.lose_sessions -= 1
             gone = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Session not found"}}
-            await asked.say(gone, status=self.lost_status)
+            await request.say(gone, status=self.lost_status)
         elif method == "tools/call":
-            await asked.say(asked.result())
+            await request.say(request.result())
         else:
-            await asked.reply(b"", status="202 Accepted")
+            await request.reply(b"", status="202 Accepted")
 
 
 @asynccontextmanager

@@ -160,7 +160,7 @@ class FakeVendor:
         return response
 
     async def _go_on(self, request: web.Request) -> web.StreamResponse:
-        """What came after an event: for the session that it was sent to, with its credential."""
+        """The events after one: for the session that it was sent to, with its credential."""
         self.seen["GET"] += 1
         self.order.append("GET")
         if self.status_of_rest != 200:
@@ -228,7 +228,7 @@ def _event(message: dict[str, Any]) -> bytes:
 
 
 def _label(params: dict[str, Any]) -> str:
-    """What tells the reports of two calls apart."""
+    """A text that tells the reports of two calls apart."""
     return json.dumps(params.get("arguments", {}))
 
 

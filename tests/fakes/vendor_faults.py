@@ -1,12 +1,15 @@
-"""What a hostile vendor does to a request, one function for each row of the fault matrix."""
+"""Faults of a hostile vendor, one function for each row of the fault matrix."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 import json
+import struct
+import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ FOR_EVER_S = 3600.0
 
 
 @dataclass
-class Asked:
+class VendorRequest:
     """One request and the way to answer it as one likes."""
 
     vendor: HostileVendor
@@ -64,7 +67,7 @@ class Asked:
         await self.chunk(b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in messages))
 
 
-Fault = Callable[[Asked], Awaitable[None]]
+Fault = Callable[[VendorRequest], Awaitable[None]]
 FAULTS: dict[str, Fault] = {}
 
 
@@ -78,232 +81,250 @@ def fault(function: Fault) -> Fault:
 
 
 @fault
-async def closes_at_once(asked: Asked) -> None:
-    asked.writer.close()
+async def closes_at_once(request: VendorRequest) -> None:
+    request.writer.close()
 
 
 @fault
-async def resets(asked: Asked) -> None:
-    asked.writer.transport.abort()
+async def resets(request: VendorRequest) -> None:
+    request.writer.transport.abort()
 
 
 @fault
-async def never_answers(asked: Asked) -> None:
+async def never_answers(request: VendorRequest) -> None:
     await asyncio.sleep(FOR_EVER_S)
 
 
 @fault
-async def half_a_head(asked: Asked) -> None:
-    await asked.send(b"HTTP/1.1 200 OK\r\nContent-Le")
+async def half_a_head(request: VendorRequest) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Le")
     await asyncio.sleep(FOR_EVER_S)
 
 
 @fault
-async def half_a_body(asked: Asked) -> None:
-    await asked.send(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"jsonrpc":')
+async def half_a_body(request: VendorRequest) -> None:
+    await request.send(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"jsonrpc":')
     await asyncio.sleep(FOR_EVER_S)
 
 
 @fault
-async def dies_in_the_body(asked: Asked) -> None:
-    await asked.send(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"jsonrpc":')
-    asked.writer.close()
+async def dies_in_the_body(request: VendorRequest) -> None:
+    await request.send(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"jsonrpc":')
+    request.writer.close()
 
 
 @fault
-async def drips(asked: Asked) -> None:
-    await asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+async def drips(request: VendorRequest) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
     while True:
-        await asked.send(b" ", pause_s=0.05)
+        await request.send(b" ", pause_s=0.05)
 
 
 @fault
-async def only_comments(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
+async def only_comments(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
     while True:
-        await asked.chunk(b": still here\n\n")
+        await request.chunk(b": still here\n\n")
         await asyncio.sleep(0.05)
 
 
 @fault
-async def a_stream_that_says_nothing(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
+async def a_stream_that_says_nothing(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
     await asyncio.sleep(FOR_EVER_S)
 
 
 @fault
-async def a_stream_that_ends(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
-    await asked.events({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
-    await asked.chunk(b"")
+async def a_stream_that_ends(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
+    await request.events({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+    await request.chunk(b"")
 
 
 @fault
-async def interim_answers_for_ever(asked: Asked) -> None:
+async def interim_answers_for_ever(request: VendorRequest) -> None:
     while True:
-        await asked.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        await request.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
 
 
 # --- not what was agreed ----------------------------------------------------------------------------------------------
 
 
 @fault
-async def no_http(asked: Asked) -> None:
-    await asked.send(b"SSH-2.0-OpenSSH_9.6\r\n")
+async def no_http(request: VendorRequest) -> None:
+    await request.send(b"SSH-2.0-OpenSSH_9.6\r\n")
 
 
 @fault
-async def html(asked: Asked) -> None:
-    await asked.reply(b"<html><script>alert(1)</script>maintenance</html>", kind="text/html")
+async def html(request: VendorRequest) -> None:
+    await request.reply(b"<html><script>alert(1)</script>maintenance</html>", kind="text/html")
 
 
 @fault
-async def a_picture(asked: Asked) -> None:
-    await asked.reply(b"\x89PNG\r\n\x1a\n" + bytes(range(256)), kind="image/png")
+async def a_picture(request: VendorRequest) -> None:
+    await request.reply(b"\x89PNG\r\n\x1a\n" + bytes(range(256)), kind="image/png")
 
 
 @fault
-async def broken_json(asked: Asked) -> None:
-    await asked.reply(json.dumps(asked.result()).encode()[:-5])
+async def broken_json(request: VendorRequest) -> None:
+    await request.reply(json.dumps(request.result()).encode()[:-5])
 
 
 @fault
-async def nothing_at_all(asked: Asked) -> None:
-    await asked.reply(b"")
+async def nothing_at_all(request: VendorRequest) -> None:
+    await request.reply(b"")
 
 
 @fault
-async def no_content(asked: Asked) -> None:
-    await asked.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+async def no_content(request: VendorRequest) -> None:
+    await request.send(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
 @fault
-async def another_json_rpc(asked: Asked) -> None:
-    await asked.say(asked.result(jsonrpc="1.0"))
+async def another_json_rpc(request: VendorRequest) -> None:
+    await request.say(request.result(jsonrpc="1.0"))
 
 
 @fault
-async def a_wrong_id(asked: Asked) -> None:
-    await asked.say(asked.result(id=987_654))
+async def a_wrong_id(request: VendorRequest) -> None:
+    await request.say(request.result(id=987_654))
 
 
 @fault
-async def an_id_of_another_type(asked: Asked) -> None:
-    await asked.say(asked.result(id=str(asked.id)))
+async def an_id_of_another_type(request: VendorRequest) -> None:
+    await request.say(request.result(id=str(request.id)))
 
 
 @fault
-async def an_error_for_nobody(asked: Asked) -> None:
-    await asked.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "bad"}})
+async def an_error_for_nobody(request: VendorRequest) -> None:
+    await request.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "bad"}})
 
 
 @fault
-async def a_result_that_is_a_list(asked: Asked) -> None:
-    await asked.say(asked.result(result=[1, 2, 3]))
+async def a_result_that_is_a_list(request: VendorRequest) -> None:
+    await request.say(request.result(result=[1, 2, 3]))
 
 
 @fault
-async def neither_result_nor_error(asked: Asked) -> None:
-    await asked.say({"jsonrpc": "2.0", "id": asked.id})
+async def neither_result_nor_error(request: VendorRequest) -> None:
+    await request.say({"jsonrpc": "2.0", "id": request.id})
 
 
 @fault
-async def a_batch(asked: Asked) -> None:
-    await asked.say([asked.result()])
+async def a_batch(request: VendorRequest) -> None:
+    await request.say([request.result()])
 
 
 @fault
-async def no_utf_8(asked: Asked) -> None:
-    await asked.reply(json.dumps(asked.result()).encode().replace(b"fine", b"\xff\xfe\xc3"))
+async def no_utf_8(request: VendorRequest) -> None:
+    await request.reply(json.dumps(request.result()).encode().replace(b"fine", b"\xff\xfe\xc3"))
 
 
 @fault
-async def deep_json(asked: Asked) -> None:
-    deep = b'{"jsonrpc":"2.0","id":%d,"result":{"content":%b%b}}' % (asked.id, b"[" * 100_000, b"]" * 100_000)
-    await asked.reply(deep)
+async def deep_json(request: VendorRequest) -> None:
+    deep = b'{"jsonrpc":"2.0","id":%d,"result":{"content":%b%b}}' % (request.id, b"[" * 100_000, b"]" * 100_000)
+    await request.reply(deep)
 
 
 @fault
-async def two_lengths(asked: Asked) -> None:
-    await asked.reply(json.dumps(asked.result()).encode(), more="Content-Length: 3\r\n")
+async def two_lengths(request: VendorRequest) -> None:
+    await request.reply(json.dumps(request.result()).encode(), more="Content-Length: 3\r\n")
 
 
 @fault
-async def another_coding(asked: Asked) -> None:
-    await asked.reply(json.dumps(asked.result()).encode(), more="Content-Encoding: br\r\n")
+async def another_coding(request: VendorRequest) -> None:
+    await request.reply(json.dumps(request.result()).encode(), more="Content-Encoding: br\r\n")
 
 
 @fault
-async def half_a_gzip(asked: Asked) -> None:
-    await asked.reply(gzip.compress(json.dumps(asked.result()).encode())[:-9], more="Content-Encoding: gzip\r\n")
+async def half_a_gzip(request: VendorRequest) -> None:
+    await request.reply(gzip.compress(json.dumps(request.result()).encode())[:-9], more="Content-Encoding: gzip\r\n")
 
 
 # --- too much ---------------------------------------------------------------------------------------------------------
 
 
 @fault
-async def a_huge_length(asked: Asked) -> None:
-    await asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{")
+async def a_huge_length(request: VendorRequest) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{")
     await asyncio.sleep(FOR_EVER_S)
 
 
 @fault
-async def an_endless_body(asked: Asked) -> None:
-    await asked.begin()
-    await asked.chunk(b'{"jsonrpc":"2.0","result":{"text":"')
+async def an_endless_body(request: VendorRequest) -> None:
+    await request.begin()
+    await request.chunk(b'{"jsonrpc":"2.0","result":{"text":"')
     while True:
-        await asked.chunk(b"x" * 65_536)
+        await request.chunk(b"x" * 65_536)
+
+
+@cache
+def gzip_bomb() -> bytes:
+    """64 MiB of one letter in 0.1 MiB.
+
+    One MiB is compressed and repeated: the fake vendor shares its event loop with the gateway, and the tests of these
+    faults measure the memory they take.
+    """
+    piece = b"x" * MIB
+    packer = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)  # refers to nothing before it
+    checksum = 0
+    for _ in range(64):
+        checksum = zlib.crc32(piece, checksum)
+    head = b"\x1f\x8b\x08" + bytes(7)
+    end = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS).flush()
+    return head + packed * 64 + end + struct.pack("<II", checksum, 64 * MIB)
 
 
 @fault
-async def a_gzip_bomb(asked: Asked) -> None:
-    await asked.reply(_BOMB, more="Content-Encoding: gzip\r\n")
+async def a_gzip_bomb(request: VendorRequest) -> None:
+    await request.reply(gzip_bomb(), more="Content-Encoding: gzip\r\n")
 
 
 @fault
-async def an_endless_event(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
-    await asked.chunk(b"data: ")
+async def an_endless_event(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
+    await request.chunk(b"data: ")
     while True:
-        await asked.chunk(b"x" * 65_536)
+        await request.chunk(b"x" * 65_536)
 
 
 @fault
-async def a_flood_of_events(asked: Asked) -> None:
+async def a_flood_of_events(request: VendorRequest) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 100}}
     flood = b"data: " + json.dumps(note).encode() + b"\n\n"
-    await asked.begin("text/event-stream")
+    await request.begin("text/event-stream")
     while True:
-        await asked.chunk(flood * 400)
+        await request.chunk(flood * 400)
 
 
 @fault
-async def a_flood_of_empty_lines(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
+async def a_flood_of_empty_lines(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
     while True:
-        await asked.chunk(b"\n" * 65_536)
+        await request.chunk(b"\n" * 65_536)
 
 
 @fault
-async def tiny_chunks(asked: Asked) -> None:
-    await asked.begin()
+async def tiny_chunks(request: VendorRequest) -> None:
+    await request.begin()
     while True:
-        await asked.send(b"1\r\n \r\n" * 10_000)
+        await request.send(b"1\r\n \r\n" * 10_000)
 
 
 @fault
-async def endless_headers(asked: Asked) -> None:
-    await asked.send(b"HTTP/1.1 200 OK\r\n")
+async def endless_headers(request: VendorRequest) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\n")
     while True:
-        await asked.send(b"X-More: " + b"x" * 1_000 + b"\r\n")
+        await request.send(b"X-More: " + b"x" * 1_000 + b"\r\n")
 
 
 # --- a status of its own ----------------------------------------------------------------------------------------------
 
 
 def _status(status: str, more: str = "") -> Fault:
-    async def answer(asked: Asked) -> None:
-        await asked.reply(b'{"error":"secret internals of the vendor"}', status=status, more=more)
+    async def answer(request: VendorRequest) -> None:
+        await request.reply(b'{"error":"secret internals of the vendor"}', status=status, more=more)
 
     return answer
 
@@ -328,39 +349,30 @@ FAULTS |= {
 
 
 @fault
-async def answers_twice(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
-    await asked.events(asked.result(), asked.result(result={"content": [{"type": "text", "text": "second"}]}))
-    await asked.chunk(b"")
+async def answers_twice(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
+    await request.events(request.result(), request.result(result={"content": [{"type": "text", "text": "second"}]}))
+    await request.chunk(b"")
 
 
 @fault
-async def answers_others_first(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
-    await asked.events(asked.result(id=asked.id + 1), asked.result(id="x"), asked.result())
-    await asked.chunk(b"")
+async def answers_others_first(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
+    await request.events(request.result(id=request.id + 1), request.result(id="x"), request.result())
+    await request.chunk(b"")
 
 
 @fault
-async def asks_first(asked: Asked) -> None:
-    await asked.begin("text/event-stream")
+async def asks_first(request: VendorRequest) -> None:
+    await request.begin("text/event-stream")
     questions = ("roots/list", "sampling/createMessage", "elicitation/create", "ping")
-    await asked.events(*({"jsonrpc": "2.0", "id": f"q{name}", "method": name} for name in questions))
-    while len(asked.vendor.refusals) < len(questions):
+    await request.events(*({"jsonrpc": "2.0", "id": f"q{name}", "method": name} for name in questions))
+    while len(request.vendor.refusals) < len(questions):
         await asyncio.sleep(0.005)
-    await asked.events(asked.result())
-    await asked.chunk(b"")
+    await request.events(request.result())
+    await request.chunk(b"")
 
 
 @fault
-async def plain_text(asked: Asked) -> None:
-    await asked.say(asked.result(), kind="text/plain")
-
-
-def _bomb() -> bytes:
-    packed = gzip.compress(b"x" * (64 * MIB), compresslevel=9)
-    assert len(packed) < MIB
-    return packed
-
-
-_BOMB = _bomb()
+async def plain_text(request: VendorRequest) -> None:
+    await request.say(request.result(), kind="text/plain")

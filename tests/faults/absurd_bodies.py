@@ -38,6 +38,9 @@ async def bodies(target: Attacked, senders: int, size_bytes: int, lasts_s: float
     async with aiohttp.ClientSession() as session, onlooker(target) as seen:
         sending = [asyncio.ensure_future(send(session)) for _ in range(senders)]
         await asyncio.wait([asyncio.ensure_future(asyncio.sleep(lasts_s)), *sending], return_when="FIRST_COMPLETED")
+        async with asyncio.timeout(60):  # longer on a slow machine, until there is something to report
+            while sending and not (answered and seen.statuses) and not any(each.done() for each in sending):
+                await asyncio.sleep(0.05)
         for each in sending:
             each.cancel()
         ended = await asyncio.gather(*sending, return_exceptions=True)

@@ -18,7 +18,8 @@ import uvicorn
 from msgspec.structs import replace
 
 from audit.call_record import CallRecord
-from audit.writer import AuditUnavailable, AuditWriter
+from audit.pending_record import AuditUnavailable
+from audit.writer import AuditWriter
 
 ORGS = [uuid.UUID("11111111-1111-4111-8111-111111111111"), uuid.UUID("22222222-2222-4222-8222-222222222222")]
 writer = AuditWriter()

@@ -64,6 +64,7 @@ class Load:
     session: aiohttp.ClientSession
     warm: list[str]
     cold: Iterator[str]
+    calls_per_s: float
     calls: list[Call] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -96,7 +97,7 @@ class Load:
         next_s = time.monotonic()
         while not until.is_set():
             self.begin(next(keys))
-            next_s += 1 / CALLS_PER_S
+            next_s += 1 / self.calls_per_s
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
         await asyncio.gather(*self.tasks)
 
@@ -115,6 +116,7 @@ class Report:
     """The figures of a run, with their bounds."""
 
     seconds: float
+    calls_per_s: float
     warm_back_s: float
     cold_back_s: float
     statuses: dict[str, dict[int, int]]
@@ -149,7 +151,7 @@ class Report:
         missing = f"answered without a row {self.without_row}, calls with two rows {self.doubled}"
         median, most = self.refused_in_ms(0.5), self.refused_in_ms(0.99)
         return [
-            f"silent for {self.seconds:g} s under {CALLS_PER_S} calls/s; statuses by phase: {self.statuses}",
+            f"silent for {self.seconds:g} s under {self.calls_per_s:g} calls/s; statuses by phase: {self.statuses}",
             f"200 again after             {self.warm_back_s:6.1f} s  (bound {RECOVERY_BOUND_S:g})",
             f"cold caller 200 again after {self.cold_back_s:6.1f} s  (bound {RECOVERY_BOUND_S:g})",
             f"vendor saw after the 2nd s  {self.vendor_share:6.2%}    (bound {VENDOR_SHARE_BOUND:.0%})",
@@ -159,7 +161,7 @@ class Report:
         ]
 
 
-async def measure(made: Deployment, seconds: float) -> Report:
+async def measure(made: Deployment, seconds: float, calls_per_s: float = CALLS_PER_S) -> Report:
     """Load the gateway of `made` while its database is silent for `seconds`."""
     parts = urlsplit(made.database.url)
     with ExitStack() as stack:
@@ -179,7 +181,7 @@ async def measure(made: Deployment, seconds: float) -> Report:
             gateway = await asyncio.to_thread(stack.enter_context, made.web(DATABASE_URL=relayed))
             keys = [service_client.agent_key for service_client in service_clients]
             async with _session() as session:
-                load = Load(gateway.mcp_url, session, keys[:WARM_CALLERS], iter(keys[WARM_CALLERS:]))
+                load = Load(gateway.mcp_url, session, keys[:WARM_CALLERS], iter(keys[WARM_CALLERS:]), calls_per_s)
                 began_s, ended_s, back = await _play(load, relay, seconds)
         return _report(made, load, vendor, seconds, began_s, ended_s, back)
 
@@ -226,6 +228,7 @@ def _report(
     }
     return Report(
         seconds=seconds,
+        calls_per_s=load.calls_per_s,
         warm_back_s=back[0],
         cold_back_s=back[1],
         statuses={name: dict(Counter(call.status for call in calls)) for name, calls in phases.items()},

@@ -103,7 +103,7 @@ def _measured_web(made: Deployment) -> Iterator[Web]:
 
 @dataclass
 class Caller:
-    """Calls over connections of its own; what was answered, and how long the slowest answer took."""
+    """Calls over connections of its own, with their answers and the time of the slowest."""
 
     session: aiohttp.ClientSession
     statuses: Counter[int] = field(default_factory=Counter)

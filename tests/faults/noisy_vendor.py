@@ -71,8 +71,8 @@ def connect(urls: list[str]) -> None:
     from credentials.credential_scope import CredentialScope
     from credentials.services.credentials import store_credential
     from gateway.catalog import registry
-    from gateway.catalog.services import load_catalog
     from orgs.models import Organization, User
+    from tests.factories.catalog_text import load_catalog
 
     load_catalog("".join(CATALOG.format(number=n, url=url) for n, url in enumerate(urls)), "noisy vendors")
     owner = User.objects.get(email="owner@bench.example")
@@ -117,7 +117,7 @@ def make_noise(port: int, keys: list[str], number: int, calls: int, ready: Any, 
 
 
 def noisy_round(gateway: GatewayServer, number: int, calls: int, measure: Any) -> Outcome:
-    """What the quiet vendor's callers see while the other one is in trouble."""
+    """The answers of the quiet vendor while the other one is in trouble."""
     context = multiprocessing.get_context("spawn")
     ready, stop = context.Event(), context.Event()
     arguments = (gateway.port, gateway._agent_keys, number, calls, ready, stop)

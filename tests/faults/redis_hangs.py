@@ -109,7 +109,7 @@ class Run:
         )
 
     async def _revoked_before_it_is_back(self, operator: Operator, *, is_killed: bool) -> None:
-        """Both servers know the bearer under epochs that were true; nobody calls with it until Redis is back."""
+        """Both servers know the bearer under epochs that were true; no call uses it until Redis is back."""
         service_client = self.stage.spare()
         await self._allowed_everywhere(service_client["agent_key"])
         with self.stage.redis.hung():

@@ -1,4 +1,4 @@
-"""A database of its own for one module of fault tests: what is killed, locked or filled up is nobody else's."""
+"""A database of its own for one module of fault tests, so that killing, locking or filling it harms no others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ScratchDatabase:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else can write meanwhile."""
+        """Other connections cannot write meanwhile."""
         with closing(self.connect()) as connection:
             connection.execute("BEGIN" if self.is_postgresql else "BEGIN EXCLUSIVE")
             if self.is_postgresql:

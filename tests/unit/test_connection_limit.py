@@ -69,7 +69,7 @@ async def port(db: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
 
 async def counted(connections: int) -> None:
     """The server knows of so many."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while sum(http_protocol.limit._count.values()) != connections:
             await asyncio.sleep(0.01)
 
@@ -79,7 +79,7 @@ async def said(port: int, *parts: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.writelines(parts)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

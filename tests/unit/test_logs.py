@@ -1,4 +1,4 @@
-"""Whoever logs, logs through our formatter."""
+"""Every logger logs through our formatter."""
 
 from __future__ import annotations
 

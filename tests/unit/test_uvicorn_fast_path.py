@@ -67,7 +67,7 @@ async def said(port: int, *parts: bytes) -> bytes:
     for part in parts:
         writer.write(part)
         await asyncio.sleep(0.05)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     return answer

@@ -1,4 +1,4 @@
-"""What a person does in a browser to sign in, done by a plain HTTP client with a cookie jar."""
+"""A person's sign-in in a browser, done by a plain HTTP client with a cookie jar."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 from django.conf import LazySettings
 
-from orgs.signin import provider
+from tests.factories.provider import forget_provider
 from tests.vendors import servers
 from tests.vendors.processes import RunningServer
 from tests.vendors.servers import SUITE_ORIGIN, DemoIdentityProvider, DemoVendor
@@ -57,6 +57,6 @@ def idp(demo_identity_provider: DemoIdentityProvider, settings: LazySettings) ->
     settings.OIDC_OP_DISCOVERY_URL = demo_identity_provider.discovery_url
     settings.OIDC_RP_CLIENT_ID = demo_identity_provider.client_id
     settings.OIDC_RP_CLIENT_SECRET = demo_identity_provider.client_secret
-    provider.forget()
+    forget_provider()
     yield demo_identity_provider
-    provider.forget()
+    forget_provider()

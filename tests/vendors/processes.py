@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -22,6 +23,8 @@ TETHER = Path(__file__).with_name("tether.py")
 START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 5.0
 PORT_ATTEMPTS = 3
+# Above the ports that Chromium refuses, and below those that Linux gives to outgoing connections.
+LOWEST_PORT, LOWEST_OUTGOING_PORT = 11_000, 32_768
 LOG_TAIL_CHARS = 4000
 # A vendor server may show its environment to its callers: it gets what a program needs to run and nothing else.
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -83,7 +86,7 @@ def _start(
         try:
             _wait_until_ready(server, port, probe)
         except _ExitedEarly:
-            # Somebody else may have taken the port between the look and the bind; another one settles it.
+            # Another program may have taken the port between the look and the bind; another port settles it.
             stop(process)
             if attempt + 1 == PORT_ATTEMPTS:
                 raise ServerStartError(f"{name} exits at once:\n{server.log()[-LOG_TAIL_CHARS:]}") from None
@@ -119,7 +122,7 @@ def _wait_until_ready(server: RunningServer, port: int, probe: Probe) -> None:
         while True:
             if server.process.poll() is not None:
                 raise _ExitedEarly
-            # Whoever else answers at this port is not the server that was asked for.
+            # Another program at this port is not the server that was asked for.
             if _listens(server.process.pid, port):
                 with contextlib.suppress(httpx.TransportError):
                     if probe(client, server.origin):
@@ -155,8 +158,9 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing used a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    """A port of 127.0.0.1 that nothing used a moment ago, and that no outgoing connection is given meanwhile."""
+    while True:
+        number = LOWEST_PORT + secrets.randbelow(LOWEST_OUTGOING_PORT - LOWEST_PORT)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", number))
+            return number

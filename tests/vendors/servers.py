@@ -32,7 +32,7 @@ FRAMEWORKS = {
 }
 EVERYTHING_ENTRY = HERE / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 INSTALL_HINT = "is not installed; run: sh scripts/install_test_vendors.sh"
-# What BASE_URL is in the suite's settings.
+# BASE_URL in the suite's settings.
 SUITE_ORIGIN = "http://testserver"
 MCP_ACCEPT = "application/json, text/event-stream"
 INITIALIZE = {

@@ -1,6 +1,6 @@
 """A tunnel between the gateway and a vendor, which passes bytes and ends of connections on and keeps what was sent.
 
-It hides nothing of a vendor that dies: whoever was connected is cut off, and whoever connects meanwhile is too.
+It hides nothing of a vendor that dies: open connections are cut off, and new ones meanwhile too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class WireTap:
         server.close()
         for writer in self._writers:
             writer.transport.abort()
-        # What is cut off ends by itself, and closes what it holds.
+        # Tasks that are cut off end by themselves, and close what they hold.
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
         await asyncio.sleep(0.01)
 

@@ -89,8 +89,18 @@ async function copyText(text, source) {
   if (!done) throw new Error("copy refused");
 }
 
+// The log row of this id as the API has it. Its id begins with its time.
+async function entryText(button, id) {
+  const at = new Date(parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toISOString();
+  const address = button.closest("[data-entries]").dataset.entries;
+  const answer = await fetch(`${address}&limit=500&start=${at}&end=${at}`);
+  const found = (await answer.json()).entries.find((each) => each.id === id);
+  return JSON.stringify(found, null, 2);
+}
+
 for (const button of all("[data-copy]")) {
   button.hidden = false;
+  const entry = button.dataset.copyEntry;
   const source = button.dataset.copy
     ? document.querySelector(button.dataset.copy)
     : button.parentElement.querySelector("code");
@@ -99,9 +109,9 @@ for (const button of all("[data-copy]")) {
   button.addEventListener("click", async () => {
     let result = "Copied";
     try {
-      await copyText(source.value ?? source.textContent, source);
+      await copyText(entry ? await entryText(button, entry) : (source.value ?? source.textContent), source);
     } catch {
-      result = "Select the text and copy it yourself";
+      result = entry ? "The row could not be copied" : "Select the text and copy it yourself";
     }
     label.textContent = result === "Copied" ? result : "Not copied";
     announce(result);
@@ -159,6 +169,8 @@ for (const dialog of all("dialog[data-modal]")) {
 for (const form of all("form[method=post]")) {
   let sent = false;
   const button = form.querySelector("[type=submit]");
+  const label = form.querySelector("[data-busy-text]");
+  const before = label?.textContent;
   form.addEventListener("submit", (event) => {
     if (sent) {
       event.preventDefault();
@@ -169,8 +181,7 @@ for (const form of all("form[method=post]")) {
     button.setAttribute("aria-busy", "true");
     button.setAttribute("aria-disabled", "true");
     if (form.dataset.busy) {
-      button.dataset.label = button.textContent;
-      button.textContent = form.dataset.busy;
+      label.textContent = form.dataset.busy;
       announce(form.dataset.busy);
     }
   });
@@ -179,7 +190,7 @@ for (const form of all("form[method=post]")) {
     if (!button) return;
     button.removeAttribute("aria-busy");
     button.removeAttribute("aria-disabled");
-    if (button.dataset.label) button.textContent = button.dataset.label;
+    if (label) label.textContent = before;
   });
 }
 

@@ -1,6 +1,7 @@
 // Bars per day out of the JSON that the page carries. The table beneath says the same to everybody else.
 
 const DAY_S = 86_400;
+const LABEL_PX = 72;
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -10,6 +11,11 @@ function colours() {
 
 function day(seconds) {
   return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+}
+
+// Every so many days have a label, so that no two labels touch.
+function step(days, width) {
+  return Math.max(days > 7 ? 2 : 1, Math.ceil((days * LABEL_PX) / width));
 }
 
 function draw(box, data) {
@@ -32,7 +38,7 @@ function draw(box, data) {
     axes: [
       {
         stroke: text, font, size: 26, grid: { show: false }, ticks: { show: false }, gap: 6,
-        splits: () => days.filter((_, index) => (days.length - 1 - index) % (box.clientWidth < 520 ? 4 : 2) === 0),
+        splits: () => days.filter((_, index) => (days.length - 1 - index) % step(days.length, box.clientWidth) === 0),
         values: (_, ticks) => ticks.map(day),
       },
       {

@@ -14,7 +14,7 @@ from gateway.coordination.store import CoordinationStore
 from proxy.control_plane.health import state_cache as states
 from proxy.control_plane.health.probe import probe
 from proxy.control_plane.health.states import UNKNOWN, VendorHealth, after_probe
-from proxy.vendors.transport import VendorTransport
+from proxy.vendors.transport import configured_transport
 
 log = structlog.get_logger(__name__)
 # Concurrent probes.
@@ -33,7 +33,7 @@ async def run_round(
     if jitter_s is None:
         jitter_s = min(JITTER_S, settings.HEALTH_PROBE_INTERVAL_S / 10)
     before = states.read_raw(store, [vendor.slug for vendor in probed])
-    transport = VendorTransport(allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
+    transport = configured_transport()
     semaphore = asyncio.Semaphore(MAX_CONCURRENT_PROBES)
 
     async def probe_one(vendor: Vendor) -> VendorHealth:

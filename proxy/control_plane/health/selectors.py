@@ -14,7 +14,7 @@ from gateway.coordination import backend
 from gateway.lib import clock
 from orgs.models import Organization
 from proxy.control_plane.health import state_cache
-from proxy.control_plane.health.states import LABELS, HealthStatus, VendorHealth
+from proxy.control_plane.health.states import LABELS, UNKNOWN, HealthStatus, VendorHealth
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
 from proxy.vendors.shared_circuits import SharedCircuit
@@ -43,7 +43,7 @@ class HealthEntry:
     monitored: bool
     # An oddity in the answers of a vendor that does answer.
     remark: str = ""
-    # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0008
+    # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0023
     circuit: SharedCircuit | None = None
 
     @property
@@ -107,7 +107,7 @@ def _entries(slugs: Iterable[str]) -> list[HealthEntry]:
     states = state_cache.read(
         backend.current(), [vendor.slug for vendor in vendors if not vendor.customer_supplied_url]
     )
-    return [_entry(vendor, states.get(vendor.slug, state_cache.UNKNOWN)) for vendor in vendors]
+    return [_entry(vendor, states.get(vendor.slug, UNKNOWN)) for vendor in vendors]
 
 
 def _entry(vendor: Vendor, state: VendorHealth) -> HealthEntry:

@@ -9,9 +9,7 @@ from django.conf import settings
 
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock
-from proxy.control_plane.health.states import INTERVALS_UNTIL_STALE, UNKNOWN, VendorHealth, as_read
-
-__all__ = ["UNKNOWN", "read", "read_raw", "write"]
+from proxy.control_plane.health.states import INTERVALS_UNTIL_STALE, VendorHealth, as_read
 
 _decoder = msgspec.json.Decoder(VendorHealth)
 

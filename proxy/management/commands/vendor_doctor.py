@@ -6,15 +6,16 @@ import asyncio
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from credentials.errors import UnusableCredential
 from credentials.resolve import resolve
-from credentials.sealing import UnusableCredential
-from credentials.selectors import refs_by_vendor, wrapped_keys
+from credentials.sealing import wrapped_keys
+from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
 from gateway.lib import ids
 from orgs import selectors
-from proxy.calls.destination import open_destination
+from proxy.calls.open_destination import open_destination
 from proxy.control_plane.doctor import OpenedCredential, diagnose
 
 

@@ -1,4 +1,4 @@
-"""Which credentials the log says were rejected and accepted. Every test has the same facts in another organization."""
+"""Rejected and accepted credentials in the request log. Every test has the same facts in another organization."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from audit.models import RequestAuditEntry
-from audit.selectors import REJECTED, CredentialUse, RejectedUse, accepted_uses, rejected_uses
+from audit.models import REJECTED, RequestAuditEntry
+from audit.selectors import CredentialUse, RejectedUse, accepted_uses, rejected_uses
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
 
 pytestmark = pytest.mark.django_db

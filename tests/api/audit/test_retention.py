@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from audit import tasks
+from audit import retention
 from audit.actor import system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
@@ -76,7 +76,7 @@ def test_organizations_that_a_run_left_out_are_first_the_next_time() -> None:
     for number in range(600):
         add_row(timestamp=NOON - timedelta(days=8, seconds=number), org_id=ORG)
     assert remove_older_than(NOON, batch_rows=6, monotonic=runs_for(1)) == Pruning(
-        6, 1, NOON - timedelta(days=8, seconds=599)
+        6, organizations_left=1, oldest_left=NOON - timedelta(days=8, seconds=599)
     )
     assert left_of(OTHER_ORG) == 0
 
@@ -85,7 +85,7 @@ def test_the_log_says_what_a_run_had_no_time_for(monkeypatch: pytest.MonkeyPatch
     oldest = clock.now() - timedelta(days=900)
     add_row(timestamp=oldest)
     add_row(timestamp=oldest, org_id=OTHER_ORG)
-    monkeypatch.setattr(tasks, "remove_older_than", partial(remove_older_than, longest_run_s=0))
+    monkeypatch.setattr(retention, "remove_older_than", partial(remove_older_than, longest_run_s=0))
     with structlog.testing.capture_logs() as logs:
         assert prune_request_log() == 0
     assert logs[-1] == {

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from gateway.catalog.admin import VendorRowAdmin
 from gateway.catalog.models import VendorRow
-from gateway.catalog.services import load_catalog
+from tests.factories.catalog_text import load_catalog
 
 TEXT = """
 [[vendor]]

@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from gateway.catalog.models import VendorRow
 from gateway.catalog.parsing import CatalogErrors
-from gateway.catalog.services import LoadResult, load_catalog
+from gateway.catalog.services import LoadResult
+from tests.factories.catalog_text import load_catalog
 
 TEXT = '[[vendor]]\nslug = "acme"\nname = "Acme"\nurl = "https://acme.example/mcp"\n'
 RIVAL = '[[vendor]]\nslug = "rival"\nname = "Rival"\nurl = "https://rival.example/mcp"\ntool_prefix = "acme"\n'

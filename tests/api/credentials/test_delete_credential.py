@@ -7,8 +7,9 @@ import pytest
 from audit.models import AdminAuditEntry
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
+from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import Credential, OrganizationDataKey
-from credentials.sealing import UnusableCredential, UnusableReason, open_fields, wrapped_keys
+from credentials.sealing import open_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from credentials.services.credentials import delete_credential
 from credentials.services.shredding import shred_organization

@@ -14,8 +14,9 @@ from django.forms.models import model_to_dict
 
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
+from credentials.errors import UnusableCredential
 from credentials.models import Credential, OrganizationDataKey
-from credentials.sealing import UnusableCredential, open_fields, wrapped_keys
+from credentials.sealing import open_fields, wrapped_keys
 from credentials.selectors import credential, credential_refs, credential_summaries
 from credentials.services.credentials import delete_credential
 from gateway.lib.errors import DomainError
@@ -57,7 +58,8 @@ def raw_dump() -> list[bytes]:
     parts = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
-            with cursor.cursor.copy(f"COPY {connection.ops.quote_name(table)} TO STDOUT (FORMAT binary)") as copy:
+            rows = f"SELECT * FROM {connection.ops.quote_name(table)}"  # a partitioned table has none of its own
+            with cursor.cursor.copy(f"COPY ({rows}) TO STDOUT (FORMAT binary)") as copy:
                 parts.append(b"".join(bytes(block) for block in copy))
     return parts
 

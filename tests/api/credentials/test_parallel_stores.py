@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from django.db import connection
 
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
@@ -16,36 +16,20 @@ from credentials.sealing import open_fields, seal_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from gateway.lib import ids
 from tests.factories.credentials import Setting
+from tests.factories.races import at_once
 
 THREADS = 8
 
 
-def in_parallel(work: Callable[[int], object]) -> list[BaseException]:
-    """Run `work` in THREADS threads that start together, each with a connection of its own; what they raised."""
-    faults: list[BaseException] = []
-    barrier = threading.Barrier(THREADS)
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait(timeout=10)
-            work(number)
-        except BaseException as fault:
-            faults.append(fault)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert not any(thread.is_alive() for thread in threads)
-    return faults
+def faults_at_once(work: Callable[[int], object]) -> list[Exception]:
+    """Exceptions of `work` in THREADS threads."""
+    results = at_once(*[partial(work, number) for number in range(THREADS)])
+    return [result for result in results if isinstance(result, Exception)]
 
 
 @pytest.mark.parametrize("scope", [CredentialScope.ORGANIZATION, CredentialScope.TEAM, CredentialScope.SERVICE_CLIENT])
 def test_the_same_credential_stored_at_once_is_one_row(committed_setting: Setting, scope: CredentialScope) -> None:
-    faults = in_parallel(lambda number: committed_setting.store(scope, fields={"apiKey": f"value-{number}"}))
+    faults = faults_at_once(lambda number: committed_setting.store(scope, fields={"apiKey": f"value-{number}"}))
     assert faults == []
     row = Credential.objects.get()
     assert row.revision == THREADS
@@ -56,14 +40,14 @@ def test_the_same_credential_stored_at_once_is_one_row(committed_setting: Settin
 
 
 def test_the_same_key_name_at_once_is_taken_once(committed_setting: Setting) -> None:
-    faults = in_parallel(lambda number: committed_setting.store(CredentialScope.NAMED_KEY))
+    faults = faults_at_once(lambda number: committed_setting.store(CredentialScope.NAMED_KEY))
     assert [type(fault) for fault in faults] == [KeyNameTaken] * (THREADS - 1)
     assert Credential.objects.count() == 1
 
 
 def test_the_same_team_at_once_gets_one_key(committed_setting: Setting) -> None:
     team = committed_setting.team
-    faults = in_parallel(
+    faults = faults_at_once(
         lambda number: committed_setting.store(CredentialScope.NAMED_KEY, name=f"Key {number}", team=team)
     )
     assert [type(fault) for fault in faults] == [TeamHasKey] * (THREADS - 1)
@@ -71,7 +55,7 @@ def test_the_same_team_at_once_gets_one_key(committed_setting: Setting) -> None:
 
 
 def test_different_credentials_at_once_share_one_data_key(committed_setting: Setting) -> None:
-    faults = in_parallel(lambda number: committed_setting.store(CredentialScope.NAMED_KEY, name=f"Key {number}"))
+    faults = faults_at_once(lambda number: committed_setting.store(CredentialScope.NAMED_KEY, name=f"Key {number}"))
     assert faults == []
     assert OrganizationDataKey.objects.count() == 1
     organization_id = committed_setting.cast.org.id
@@ -101,7 +85,7 @@ def test_a_first_use_without_any_lock_makes_one_data_key(
         place = {"organization_id": organization_id, "vendor": "acme", "scope": CredentialScope.ORGANIZATION}
         sealed.append(seal_fields(**place, record_id=record_id, fields={"apiKey": f"v{number}"}))  # type: ignore[arg-type]
 
-    assert in_parallel(seal) == []
+    assert faults_at_once(seal) == []
     assert OrganizationDataKey.objects.count() == 1
     aad = f"cred|{organization_id}|acme|organization|{record_id}|1".encode()
     (wrapped,) = wrapped_keys(organization_id)

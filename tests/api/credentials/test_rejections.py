@@ -11,7 +11,7 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from audit.selectors import REJECTED
+from audit.models import REJECTED
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.rejections import summaries_with_rejection
@@ -59,7 +59,7 @@ def reject(cast: Cast, scope: CredentialScope, who: str = "member", **changes: A
 
 
 def flagged(organization: Organization) -> dict[str, datetime]:
-    """What the credentials hang on, to when they were rejected."""
+    """Times of rejections by name of the key, team or service client."""
     return {
         row.name or row.team_name or row.service_client_name or "organization": row.rejected_at
         for row in summaries_with_rejection(organization)
@@ -74,8 +74,6 @@ def join(cast: Cast, team: Team, who: str) -> None:
 
 @pytest.mark.usefixtures("_two_hours_on")
 class TestOneRejection:
-    """What a single rejected call says."""
-
     def test_none(self, setting: Setting) -> None:
         assert flagged(setting.cast.org) == {}
         with CaptureQueriesContext(connection) as queries:
@@ -172,7 +170,7 @@ class TestTeams:
 
 @pytest.mark.usefixtures("_two_hours_on")
 class TestLifting:
-    """What comes after a rejection."""
+    """Events after a rejection that lift it, and others that do not."""
 
     @pytest.fixture(autouse=True)
     def _rejected(self, setting: Setting, _two_hours_on: None) -> None:

@@ -55,7 +55,7 @@ def readable() -> int:
 
 
 def run(command: str = "rotate_master_key", **options: object) -> str:
-    """What the command prints; a failure is raised as the command raises it."""
+    """The command's output; its failure is raised."""
     out = StringIO()
     call_command(command, stdout=out, stderr=out, **options)
     return out.getvalue()

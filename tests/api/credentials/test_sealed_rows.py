@@ -1,4 +1,4 @@
-"""Somebody who can write to the database moves ciphertexts about: every move fails closed and is logged."""
+"""Ciphertexts moved about in the database do not open, and each move is logged."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.db.models import Max
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import DataKeyCache, WrappedKey
+from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import Credential, OrganizationDataKey
-from credentials.sealing import UnusableCredential, UnusableReason, open_fields, seal_fields, wrapped_keys
+from credentials.sealing import open_fields, seal_fields, wrapped_keys
 from credentials.selectors import credential_refs
 from gateway.lib import ids
 from orgs.models import Organization

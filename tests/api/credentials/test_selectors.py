@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
+from credentials.sealing import wrapped_keys
 from credentials.selectors import (
     CredentialSummary,
     connected_vendors,
@@ -19,7 +20,6 @@ from credentials.selectors import (
     organization_vendors,
     vendors_at,
     vendors_by_service_client,
-    wrapped_keys,
 )
 from gateway.lib.errors import NotFound
 from tests.factories.credentials import Setting, make_vendor

@@ -1,4 +1,4 @@
-"""Storing: what is written at each scope, what is replaced, and what is refused."""
+"""Storing: the rows written at each scope, replacements, and refusals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey, UnusableCredential
 from credentials.models import Credential, OrganizationDataKey
-from credentials.sealing import open_fields
-from credentials.selectors import credential_refs, wrapped_keys
+from credentials.sealing import open_fields, wrapped_keys
+from credentials.selectors import credential_refs
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid, NotFound
 from tests.factories.credentials import SECRET, Setting, make_vendor
@@ -54,7 +54,7 @@ def test_storing_again_replaces_under_the_same_id(setting: Setting, scope: Crede
     assert bytes(second.sealed) != bytes(first.sealed)
     assert second.created_at == first.created_at
     assert second.created_by == setting.cast.user("owner")
-    assert second.validated_at is None  # what the vendor said of the old fields says nothing of the new ones
+    assert second.validated_at is None  # the vendor's word on the old fields says nothing of the new ones
     assert list(opened(setting).values()) == [{"apiKey": f"{SECRET}-2"}]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
@@ -33,27 +32,16 @@ def main() -> None:
 def let_through(cookie: str, path: str, how_many: int) -> int:
     """How many of so many requests at once are not answered 429."""
     from django.conf import settings
-    from django.db import connections
     from django.test import Client as Browser
 
-    statuses: list[int] = []
-    barrier = threading.Barrier(how_many, timeout=60)
+    from tests.factories.races import at_once
 
-    def ask() -> None:
+    def ask() -> int:
         browser = Browser(raise_request_exception=False)
         browser.cookies[settings.SESSION_COOKIE_NAME] = cookie
-        try:
-            barrier.wait()
-            statuses.append(browser.post(path, "{}", content_type="application/json").status_code)
-        finally:
-            connections.close_all()
+        return browser.post(path, "{}", content_type="application/json").status_code
 
-    threads = [threading.Thread(target=ask) for _ in range(how_many)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert len(statuses) == how_many
+    statuses = at_once(*[ask] * how_many)
     assert set(statuses) <= {400, 404, 429}, statuses
     return sum(status != 429 for status in statuses)
 

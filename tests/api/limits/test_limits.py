@@ -118,7 +118,7 @@ def test_everything_else_shares_the_backstop(api: Api, settings: LazySettings) -
     settings.BACKSTOP = Rule("backstop-test", limit=5, window_s=60)
     assert api.send("owner", "GET", "/profile")["RateLimit"] == '"backstop-test";r=4;t=60'
     api.get("owner", "/orgs")
-    # Somebody who may not is counted too: ids cannot be tried without end.
+    # A refused request is counted too: ids cannot be tried without end.
     assert api.refused("owner", "GET", "/orgs/{other}") == (404, "not_found")
     assert api.refused("owner", "GET", "/orgs/{other}") == (404, "not_found")
     assert api.refused("owner", "POST", "/orgs/{org}/redeem-code", {})[0] == 400

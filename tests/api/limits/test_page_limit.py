@@ -21,16 +21,16 @@ from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.rules import Rule
 from gateway.web import page_limit
-from tests.api.oauth_ext.conftest import at_once
 from tests.factories.cast import Cast
 from tests.factories.fixed_window import hold_window
+from tests.factories.races import at_once
 
 PAGES = ("/", "/signin", "/profile", "/welcome", "/status", "/docs/api", "/docs/migrate", "/api/schema")
 SIGN_IN = ("/oidc/authenticate/", "/oidc/callback/", "/oidc/logout/", "/oidc/backchannel-logout/")
 ADMIN = ("/admin/login/", "/admin/", "/admin/orgs/organization/")
 # Steps of OAuth and what has a gate keep the exact limiter.
 EXACT = ("/device", "/oauth/authorize", "/oauth/authorize/consent", "/oauth/revoke", "/api/profile")
-TIMEOUT_S = 0.3
+TIMEOUT_S = 1.0
 PROCESSES = 2
 
 

@@ -1,4 +1,4 @@
-"""Who asks vendors from pages and /api does so within the organization's window and its places."""
+"""Vendor requests of pages and /api stay within the organization's window and its places."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class DocumentServer:
         headers = {"Content-Type": "application/json", **wanted.get("headers", {})}
         response = web.StreamResponse(status=wanted.get("status", 200), headers=headers)
         body: bytes = wanted.get("body", b"{}")
-        with suppress(ConnectionResetError):  # whoever lost patience has left
+        with suppress(ConnectionResetError):  # a client that lost patience has left
             await response.prepare(request)
             await response.write(body[: len(body) // 2])
             await asyncio.sleep(wanted.get("pause_s", 0))
@@ -65,7 +65,7 @@ def running(folder: Path) -> Iterator[DocumentServer]:
         stop = asyncio.Event()
         app = web.Application()
         app.router.add_get("/{path:.*}", server.answer)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(server.certificate)

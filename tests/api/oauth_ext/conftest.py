@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from django.db import connections
 from django.http import HttpResponse
 from django.test import Client as Browser
 from pytest_django.fixtures import Settings
@@ -21,8 +19,6 @@ from oauth_ext.models import Client
 from oauth_ext.services.service_clients import create_service_client
 from tests.factories.cast import Cast
 from tests.factories.tenant import load_vendor
-
-T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
@@ -92,29 +88,6 @@ def post(fields: dict[str, str] | str, path: str = "/oauth/token", **headers: st
     content_type = headers.pop("content_type", "application/x-www-form-urlencoded")
     browser = Browser(enforce_csrf_checks=True)
     return browser.post(path, data=body.encode(), content_type=content_type, headers=headers)
-
-
-def at_once(*works: Callable[[], T]) -> list[T | Exception]:
-    """Run each in a thread and a connection of its own, all released at the same moment; results in order."""
-    results: list[Any] = [None] * len(works)
-    gate = threading.Barrier(len(works))
-
-    def run(number: int) -> None:
-        try:
-            gate.wait(timeout=10)
-            results[number] = works[number]()
-        except Exception as fault:
-            results[number] = fault
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-        assert not thread.is_alive()
-    return results
 
 
 def make_service(cast: Cast, **changes: Any) -> Service:

@@ -15,10 +15,11 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib import clock
 from oauth_ext import server
-from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
+from tests.api.oauth_ext.conftest import Service, make_service, post
 from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import Cast
 from tests.factories.fixed_window import hold_window
+from tests.factories.races import at_once
 
 Ask = Callable[..., HttpResponse]
 TOKENS: dict[str, Ask] = {
@@ -215,7 +216,7 @@ def test_one_clients_faults_are_held_against_it_before_they_are_held_against_its
     neighbour = make_service(cast)
     assert [bogus("mcpc_flood").status_code for _ in range(20)] == [401] * 2 + [429] * 18
     assert post(neighbour.fields()).status_code == 200
-    assert bogus("mcpc_flood", REMOTE_ADDR="198.51.100.7").status_code == 401  # somebody else of that name
+    assert bogus("mcpc_flood", REMOTE_ADDR="198.51.100.7").status_code == 401  # another client of that name
 
 
 def test_a_client_that_got_tokens_here_is_heard_while_strangers_fill_the_window(cast: Cast, settings: Settings) -> None:

@@ -21,8 +21,9 @@ from oauth_ext import agent_key_format
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AgentKey, Client
 from oauth_ext.services.agent_keys import MintedAgentKey, mint_agent_key, revoke_agent_key
-from tests.api.oauth_ext.conftest import Service, at_once, make_service
+from tests.api.oauth_ext.conftest import Service, make_service
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 
 def works(agent_key: str) -> bool:

@@ -357,7 +357,7 @@ def test_no_page_of_ours_is_shown_to_a_client_that_forbids_one(cast: Cast, flow:
     assert "code" in answer_of(flow.authorize(prompt="none"))
     on_a_page(nobody.authorize(prompt="none"))
     refused(Flow(flow.client, cast.client("owner")))
-    refused(Flow(flow.client, flow.browser, LOOPBACK))  # what stays on the computer is always asked for
+    refused(Flow(flow.client, flow.browser, LOOPBACK))  # an address on the computer is always asked for
 
 
 @pytest.mark.parametrize("prompt", ["login", "select_account", "create", "unheard-of", "login select_account"])
@@ -399,14 +399,14 @@ def test_a_consent_ends_with_the_membership(cast: Cast, flow: Flow) -> None:
     cast.org.memberships.get(user=cast.user("member")).delete()
     flow.ask()
     cast.other_org.memberships.create(user=cast.user("member"))
-    flow.ask()  # what was allowed for one organization is not allowed for another
+    flow.ask()  # the consent for one organization is none for another
 
 
 def test_a_consent_is_for_one_address_and_not_for_its_host(cast: Cast) -> None:
     flow = Flow(make_public_client(WEB, f"{WEB}/other", f"{WEB}?x=1"), cast.client("member"))
     remember(flow)
     for other in (f"{WEB}/other", f"{WEB}?x=1"):
-        flow.ask(redirect_uri=other)  # somebody else may have a page of this host
+        flow.ask(redirect_uri=other)  # another page of this host may belong to others
     elsewhere = Flow(flow.client, flow.browser, f"{WEB}/other")
     remember(elsewhere)
     assert "code" in answer_of(elsewhere.authorize())

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from gateway.lib import clock, secrets
 from oauth_ext import agent_key_format
-from oauth_ext.bearer import BearerIdentity, InvalidBearer, load_identity, looks_like_agent_key, note_use
+from oauth_ext.bearer import BearerIdentity, InvalidBearer, load_identity, looks_like_agent_key, record_use
 from oauth_ext.jwt import mint
 from oauth_ext.models import AccessToken, AgentKey, Client
 from oauth_ext.services.agent_keys import mint_agent_key
@@ -113,7 +113,7 @@ def test_an_agent_key_that_is_not_one(cast: Cast, service: Service) -> None:
         refused(f"{parts.prefix}_{parts.secret}x"),
         refused(f"{parts.prefix}_"),
     }
-    assert len(reasons) == 1  # which half was wrong is not told
+    assert len(reasons) == 1  # the refusal does not tell which half was wrong
 
 
 def test_an_agent_key_of_an_expired_or_deleted_client(cast: Cast, service: Service) -> None:
@@ -126,6 +126,7 @@ def test_an_agent_key_of_an_expired_or_deleted_client(cast: Cast, service: Servi
     assert refused(token) == "The access token was revoked."
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_token_expires(service: Service) -> None:
     token = service.token()
     with time_machine.travel(clock.now() + timedelta(seconds=3599)):
@@ -196,9 +197,9 @@ def test_use_is_noted_once_in_five_minutes(cast: Cast, service: Service) -> None
     def noted() -> tuple[Any, Any]:
         return Client.objects.get().last_used_at, AgentKey.objects.get().last_used_at
 
-    note_use(service.client.pk, agent_key=False, now=start)
+    record_use(service.client.pk, agent_key=False, now=start)
     assert noted() == (start, None)
-    note_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=4))
+    record_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=4))
     assert noted() == (start, start + timedelta(minutes=4))
-    note_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=5))
+    record_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=5))
     assert noted() == (start + timedelta(minutes=5), start + timedelta(minutes=4))

@@ -87,14 +87,15 @@ def test_a_document_is_fetched_without_cookies_or_redirects(server: DocumentServ
         ({"body": b"{"}, "not JSON"),
         ({"body": b'{"a": 1, "a": 2}'}, "not JSON"),
         ({"body": b" " * 65_537}, "too large"),
-        ({"wait_s": 1}, "in time"),
-        ({"pause_s": 1}, "in time"),
+        ({"wait_s": 30}, "in time"),
+        ({"pause_s": 30}, "in time"),
     ],
 )
 def test_answers_that_will_not_do(
     server: DocumentServer, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], reason: str
 ) -> None:
-    monkeypatch.setattr(cimd_fetch, "TIMEOUT_S", 0.5)
+    if reason == "in time":
+        monkeypatch.setattr(cimd_fetch, "TIMEOUT_S", 2.0)
     url = serve(server)
     server.answers["/client.json"].update(answer)
     with pytest.raises(FetchFailed, match=reason):
@@ -293,11 +294,15 @@ def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck
         "The client's document did not arrive in time."
     }
     assert "Too many clients" in refusal(300, known[0])
+    assert all(stuck.begun.acquire(timeout=20) for _ in range(cimd_threads.THREADS))
     assert len(stuck.threads) == cimd_threads.THREADS
     assert all(name.startswith("client-document") for name in stuck.threads)
 
 
-async def test_a_fetch_does_not_run_on_the_loop_that_serves_calls(stuck: Stuck) -> None:
+async def test_a_fetch_does_not_run_on_the_loop_that_serves_calls(
+    stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cimd_threads, "PATIENCE_S", 20.0)
     stuck.may_end.set()
 
     def fetched() -> None:

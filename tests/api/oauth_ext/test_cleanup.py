@@ -1,4 +1,4 @@
-"""Reaping deletes expired and unused rows, and no others."""
+"""The cleanup deletes expired and unused rows, and no others."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_task_is_the_one_the_schedule_names(cast: Cast, public_client: Clien
 def test_the_command_says_what_is_gone(cast: Cast, public_client: Client) -> None:
     Rows(cast, public_client).access(clock.now() - DAY)
     said = StringIO()
-    call_command("reap_oauth", stdout=said)
+    call_command("cleanup_oauth", stdout=said)
     assert "access tokens 1," in said.getvalue()
     assert "clients 0" in said.getvalue()
 

@@ -135,6 +135,7 @@ def test_another_client(cast: Cast, flow: Flow) -> None:
     assert TokenFamily.objects.exists()  # only its own client can end what the code gave
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_code_lives_for_a_minute(flow: Flow) -> None:
     code = flow.code()
     Grant.objects.update(expires=clock.now() + timedelta(seconds=5))

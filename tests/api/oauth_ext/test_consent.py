@@ -170,6 +170,7 @@ def test_an_answer_counts_once(cast: Cast, flow: Flow) -> None:
     assert "Start again from your app" in again.content.decode()
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_request_waits_ten_minutes(flow: Flow) -> None:
     page = flow.ask()
     AuthorizationRequest.objects.update(expires_at=clock.now() + timedelta(seconds=2))

@@ -26,9 +26,9 @@ from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
 from orgs.selectors import may_end_membership, people_who_may
 from orgs.services.members import leave_organization
-from tests.api.oauth_ext.conftest import at_once
 from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 ACTOR = Actor(id="system", label="System (test)")
 

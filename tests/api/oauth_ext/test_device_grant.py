@@ -12,11 +12,12 @@ from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from oauth_ext.bearer import load_identity
 from oauth_ext.models import AccessToken, Client, DeviceGrant, TokenFamily
-from tests.api.oauth_ext.conftest import Service, at_once, make_service, post
+from tests.api.oauth_ext.conftest import Service, make_service, post
 from tests.api.oauth_ext.devices import GRANT_TYPE, Device, credentials, start_device
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT, outcomes
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_the_tokens_can_be_refreshed_by_the_client_alone(cast: Cast, device: Dev
     second = post({**refresh, **credentials(device.service)})
     assert second.status_code == 200
     assert read(second.json()["access_token"])["sub"] == device.service.client.subject
-    cast.org.memberships.get(user=cast.user("admin")).delete()  # who approved is not who the token speaks for
+    cast.org.memberships.get(user=cast.user("admin")).delete()  # the token speaks for the client, not for its approver
     third = post({**refresh, "refresh_token": second.json()["refresh_token"]}, Authorization=device.service.basic)
     assert third.status_code == 200
 
@@ -93,6 +94,7 @@ def test_denial(cast: Cast, device: Device) -> None:
     assert not AccessToken.objects.exists()
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_whoever_polls_too_fast_has_to_wait_longer_each_time(device: Device) -> None:
     assert refusal(device.poll()) == (400, "authorization_pending")
     for interval in (10, 15, 20):
@@ -106,6 +108,7 @@ def test_whoever_polls_too_fast_has_to_wait_longer_each_time(device: Device) -> 
     assert device.row.interval_s == 25
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_the_interval_counts_before_the_decision(cast: Cast, device: Device) -> None:
     device.poll()
     device.decide(cast.client("member"))
@@ -118,6 +121,7 @@ def test_the_interval_counts_before_the_decision(cast: Cast, device: Device) -> 
 
 
 @pytest.mark.parametrize("decision", ["", "approved", "denied"])
+@pytest.mark.usefixtures("stopped_clock")
 def test_time_is_over(device: Device, decision: str) -> None:
     DeviceGrant.objects.update(decision=decision, expires_at=clock.now() + timedelta(seconds=5))
     assert refusal(device.poll())[1] != "expired_token" if decision != "approved" else True

@@ -14,9 +14,10 @@ from pytest_django.fixtures import Settings
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
 from oauth_ext.models import Client, DeviceGrant, UserCodeMiss
-from tests.api.oauth_ext.conftest import Service, at_once
+from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.devices import Device, start_device
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 NOT_VALID = "That code is not valid or has expired."
 

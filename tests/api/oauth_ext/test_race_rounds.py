@@ -26,12 +26,13 @@ from oauth_ext.models import AccessToken, Client, Grant, RefreshToken, TokenFami
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
 from orgs.services.members import remove_member
-from tests.api.oauth_ext.conftest import at_once, make_service
+from tests.api.oauth_ext.conftest import make_service
 from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import answer_of, make_flow
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT
 from tests.api.oauth_ext.test_token import refusal
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS") or 1)
 THREADS = 50

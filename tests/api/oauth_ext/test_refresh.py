@@ -13,11 +13,12 @@ from gateway.lib import clock
 from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.models import AccessToken, RefreshToken, TokenFamily
 from orgs.models import User
-from tests.api.oauth_ext.conftest import Service, at_once, post
+from tests.api.oauth_ext.conftest import Service, post
 from tests.api.oauth_ext.flow import Flow, make_flow, make_public_client
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT, nothing_was_given, outcomes
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 from tests.factories.tenant import load_vendor
 
 
@@ -49,6 +50,7 @@ def test_each_token_gives_the_next_pair(cast: Cast, flow: Flow) -> None:
     assert flow.refresh(third["refresh_token"]).status_code == 200
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_an_answer_that_got_lost(flow: Flow) -> None:
     first = flow.tokens()["refresh_token"]
     lost, found = flow.refresh(first).json(), flow.refresh(first).json()
@@ -150,6 +152,7 @@ def test_a_token_must_be_sent(flow: Flow) -> None:
     assert refusal(flow.refresh("")) == (400, "invalid_request")
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_token_dies_after_thirty_idle_days(flow: Flow) -> None:
     first = flow.tokens()["refresh_token"]
     RefreshToken.objects.update(created=clock.now() - timedelta(days=30) + timedelta(seconds=5))
@@ -158,6 +161,7 @@ def test_a_token_dies_after_thirty_idle_days(flow: Flow) -> None:
     assert refusal(flow.refresh(second)) == INVALID_GRANT
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_family_dies_after_half_a_year(flow: Flow) -> None:
     first = flow.tokens()["refresh_token"]
     TokenFamily.objects.update(expires_at=clock.now() + timedelta(seconds=5))
@@ -181,7 +185,7 @@ def test_less_may_be_asked_for(flow: Flow, vendor: str, granted: str, asked: str
     second = flow.refresh(first["refresh_token"], scope=asked).json()
     assert second["scope"] == given
     assert read(second["access_token"])["scope"] == given
-    assert flow.refresh(second["refresh_token"]).json()["scope"] == granted  # what was granted is not lost
+    assert flow.refresh(second["refresh_token"]).json()["scope"] == granted  # the granted scope is not lost
 
 
 @pytest.mark.parametrize(
@@ -239,7 +243,7 @@ def test_a_thief_and_its_victim_at_the_same_moment(committed_cast: Cast) -> None
     current = flow.refresh(flow.refresh(stolen).json()["refresh_token"]).json()["refresh_token"]
     answers = at_once(*[partial(flow.refresh, current), partial(flow.refresh, stolen)] * 5)
     assert set(outcomes(answers)) <= {200, 400}
-    assert nothing_was_given()  # whoever was first, no token of the family outlives it
+    assert nothing_was_given()  # in either order, no token of the family outlives it
 
 
 def test_a_branch_that_goes_on_ends_those_of_the_grace_period(flow: Flow) -> None:

@@ -17,10 +17,10 @@ from gateway.lib import clock
 from oauth_ext.bearer import load_identity
 from oauth_ext.models import Client
 from oauth_ext.services.cleanup import remove_expired_rows
-from tests.api.oauth_ext.conftest import at_once
 from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.api.oauth_ext.test_token import refusal
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 FLOOD = int(os.environ.get("REGISTRATION_FLOOD") or 3_000)  # clients that nobody uses: see CONTRIBUTING.md
 # What these clients send, as observed: protocol.md B.3 and C.

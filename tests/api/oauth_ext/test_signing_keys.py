@@ -19,8 +19,9 @@ from oauth_ext.bearer import InvalidBearer, load_identity
 from oauth_ext.checks import signing_keys
 from oauth_ext.jwt import key_material, key_rows, keys, rotation
 from oauth_ext.models import SigningKey
-from tests.api.oauth_ext.conftest import Service, at_once, make_service
+from tests.api.oauth_ext.conftest import Service, make_service
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 A, B = bytes(range(32)), bytes(range(100, 132))
@@ -121,13 +122,16 @@ def test_at_most_next_current_and_previous_are_published(db: None) -> None:
         assert SigningKey.objects.count() <= 3
 
 
-def test_a_rotation_elsewhere_is_noticed_by_the_first_unknown_key(service: Service) -> None:
+def test_a_rotation_elsewhere_is_noticed_by_the_first_unknown_key(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "RELOAD_FOR_UNKNOWN_KEY_AFTER_S", keys.RELOAD_AFTER_S / 2)
     known = loaded()
     with time_machine.travel(clock.now(), tick=True):
         rotation.rotate_signing_key(at_once=True)
         token = service.token()
         long_ago_s = keys._loaded.at_s - keys.RELOAD_FOR_UNKNOWN_KEY_AFTER_S if keys._loaded else 0.0
-        keys._loaded = keys._Loaded(known, long_ago_s)  # what a process has that did not rotate
+        keys._loaded = keys._Loaded(known, long_ago_s)  # the keys of a process that did not rotate
         assert load_identity(token).subject == service.client.subject
         keys._loaded = keys._Loaded(known, keys._loaded.at_s)
         with pytest.raises(InvalidBearer, match="unknown key"):  # but not for every token of an attacker

@@ -1,41 +1,14 @@
-"""Two owners at once: whatever they do to each other, the organization keeps one."""
+"""Two owners who remove or demote each other at once: the organization keeps one."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import pytest
-from django.db import connections
 
-from gateway.lib.errors import DomainError
 from orgs.models import Membership
 from orgs.roles import Role
 from orgs.services.members import change_role, leave_organization, remove_member
 from tests.factories.cast import Cast
-
-
-def at_once(*works: Callable[[], object]) -> list[str]:
-    """Run all together; the refusal codes, "" for what went through."""
-    barrier = threading.Barrier(len(works), timeout=30)
-    codes: list[str] = []
-
-    def run(work: Callable[[], object]) -> None:
-        try:
-            barrier.wait()
-            work()
-            codes.append("")
-        except DomainError as refusal:
-            codes.append(refusal.code)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    return sorted(codes)
+from tests.factories.races import refusals_at_once
 
 
 def second_owner(cast: Cast) -> None:
@@ -49,7 +22,7 @@ def owners(cast: Cast) -> int:
 def test_two_owners_who_remove_each_other(committed_cast: Cast) -> None:
     second_owner(committed_cast)
     one, two = committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
+    codes = refusals_at_once(
         lambda: remove_member(actor=one, organization=committed_cast.org, user_id=two.id),
         lambda: remove_member(actor=two, organization=committed_cast.org, user_id=one.id),
     )
@@ -60,7 +33,7 @@ def test_two_owners_who_remove_each_other(committed_cast: Cast) -> None:
 def test_two_owners_who_demote_each_other(committed_cast: Cast) -> None:
     second_owner(committed_cast)
     one, two = committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
+    codes = refusals_at_once(
         lambda: change_role(actor=one, organization=committed_cast.org, user_id=two.id, role=Role.MEMBER),
         lambda: change_role(actor=two, organization=committed_cast.org, user_id=one.id, role=Role.MEMBER),
     )
@@ -79,5 +52,5 @@ def test_two_owners_who_leave(committed_cast: Cast, is_by_removal: bool) -> None
         else:
             leave_organization(actor=person, organization=committed_cast.org)
 
-    assert at_once(lambda: leave("owner"), lambda: leave("stranger")) == ["", "last_owner"]
+    assert refusals_at_once(lambda: leave("owner"), lambda: leave("stranger")) == ["", "last_owner"]
     assert owners(committed_cast) == 1

@@ -11,9 +11,10 @@ from orgs.models import Membership, User
 from orgs.roles import Role
 from orgs.services.members import change_role, remove_member
 from orgs.services.ownership import transfer_ownership
-from tests.api.orgs.test_member_races import at_once, owners, second_owner
+from tests.api.orgs.test_member_races import owners, second_owner
 from tests.factories.api import Api
 from tests.factories.cast import Cast
+from tests.factories.races import refusals_at_once
 
 
 def to(api: Api, who: str) -> str:
@@ -91,7 +92,7 @@ def test_nobody_steps_down_to_owner(cast: Cast) -> None:
 def test_two_owners_who_step_down_at_once_leave_one(committed_cast: Cast) -> None:
     second_owner(committed_cast)
     org, one, two = committed_cast.org, committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
+    codes = refusals_at_once(
         lambda: transfer_ownership(actor=one, organization=org, user_id=two.id),
         lambda: transfer_ownership(actor=two, organization=org, user_id=one.id),
     )
@@ -103,7 +104,7 @@ def test_two_owners_who_step_down_for_a_third_leave_the_third(committed_cast: Ca
     second_owner(committed_cast)
     org, heir = committed_cast.org, committed_cast.user("member")
     one, two = committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
+    codes = refusals_at_once(
         *[lambda: transfer_ownership(actor=one, organization=org, user_id=heir.id)] * 5,
         *[lambda: transfer_ownership(actor=two, organization=org, user_id=heir.id)] * 5,
     )
@@ -116,7 +117,7 @@ def test_an_heir_who_is_removed_or_demoted_meanwhile(committed_cast: Cast) -> No
     second_owner(committed_cast)
     org, heir = committed_cast.org, committed_cast.user("member")
     one, two = committed_cast.user("owner"), committed_cast.user("stranger")
-    codes = at_once(
+    codes = refusals_at_once(
         lambda: transfer_ownership(actor=one, organization=org, user_id=heir.id),
         lambda: remove_member(actor=two, organization=org, user_id=heir.id),
         lambda: change_role(actor=two, organization=org, user_id=one.id, role=Role.MEMBER),

@@ -7,9 +7,9 @@ import pytest
 from audit.models import AdminAuditEntry
 from orgs.models import ToolAllowlist
 from orgs.services.tool_access import clear_allowlist, set_allowlist
-from tests.api.orgs.test_member_races import at_once
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
+from tests.factories.races import refusals_at_once
 
 EDITORS = 20
 
@@ -29,7 +29,7 @@ def test_one_of_many_saves(committed_cast: Cast, is_first: bool) -> None:
         lambda number=number: set_allowlist(tools=[f"tool_{number}"], seen_version=version, **where)
         for number in range(EDITORS)
     ]
-    codes = at_once(*saves, lambda: clear_allowlist(seen_version=version or "another", **where))
+    codes = refusals_at_once(*saves, lambda: clear_allowlist(seen_version=version or "another", **where))
     assert codes.count("allowlist_changed") == EDITORS
     assert codes.count("") == 1
     assert AdminAuditEntry.objects.count() == 1

@@ -24,10 +24,10 @@ from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import accept_invitation, create_invitation, revoke_invitation
 from orgs.services.members import add_member
 from orgs.services.teams import create_team, delete_team
-from tests.api.oauth_ext.conftest import at_once
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
 from tests.factories.catalog import load_vendors
+from tests.factories.races import at_once
 
 CAP = 3
 THREADS = 50
@@ -132,7 +132,7 @@ def test_pages_say_it_beside_the_form(cast: Cast, settings: LazySettings) -> Non
     page = browser.post(f"/orgs/{cast.org.id}/teams", {"name": "day"})
     assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
     listing = browser.get(f"/orgs/{cast.org.id}/service-accounts")
-    form = {"name": "another", "expires_in_days": "9", "once": listing.context["form_key"]}
+    form = {"name": "another", "expires_in_days": "9", "form_key": listing.context["form_key"]}
     page = browser.post(f"/orgs/{cast.org.id}/service-accounts", form)
     assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
 

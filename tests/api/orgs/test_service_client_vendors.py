@@ -12,11 +12,11 @@ from audit.models import AdminAuditEntry
 from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.selectors import restricted_vendors
 from oauth_ext.services.service_client_vendors import add_client_vendor, remove_client_vendor, replace_client_vendors
-from tests.api.orgs.test_member_races import at_once
 from tests.factories.api import Api
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import make_service_client, make_setting
+from tests.factories.races import refusals_at_once
 
 NONE: frozenset[str] = frozenset()
 
@@ -128,7 +128,7 @@ def test_changes_at_once_leave_one_of_the_states_that_were_asked_for(committed_c
     load_vendors("acme", "globex")
     client = make_service_client(committed_cast.org)
     facts = {"actor": committed_cast.user("owner"), "organization": committed_cast.org, "client": client}
-    codes = at_once(
+    codes = refusals_at_once(
         *[lambda: add_client_vendor(**facts, vendor="acme")] * 4,
         *[lambda: remove_client_vendor(**facts, vendor="acme")] * 4,
         *[lambda: replace_client_vendors(**facts, vendors=None)] * 4,

@@ -1,4 +1,4 @@
-"""What support staff end in organizations that are not theirs: by the services, with a row that names them."""
+"""Support staff end things in organizations that are not theirs: by the services, with a row that names them."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def commands_naming(email: str, cast: Cast) -> list[tuple[str, ...]]:
 
 
 def everything() -> tuple[object, ...]:
-    """What these commands could change."""
+    """All that these commands could change."""
     people = User.objects.order_by("pk").values_list("pk", "email", "is_active", "is_staff", "is_superuser")
     return list(people), Membership.objects.count(), Organization.objects.count(), AdminAuditEntry.objects.count()
 

@@ -76,5 +76,5 @@ def hidden(response: Any, name: str) -> str:
 
 
 def notices(response: Any) -> list[str]:
-    """What the page says at its top."""
+    """The messages at the top of the page."""
     return [str(message) for message in response.context["messages"]]

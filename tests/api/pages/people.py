@@ -90,7 +90,7 @@ def state() -> dict[str, Any]:
         "members": sorted(map(str, Membership.objects.values_list("organization_id", "user_id", "role"))),
         "teams": sorted(map(str, Team.objects.values_list("id", "name"))),
         "in teams": sorted(map(str, TeamMembership.objects.values_list("team_id", "membership_id"))),
-        "grants": sorted(map(str, ServerAccess.objects.values_list("team_id", "membership_id", "vendor"))),
+        "server_access": sorted(map(str, ServerAccess.objects.values_list("team_id", "membership_id", "vendor"))),
         "invitations": sorted(map(str, Invitation.objects.values_list("id", "revoked_at", "max_uses"))),
     }
 

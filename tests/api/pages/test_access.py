@@ -27,6 +27,8 @@ PAGES = {
     "oauth_pages:agent-key": (("client",), FOR_ADMINS),
     "oauth_pages:service-client-delete": (("client",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
+    "audit_pages:admin-log": ((), FOR_ADMINS),
+    "audit_pages:usage": ((), FOR_ADMINS),
     "orgs:server-access": ((), FOR_ADMINS),
     "proxy_pages:tools": ((), FOR_ADMINS),
     "proxy_pages:tool-access": (("fake",), FOR_ADMINS),
@@ -88,6 +90,8 @@ def test_pages_of_a_person(site: Site, path: str, who: str) -> None:
         "proxy_pages:health",
         "oauth_pages:service-client",
         "audit_pages:request-log",
+        "audit_pages:admin-log",
+        "audit_pages:usage",
     ],
 )
 def test_a_page_without_a_form_takes_no_post(site: Site, name: str) -> None:
@@ -132,6 +136,8 @@ LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
     "Server access",
     "Service accounts",
     "Request log",
+    "Admin log",
+    "Usage",
 }
 
 

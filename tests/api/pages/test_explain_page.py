@@ -40,7 +40,7 @@ def ask(site: Site, by: str, who: str = "", tool: str = TOOL) -> Any:
 
 def command_lines(site: Site, subject: str, tool: str = TOOL) -> list[str]:
     out = StringIO()
-    with suppress(CommandError):  # what it raises when a step fails
+    with suppress(CommandError):  # the command raises it when a step fails
         call_command("explain_access", subject, tool, "--org", str(site.cast.org.id), stdout=out)
     return out.getvalue().splitlines()
 

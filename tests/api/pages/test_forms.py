@@ -1,4 +1,4 @@
-"""What the forms change, and how they refuse."""
+"""Changes by the forms, and their refusals."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def test_a_fault_is_shown_beside_its_field(site: Site, key: str, message: str) -
 @pytest.mark.parametrize("form", [{"name": ""}, {"name": "bot", "expires_in_days": "0"}, {"name": "bot"}])
 def test_a_service_client_with_a_fault_is_not_created(site: Site, form: dict[str, str]) -> None:
     browser, path = site.owner(), site.path("oauth_pages:service-clients")
-    form_key = hidden(browser.get(path), "once")
-    response = browser.post(path, {**form, "once": form_key})
+    form_key = hidden(browser.get(path), "form_key")
+    response = browser.post(path, {**form, "form_key": form_key})
     assert response.status_code == 422
     assert response.context["form"].errors
     assert Client.objects.count() == 1
-    response = browser.post(path, {"name": "bot", "expires_in_days": "30", "once": hidden(response, "once")})
+    response = browser.post(path, {"name": "bot", "expires_in_days": "30", "form_key": hidden(response, "form_key")})
     assert response.status_code == 201
 
 
@@ -151,7 +151,9 @@ def test_what_ran_within_a_day_needs_its_name(site: Site, page: str, typed: str)
     browser, path = site.owner(), site.client_path(page)
     form = browser.get(path)
     assert 'data-confirm-text="build bot"' in text(form)
-    data = {"typed_name": typed, "action": "revoke"} | ({"once": hidden(form, "once")} if page == "agent-key" else {})
+    data = {"typed_name": typed, "action": "revoke"} | (
+        {"form_key": hidden(form, "form_key")} if page == "agent-key" else {}
+    )
     response = browser.post(path, data)
     if typed.strip() == "build bot":
         assert response.status_code == 302
@@ -166,7 +168,7 @@ def test_a_key_is_revoked(site: Site) -> None:
     browser, path = site.owner(), site.client_path("agent-key")
     form = browser.get(path, {"revoke": "1"})
     assert "Revoke the agent key" in text(form)
-    response = browser.post(path, {"action": hidden(form, "action"), "once": hidden(form, "once")}, follow=True)
+    response = browser.post(path, {"action": hidden(form, "action"), "form_key": hidden(form, "form_key")}, follow=True)
     assert notices(response) == ["The agent key of build bot no longer works."]
     assert key_prefix(site.tenant.client) is None
 

@@ -30,7 +30,7 @@ def path(site: Site) -> str:
 def invite(site: Site, browser: Browser | None = None, **fields: str) -> HttpResponse:
     browser = browser or site.cast.client("admin")
     data = {"email": "", "max_uses": "1", "expires_in_days": "7", **fields}
-    return browser.post(path(site), {**data, "once": hidden(browser.get(path(site)), "once")})  # type: ignore[return-value]
+    return browser.post(path(site), {**data, "form_key": hidden(browser.get(path(site)), "form_key")})  # type: ignore[return-value]
 
 
 def shown_link(response: HttpResponse) -> str:
@@ -134,7 +134,7 @@ def test_a_long_list_has_pages(site: Site) -> None:
 
 def test_a_reload_makes_no_second_link(site: Site) -> None:
     browser = site.cast.client("admin")
-    data = {"max_uses": "1", "expires_in_days": "7", "once": hidden(browser.get(path(site)), "once")}
+    data = {"max_uses": "1", "expires_in_days": "7", "form_key": hidden(browser.get(path(site)), "form_key")}
     assert browser.post(path(site), data).status_code == 201
     again = browser.post(path(site), data, follow=True)
     assert again.redirect_chain == [(path(site), 302)]

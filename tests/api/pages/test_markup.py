@@ -17,6 +17,7 @@ from django.urls import reverse
 from gateway.site import errors
 from gateway.web.navigation import NAVIGATION
 from orgs.models import Organization
+from tests.api.audit.log_rows import add_change
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.tenant import connect, make_tenant
@@ -78,6 +79,9 @@ def all_pages(site: Site) -> list[str]:
         site.client_path("service-client-delete"),
         site.path("audit_pages:request-log"),
         f"{site.path('audit_pages:request-log')}?status=error&tool=x",
+        site.path("audit_pages:admin-log"),
+        site.path("audit_pages:usage"),
+        f"{site.path('audit_pages:admin-log')}?event_type=x&period=7d",
         "/nothing-here",
     ]
 
@@ -88,6 +92,7 @@ def full(site: Site) -> Site:
     connect(site.cast.org, site.cast.user("owner"))
     for status in ("success", "error", "denied"):
         add_row(org_id=site.cast.org.id, status=status, request_id=f"r-{status}")
+    add_change(site.cast.org.id, metadata={"role": "admin", "was": "member", "email": "a@example.com"})
     return site
 
 
@@ -115,7 +120,12 @@ def test_navigation_icons_exist() -> None:
 
 @pytest.mark.parametrize(
     ("path", "title"),
-    [("orgs:overview", "Overview - Acme - Gateway"), ("audit_pages:request-log", "Request log - Acme - Gateway")],
+    [
+        ("orgs:overview", "Overview - Acme - Gateway"),
+        ("audit_pages:request-log", "Request log - Acme - Gateway"),
+        ("audit_pages:admin-log", "Admin log - Acme - Gateway"),
+        ("audit_pages:usage", "Usage - Acme - Gateway"),
+    ],
 )
 def test_the_title_names_page_and_organization(site: Site, path: str, title: str) -> None:
     assert f"<title>{title}</title>" in text(site.owner().get(site.path(path)))

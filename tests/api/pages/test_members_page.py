@@ -156,7 +156,7 @@ def test_an_owner_is_warned_before_another_is_demoted(site: Site) -> None:
 
 
 def give_out(site: Site, who: str) -> None:
-    """Tokens, an app, a grant, a team and an invitation of one member, and the like in the other organization."""
+    """Tokens, an app, server access, a team and an invitation of one member, and the like in the other organization."""
     person, client = site.cast.user(who), make_public_client("https://app.example/cb")
     later = clock.now() + timedelta(hours=1)
     for organization, tokens in ((site.cast.org, 3), (site.cast.other_org, 1)):
@@ -190,7 +190,7 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     address = path(site, "member-remove", "admin")
     page = text(site.owner().get(address))
     assert "2 access tokens and 1 connected app" in page
-    assert "1 vendor grant: Fake" in page
+    assert "access to 1 vendor: Fake" in page
     assert "the place in 1 team: Night shift" in page
     assert "1 pending link that they made for anyone to use ends with the membership" in page
     response = site.owner().post(address, follow=True)
@@ -238,7 +238,7 @@ def test_anybody_leaves(site: Site, who: str) -> None:
     browser, own = site.cast.client(who), path(site, "leave")
     page = text(browser.get(own))
     assert "You leave Acme" in page
-    assert "no vendor grant of your own" in page
+    assert "no vendor access of your own" in page
     response = browser.post(own, follow=True)
     assert response.redirect_chain[-1][0] == reverse("orgs:overview", args=[site.cast.other_org.id])
     assert notices(response) == ["You left Acme."]
@@ -256,7 +256,7 @@ def test_leaving_names_what_ends_and_ends_it_here_only(site: Site) -> None:
     browser = site.cast.client("member")
     page = text(browser.get(path(site, "leave")))
     assert "2 access tokens and 1 connected app" in page
-    assert "1 vendor grant: Fake" in page
+    assert "access to 1 vendor: Fake" in page
     assert "the place in 1 team: Night shift" in page
     browser.post(path(site, "leave"))
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]

@@ -25,7 +25,7 @@ VENDOR, ACCOUNT, CLIENT, PEOPLE = (
 
 @pytest.fixture
 def alone(site: Site) -> Site:
-    """Nobody but the owner belongs to the organization, and nothing is set up; the other one has everything."""
+    """An organization with its owner alone and nothing set up; the other one has everything."""
     other, foreigner = site.cast.other_org, site.cast.user("other_owner")
     Membership.objects.filter(organization=site.cast.org).exclude(user=site.cast.user("owner")).delete()
     Membership.objects.create(organization=other, user=site.cast.user("member"))

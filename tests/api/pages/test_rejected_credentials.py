@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from audit.selectors import REJECTED
+from audit.models import REJECTED
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.services.credentials import store_credential
@@ -61,7 +62,8 @@ def store(site: Site, scope: CredentialScope, **place: Any) -> Credential:
 
 
 def call(organization: Organization, scope: str, user_id: str, *, rejected: bool = True, **changes: Any) -> None:
-    """A call that was made after everything that is stored."""
+    """A call that was made after everything that is stored, and after the call before it."""
+    time.sleep(0.002)  # times of calls have whole milliseconds
     ending = {"status": "error", "error_code": REJECTED} if rejected else {"status": "success"}
     facts = {"org_id": organization.id, "vendor": "fake", "user_id": user_id, "credential_scope": scope}
     add_row(**{**facts, "user_label": "Mia Caller", "timestamp": clock.now(), **ending, **changes})
@@ -74,7 +76,7 @@ def show(site: Site, path: str, who: str = "admin") -> str:
 
 
 def flags(site: Site, team: Team, who: str = "admin") -> set[str]:
-    """Which of PAGES say it."""
+    """Those of PAGES that show the flag."""
     return {page for page in PAGES if FLAG in show(site, address(site, team, page), who).casefold()}
 
 

@@ -15,8 +15,8 @@ ALREADY = "That form was already sent. A secret is shown only once; create a new
 
 def create(browser: Browser, site: Site, form_key: str | None = None, name: str = "night shift") -> HttpResponse:
     path = site.path("oauth_pages:service-clients")
-    once = hidden(browser.get(path), "once") if form_key is None else form_key
-    return browser.post(path, {"name": name, "expires_in_days": "30", "once": once})
+    key = hidden(browser.get(path), "form_key") if form_key is None else form_key
+    return browser.post(path, {"name": name, "expires_in_days": "30", "form_key": key})
 
 
 def shown(response: HttpResponse) -> dict[str, str]:
@@ -32,6 +32,8 @@ def pages(site: Site) -> list[str]:
         site.path("proxy_pages:setup"),
         site.path("credentials:connections"),
         site.path("audit_pages:request-log"),
+        site.path("audit_pages:admin-log"),
+        site.path("audit_pages:usage"),
         site.client_path("service-client"),
         site.client_path("agent-key"),
         site.client_path("service-client-delete"),
@@ -61,7 +63,7 @@ def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
     path = site.client_path("agent-key")
     form = browser.get(path)
     assert ("stops working immediately" in text(form)) is rotates
-    response = browser.post(path, {"once": hidden(form, "once")})
+    response = browser.post(path, {"form_key": hidden(form, "form_key")})
     assert (response.status_code, response["Cache-Control"]) == (201, "no-store")
     key = shown(response)["GATEWAY_KEY"]
     assert key.startswith("cak_")
@@ -74,7 +76,7 @@ def test_an_agent_key_is_shown_once(site: Site, rotates: bool) -> None:
 
 def test_a_reload_creates_no_second_service_client(site: Site) -> None:
     browser = site.owner()
-    form_key = hidden(browser.get(site.path("oauth_pages:service-clients")), "once")
+    form_key = hidden(browser.get(site.path("oauth_pages:service-clients")), "form_key")
     assert create(browser, site, form_key).status_code == 201
     again = create(browser, site, form_key)
     assert (again.status_code, again["Location"]) == (302, site.path("oauth_pages:service-clients"))
@@ -84,16 +86,16 @@ def test_a_reload_creates_no_second_service_client(site: Site) -> None:
 
 def test_a_reload_rotates_no_second_time(site: Site) -> None:
     browser, path = site.owner(), site.client_path("agent-key")
-    form_key = hidden(browser.get(path), "once")
-    assert browser.post(path, {"once": form_key}).status_code == 201
+    form_key = hidden(browser.get(path), "form_key")
+    assert browser.post(path, {"form_key": form_key}).status_code == 201
     prefix = key_prefix(site.tenant.client)
-    again = browser.post(path, {"once": form_key}, follow=True)
+    again = browser.post(path, {"form_key": form_key}, follow=True)
     assert notices(again) == [ALREADY]
     assert key_prefix(site.tenant.client) == prefix
 
 
 def test_a_form_key_is_good_for_its_person_only(site: Site) -> None:
-    form_key = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-clients")), "once")
+    form_key = hidden(site.cast.client("admin").get(site.path("oauth_pages:service-clients")), "form_key")
     for wrong in (form_key, "", "made-up", form_key[:-1]):
         assert create(site.owner(), site, wrong).status_code == 302
     assert not Client.objects.filter(name="night shift").exists()

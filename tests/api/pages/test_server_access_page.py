@@ -9,9 +9,9 @@ import pytest
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
-from orgs.effective_server_access import effective_server_access
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import server_access
+from orgs.server_access_reasons import effective_server_access
 from tests.api.pages.conftest import INERT, SCRIPT, Site, hidden, notices, text
 from tests.factories.cast import make_person
 from tests.factories.catalog import load_vendors
@@ -78,7 +78,7 @@ def test_each_cell_says_why(matrix: Site) -> None:
     Organization.objects.update(default_server_access="all")
     page = matrix.cast.client("admin").get(path(matrix))
     assert cells(page)["Member", "fake"] == (False, ("default", "team Ops"))
-    assert "Members without a grant may use every connected vendor" in text(page)
+    assert "By default members may use every connected vendor" in text(page)
 
 
 def test_the_matrix_agrees_with_effective_server_access(matrix: Site) -> None:
@@ -92,11 +92,11 @@ def test_the_matrix_agrees_with_effective_server_access(matrix: Site) -> None:
 
 def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:
     member, owner = (matrix.cast.user(who).id for who in ("member", "owner"))
-    # Somebody else granted meanwhile: the page did not know, and does not take it back.
+    # Access given by another admin meanwhile: the page did not know, and does not take it back.
     admin = membership_of(matrix, "admin")
     ServerAccess.objects.create(organization=matrix.cast.org, membership=admin, vendor="acme")
     answer = save(matrix, had=[f"{member}:acme", f"{owner}:"], grant=[f"{member}:fake", f"{owner}:fake"])
-    assert answer.context["undo"]["text"] == "Saved: 2 grants given, 1 taken back. The next call sees it."
+    assert answer.context["undo"]["text"] == "Saved: 2 given, 1 taken back. The next call sees it."
     assert granted(matrix.cast.org) == {("Member", "fake"), ("Owner", "fake"), ("Admin", "acme")}
     assert granted(matrix.cast.other_org) == {("Other Owner", "acme")}
     events = AdminAuditEntry.objects.filter(event_type__startswith="server_access.").order_by("timestamp", "id")
@@ -132,7 +132,7 @@ def test_teams_have_a_matrix_of_their_own(matrix: Site) -> None:
     assert cells(page) == {("Ops", "fake"): (False, ()), ("Ops", "acme"): (False, ())}
     assert "1 member" in text(page)
     answer = save(matrix, had=[f"{team.pk}:"], grant=[f"{team.pk}:fake"], query="?view=teams")
-    assert answer.context["undo"]["text"].startswith("Saved: 1 grant given, 0 taken back.")
+    assert answer.context["undo"]["text"].startswith("Saved: 1 given, 0 taken back.")
     assert cells(answer)["Ops", "fake"] == (True, ())
     assert ("Ops", "fake") in granted(matrix.cast.org)
 

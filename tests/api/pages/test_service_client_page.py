@@ -214,8 +214,10 @@ def test_buttons_for_the_key_are_those_that_work(site: Site) -> None:
     Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() - timedelta(days=1))
     assert "It no longer works" in text(site.owner().get(service_client(site)))
     assert buttons() == (False, True)
-    form_key = hidden(site.owner().get(site.client_path("agent-key") + "?revoke=1"), "once")
-    assert site.owner().post(site.client_path("agent-key"), {"action": "revoke", "once": form_key}).status_code == 302
+    form_key = hidden(site.owner().get(site.client_path("agent-key") + "?revoke=1"), "form_key")
+    assert (
+        site.owner().post(site.client_path("agent-key"), {"action": "revoke", "form_key": form_key}).status_code == 302
+    )
     assert buttons() == (False, False)
     Client.objects.filter(pk=site.tenant.client.pk).update(expires_at=clock.now() + timedelta(days=1))
     assert buttons() == (True, False)

@@ -20,7 +20,7 @@ from tests.factories.tenant import connect, load_vendor
 
 @pytest.fixture
 def vendors(site: Site) -> Site:
-    """Two connected vendors; two more members: one with a grant of its own, one with a team's."""
+    """Two connected vendors; two more members: one with access of its own, one with a team's."""
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     cast = site.cast
     for slug in ("fake", "other"):

@@ -166,7 +166,7 @@ def test_who_was_not_in_the_team_is_not_put_there_by_an_undo(site: Site, team: T
     assert notices(page) == ["Member is not in the team."]
     assert page.context["undo"] is None
     page = send(site, team, action="revoke", vendor="fake")
-    assert notices(page) == ["The team has no grant for Fake."]
+    assert notices(page) == ["The team has no access to Fake."]
     assert page.context["undo"] is None
     assert events() == []
 
@@ -262,7 +262,7 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
     address = path(site, team, "team-delete")
     page = text(site.owner().get(address))
     assert "1 member leaves the team and stays in the organization" in page
-    assert "1 vendor grant: Fake" in page
+    assert "access to 1 vendor: Fake" in page
     assert "credentials of the team for Fake" in page
     assert "1 key bound to it (Reporting) stays, bound to no team" in page
     assert 'data-confirm-text="Night shift"' in page

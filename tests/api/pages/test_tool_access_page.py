@@ -1,4 +1,4 @@
-"""Tool access: what is shown of a vendor's tools, what saving changes, and who is refused."""
+"""Tool access: the display of a vendor's tools, the effect of saving, and refusals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from orgs.models import KnownTool, Membership, Team, TeamMembership, ToolAllowlist
 from orgs.services.tool_access import set_allowlist
-from proxy.control_plane import tool_review
+from proxy.control_plane import tool_review_listing
 from proxy.control_plane.health.states import HealthStatus
-from proxy.control_plane.tool_review import ToolReview
+from proxy.control_plane.tool_review_listing import ToolReview
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
 from tests.factories.health import put_health
@@ -62,7 +62,7 @@ def save(site: Site, *tools: str, who: str = "owner", mode: str = "list", **more
 
 
 def looked(page: Any) -> dict[str, Any]:
-    """What a page's forms say of the tools that it showed."""
+    """The fields of a page's forms that tell which tools it showed."""
     return {"fingerprint": page.context["fingerprint"], "shown": page.context["shown"]}
 
 
@@ -218,7 +218,7 @@ def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendo
 def test_what_was_only_listed_waits_for_its_turn(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "MAX_COMPARED", 1)
+    monkeypatch.setattr(tool_review_listing, "MAX_COMPARED", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert "Approve the 1 shown" in text(page)
@@ -369,7 +369,7 @@ def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, ve
 def test_of_very_many_changes_the_first_are_compared(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "MAX_COMPARED", 1)
+    monkeypatch.setattr(tool_review_listing, "MAX_COMPARED", 1)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site)
     assert [(each.name, each.state, bool(each.description)) for each in page.context["changes"]] == [
@@ -399,7 +399,7 @@ def test_a_new_tool_is_shown_whole_and_hidden_text_is_counted_everywhere(site: S
 def test_comparing_has_so_much_time_for_a_page(
     site: Site, vendor: FakeVendor, tick_s: float, compared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "COMPARE_TIME_S", 0.25)
+    monkeypatch.setattr(tool_review_listing, "COMPARE_TIME_S", 0.25)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     tools = ToolReview(site.cast.org, discover(site).context["vendor"])
     ticks = itertools.count()
@@ -410,7 +410,7 @@ def test_comparing_has_so_much_time_for_a_page(
 def test_many_tools_are_paged_and_ticks_of_other_pages_are_kept(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "TOOLS_ON_A_PAGE", 2)
+    monkeypatch.setattr(tool_review_listing, "TOOLS_ON_A_PAGE", 2)
     first, second = open_page(site), open_page(site, page="2")
     assert [sorted(ticked(page)) for page in (first, second)] == [["fake_fail", "fake_list"], ["fake_write"]]
     assert [page.context["elsewhere"] for page in (first, second)] == [["fake_write"], ["fake_fail", "fake_list"]]
@@ -426,7 +426,7 @@ def test_many_tools_are_paged_and_ticks_of_other_pages_are_kept(
 def test_of_very_many_changes_the_first_are_named(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_review, "MAX_NAMED", 2)
+    monkeypatch.setattr(tool_review_listing, "MAX_NAMED", 2)
     vendor.tools = [{**tool, "description": "Other words."} for tool in vendor.tools]
     page = discover(site, "owner")
     assert [change.name for change in page.context["changes"]] == ["fake_fail", "fake_list"]

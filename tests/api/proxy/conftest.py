@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlencode
@@ -103,4 +104,14 @@ async def agent(tenant: Tenant) -> AsyncIterator[Agent]:
     transport = httpx.ASGITransport(app=application)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as http:
         yield Agent(http)
+    used = runtime._runtimes.get(asyncio.get_running_loop())
     await runtime.stop()
+    if used is not None:
+        await asyncio.to_thread(end_database_threads, used)
+
+
+def end_database_threads(used: runtime.Runtime) -> None:
+    """Wait for work that went on past its deadline: its rows must not appear while the tables are emptied."""
+    cache = used.caller_cache
+    for threads in (cache._db_threads, cache._write_thread, used.tool_change_detector._threads):
+        threads.shutdown(wait=True)

@@ -54,7 +54,7 @@ class Stream:
     async def leave(self) -> None:
         """As a client that closes its connection; back when the gateway is done with it."""
         self._left.set()
-        await asyncio.wait_for(self.task, 1)
+        await asyncio.wait_for(self.task, 60)
 
     async def _next(self) -> MutableMapping[str, Any]:
         return await asyncio.wait_for(self._sent.get(), 10)

@@ -8,7 +8,6 @@ from django.conf import LazySettings
 
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
-from gateway.catalog.services import load_catalog
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from oauth_ext.services.service_client_vendors import replace_client_vendors
@@ -16,6 +15,7 @@ from proxy.calls.decide import VENDOR_CHECKS, CallStep
 from proxy.control_plane.explanation import explain_access
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import rows
+from tests.factories.catalog_text import load_catalog
 from tests.factories.tenant import CATALOG, Tenant, connect, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -23,7 +23,7 @@ from tests.fakes.vendor import FakeVendor
 TOOL = "fake_list"
 # How the request log says at which step a call was refused.
 REASONS = {
-    CallStep.GRANT: "no_server_access",
+    CallStep.SERVER_ACCESS: "no_server_access",
     CallStep.CREDENTIAL: "no_credentials",
     CallStep.ALLOWLIST: "tool_not_allowed",
 }
@@ -62,7 +62,7 @@ async def test_calls_and_explanations_go_through_the_steps_in_one_order(
         delete_credential(actor=tenant.owner, credential=Credential.objects.get(organization=tenant.organization))
 
     repairs = {
-        CallStep.GRANT: lambda: restrict(tenant, ["fake"]),
+        CallStep.SERVER_ACCESS: lambda: restrict(tenant, ["fake"]),
         CallStep.CREDENTIAL: lambda: connect(tenant.organization, tenant.owner),
         CallStep.ALLOWLIST: lambda: restrict_tools(tenant.organization, TOOL),
     }
@@ -92,4 +92,4 @@ async def test_a_credential_that_lacks_a_field_by_now_is_explained(
 def test_the_checks_of_a_vendor_have_the_order_of_the_steps() -> None:
     steps = [step for step, _ in VENDOR_CHECKS]
     assert steps == [step for step in CallStep if step in steps]
-    assert steps == [CallStep.GRANT, CallStep.CREDENTIAL]
+    assert steps == [CallStep.SERVER_ACCESS, CallStep.CREDENTIAL]

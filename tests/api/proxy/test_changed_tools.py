@@ -5,7 +5,6 @@ Spec: protocol.md A.5
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,6 +15,7 @@ from proxy.vendors import tool_index
 from proxy.vendors.tool_index import REFETCH_AFTER_S, RETRY_AFTER_S
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.tool_lists import NEW_TOOL, ListingVendor, later, listed, settled
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import TOOLS, running_vendor
@@ -96,8 +96,7 @@ async def test_news_while_the_list_is_on_its_way_are_not_lost(
     vendor.list_gate.clear()
     await listed(agent, tenant.agent_key)
     directory = runtime.current().directory
-    while vendor.seen["tools/list"] < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: vendor.list_gate._waiters)  # the vendor has read its tools
     vendor.news, vendor.tools = 1, [*TOOLS, NEW_TOOL]
     await call(agent, tenant)
     vendor.news = 0
@@ -146,8 +145,8 @@ async def test_a_list_does_not_come_later_than_its_deadline(
     agent: Agent, tenant: Tenant, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
     monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 3600.0)
-    settings.TOOL_LIST_DEADLINE_S = 0.2
     await notify_changed(agent, tenant, vendor)
+    settings.TOOL_LIST_DEADLINE_S = 0.2
     vendor.list_gate.clear()
     assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_timeout"})
     assert runtime.current().directory._under_way, "it ended without what it waited for"

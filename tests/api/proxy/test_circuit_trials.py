@@ -1,6 +1,6 @@
 """The one call that is let through to a vendor in trouble: it keeps the others away no longer than connecting takes.
 
-Spec: docs/decisions/0008
+Spec: docs/decisions/0023
 """
 
 from __future__ import annotations

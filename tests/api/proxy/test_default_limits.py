@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from gateway.catalog.parsing import parse_catalog
 from gateway.settings import limits as numbers
 from proxy import runtime
 from proxy.calls import call_tool
-from proxy.vendors.transport import Limits
+from proxy.vendors.http1 import Limits
 from tests.api.proxy.conftest import Agent
+from tests.factories.catalog_text import parse_catalog
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -99,7 +99,7 @@ def test_a_vendor_has_thirty_seconds_unless_the_catalog_says_otherwise(more: str
 async def test_a_call_has_the_seconds_of_its_vendor(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, timeout_s: int
 ) -> None:
-    """The deadline with which it is sent: what is left of it has been used up since it was set."""
+    """The deadline with which the call is sent, less the time since it was set."""
     await in_thread(lambda: load_vendor(vendor.url, timeout_s=timeout_s))
     left_s: list[float] = []
     original = call_tool.send_request

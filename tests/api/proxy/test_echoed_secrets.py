@@ -1,4 +1,4 @@
-"""A vendor that sends the organization's key back: nobody reads it, and the organization's log says so.
+"""A vendor that sends the organization's key back: no caller reads it, and the organization's log says so.
 
 Spec: SECURITY.md
 """

@@ -1,4 +1,4 @@
-"""What an admin changes over the API counts for the very next call, although callers are kept in memory."""
+"""A change by an admin over the API counts for the very next call, although callers are kept in memory."""
 
 from __future__ import annotations
 

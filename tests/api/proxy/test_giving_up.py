@@ -10,6 +10,7 @@ import pytest
 
 from audit.models import RequestAuditEntry
 from gateway import hot_path_app
+from proxy import runtime
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import busy_connections, until
@@ -92,7 +93,7 @@ async def test_a_shared_read_ends_when_the_last_caller_has_left(
 ) -> None:
     first, second = begin("cli", tenant, jwt, "list"), begin("cli", tenant, jwt, "list")
     await until(lambda: warm.seen["tools/call"])
-    await asyncio.sleep(0.1)
+    await until(lambda: 2 in runtime.current().results._flights._waiters.values())
     first._left.set()
     await asyncio.wait_for(first.task, 20)
     assert warm.seen["notifications/cancelled"] == 0, "one still waits"

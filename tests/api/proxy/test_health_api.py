@@ -49,7 +49,7 @@ def test_every_member_reads_the_states_by_name(api: Api, shared: SQLiteStore, wh
 
 
 def test_calls_that_are_held_back(api: Api, shared: SQLiteStore) -> None:
-    """The vendor's own circuit, and those of the organization's credentials: nobody else's."""
+    """The vendor's own circuit and those of the organization's credentials are shown, and no others."""
     ids = {slug: connected_vendor(api.cast.org, slug).id for slug in ("alpha", "beta", "gamma", "delta")}
     foreign = connected_vendor(api.cast.other_org, "delta").id
     soon, late = clock.now() + timedelta(seconds=20), clock.now() + timedelta(seconds=40)

@@ -116,10 +116,10 @@ async def test_a_vendor_that_is_gone_degrades_and_goes_down_without_its_address(
 async def test_a_silent_vendor_does_not_hold_up_the_round(
     shared: SQLiteStore, open_vendor: FakeVendor, settings: Any
 ) -> None:
-    settings.HEALTH_PROBE_DEADLINE_S = 0.3
+    settings.HEALTH_PROBE_DEADLINE_S = 2.0
     async with running_vendor(api_key=None, hang_s=60.0) as silent:
         found = await one_round(shared, vendor_at(silent.url, "silent"), vendor_at(open_vendor.url))
-    assert found["silent"].error_detail == "timed out after 0.3 s, 1 failure"
+    assert found["silent"].error_detail == "timed out after 2 s, 1 failure"
     assert found["fake"].status is HealthStatus.HEALTHY
 
 

@@ -26,6 +26,7 @@ PLACES = [
     pytest.param(call_tool, "admit", "", id="admission"),
     pytest.param(find_tool, "usable_vendor", "", id="decision"),
     pytest.param(caching, "scope_of", "fake_list", id="cache"),
+    pytest.param(caching, "_is_rejected", "fake_list", id="answer"),
     pytest.param(call_tool, "send_request", "fake_list", id="vendor"),
 ]
 
@@ -62,6 +63,16 @@ async def test_a_writing_call_ends_its_intent(
 ) -> None:
     monkeypatch.setattr(call_tool, "send_request", broken)
     assert (await agent.call(tenant.agent_key, "fake_write")).json()["error"]["data"] == {"reason": "internal_error"}
+    (row,) = await rows()
+    assert (row.status, row.error_code, row.tool) == ("error", "internal_error", "fake_write")
+
+
+async def test_a_write_whose_results_cannot_be_ended_is_not_sent(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caching, "scope_of", broken)
+    assert (await agent.call(tenant.agent_key, "fake_write")).json()["error"]["data"] == {"reason": "internal_error"}
+    assert vendor.seen["tools/call"] == 0
     (row,) = await rows()
     assert (row.status, row.error_code, row.tool) == ("error", "internal_error", "fake_write")
 

@@ -92,7 +92,7 @@ async def test_the_entries_of_a_large_batch_are_measured_beside_the_loop(
 async def test_the_answers_of_a_batch_are_bounded_together(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes after too many bytes is refused and not run; what was answered counts until it has left."""
+    """Requests after too many bytes are refused and not run; the answers before count until they have left."""
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200  # with the usual bounds
     vendor.seen.clear()
     settings.VENDOR_REPLY_BYTES = 100_000
@@ -105,7 +105,7 @@ async def test_the_answers_of_a_batch_are_bounded_together(
     real = jsonrpc.batch_bytes
     monkeypatch.setattr(jsonrpc, "batch_bytes", held_now)
     call = {"jsonrpc": "2.0", "method": "tools/call"}
-    large = {"name": "fake_list", "arguments": {"pad": "x" * 30_000}}  # which comes back twice
+    large = {"name": "fake_list", "arguments": {"pad": "x" * 30_000}}  # the vendor sends it back twice
     batch = [call | {"id": number, "params": large} for number in (1, 2, 3)] + [
         {"jsonrpc": "2.0", "id": 4, "method": "ping"}
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
-from proxy.calls import destination
+from proxy.calls import open_destination
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, restrict_tools
@@ -300,13 +300,13 @@ async def test_opening_a_session_and_listing_tools_is_the_sessions_time(
 async def test_opening_the_credential_is_authentications_time(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = destination.destination
+    opened = open_destination.destination
 
     def slow(*arguments: Any) -> Any:
         time.sleep(0.25)
         return opened(*arguments)
 
-    monkeypatch.setattr(destination, "destination", slow)
+    monkeypatch.setattr(open_destination, "destination", slow)
     answer = await agent.call(tenant.agent_key, "fake_list")
     assert int(answer.headers["X-Auth-Ms"]) >= 250
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from audit.models import RequestAuditEntry
-from audit.writer import AuditUnavailable
+from audit.pending_record import AuditUnavailable
 from gateway.coordination.rules import Rule
 from oauth_ext.services.agent_keys import revoke_agent_key
 from proxy import runtime
@@ -152,7 +152,7 @@ async def test_batches_in_versions_that_do_not(
 async def test_each_call_of_a_batch_counts_in_the_limit(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: Any
 ) -> None:
-    """What was done before the limit is told; what came after is refused by itself. A new batch is refused whole."""
+    """Calls before the limit are answered, and each one after it is refused. A new batch is refused whole."""
     settings.TOOL_CALLS = Rule("tools", limit=2, window_s=3600)
     batch = [call(1, "fake_write"), call(2), call(3, "fake_write"), ping(4)]
     sent = headers(tenant.agent_key, {})

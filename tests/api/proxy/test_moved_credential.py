@@ -14,7 +14,7 @@ from tests.fakes.vendor import FakeVendor
 
 
 def _move(source: Tenant, target: Tenant, *, with_data_key: bool) -> None:
-    """What somebody who may write the tables could do, and the next call everywhere sees it."""
+    """Copies a credential to another tenant, as a writer of the tables could. The next call everywhere sees it."""
     stolen = Credential.objects.get(organization=source.organization)
     Credential.objects.filter(organization=target.organization).update(
         sealed=bytes(stolen.sealed), data_key_version=stolen.data_key_version

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from audit.writer import AuditUnavailable
+from audit.pending_record import AuditUnavailable
 from gateway.coordination.rules import Rule
 from proxy import runtime
 from proxy.calls import call_audit
@@ -290,8 +290,8 @@ async def test_a_flood_waits_for_its_reader_and_the_deadline_holds(
 ) -> None:
     held: list[int] = []
     vendor.reply = "flood"
+    began_s = time.monotonic()
     async with streaming(tenant.agent_key, asked(1)) as stream:
-        began_s = time.monotonic()
         lags = []
         while not (found := await rows()):
             held.append(held_bytes())
@@ -318,7 +318,7 @@ async def test_a_silent_stream_is_kept_awake(
     agent: Agent, tenant: Tenant, reporting: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_response, "PING_EVERY_S", 0.05)
-    reporting.steps, reporting.step_s = 1, 0.4
+    reporting.steps, reporting.step_s = 1, 2.0
     async with streaming(tenant.agent_key, asked(1)) as stream:
         assert len(await stream.read_all()) == 2
         assert stream.comments >= 3

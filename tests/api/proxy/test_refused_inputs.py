@@ -1,6 +1,6 @@
 """Rows 9 to 20 of the table of attacks, each with its exact answer on both routes: nothing reaches the vendor.
 
-What the other files of this folder ask already is not repeated here: bodies (13), sizes (15), versions (17), origins
+Rows that other files of this folder test are not repeated here: bodies (13), sizes (15), versions (17), origins
 and hosts (18), and two hundred callers with one id (20).
 """
 
@@ -110,7 +110,7 @@ async def test_9_a_scope_for_another_vendor(agent: Agent, tenant: Tenant, vendor
 async def test_10_vendors_that_lead_nowhere(
     agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor, path: str, on_cli: int, on_mcp: int
 ) -> None:
-    await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp", slug="globex"))  # nobody is connected to it
+    await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp", slug="globex"))  # no organization is connected to it
     assert await status_of(path.format("cli"), jwt) == on_cli
     status, answer = await answer_to(path.format("mcp"), jwt, body=CALL)
     assert status == on_mcp

@@ -14,7 +14,8 @@ from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, STEP_BYTES
 from proxy.outcomes import VendorFault
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.http1 import Limits
+from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.fakes.raw_vendor import raw_vendor, says
 

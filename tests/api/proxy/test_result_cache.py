@@ -15,18 +15,19 @@ from credentials.models import Credential
 from gateway.catalog.tool_config import parse_tool_config
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
-from proxy import runtime
+from proxy import caller_cache, runtime
 from proxy.cache.keys import epoch_name
 from proxy.runtime import Runtime
 from tests.api.proxy.conftest import Agent, access_token
-from tests.factories.tenant import Tenant, connect, restrict_tools
+from tests.api.proxy.traces import until
+from tests.factories.tenant import Tenant, connect, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 
 @pytest.fixture
 async def other_process(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
-    """What another process would hold: caches and connections of its own, over the same database and store."""
+    """The state of another process: caches and connections of its own, over the same database and store."""
     with monkeypatch.context() as patch:
         patch.setattr(backend, "current", backend.current.__wrapped__)
         made = runtime._build()
@@ -73,8 +74,10 @@ async def test_the_second_read_is_answered_without_the_vendor(agent: Agent, jwt:
 
 
 async def test_a_thousand_identical_reads_at_once_are_one_vendor_call(
-    agent: Agent, jwt: str, vendor: FakeVendor
+    agent: Agent, jwt: str, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await in_thread(lambda: load_vendor(vendor.url, timeout_s=60))
+    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 60.0)
     vendor.delay_s = 0.5
     answers = await asyncio.gather(*(agent.cli(jwt, "list", {"site": "hq"}) for _ in range(1_000)))
     assert {answer.status_code for answer in answers} == {200}
@@ -209,12 +212,12 @@ async def test_results_of_credentials_that_the_vendor_rejects_are_dropped(
 
 async def test_the_first_of_many_may_leave(agent: Agent, jwt: str, vendor: FakeVendor) -> None:
     await agent.cli(jwt, "list", {"site": "warm"})
-    vendor.delay_s = 0.3
+    vendor.delay_s = 2.0
     first = asyncio.ensure_future(agent.cli(jwt, "list"))
     while vendor.seen["tools/call"] < 2:
         await asyncio.sleep(0.01)
     second = asyncio.ensure_future(agent.cli(jwt, "list"))
-    await asyncio.sleep(0.05)
+    await until(lambda: 2 in runtime.current().results._flights._waiters.values())
     first.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await first

@@ -175,5 +175,5 @@ async def test_no_call_waits_for_garbage_collection(
         for _ in range(3):
             assert (await call(agent, tenant, jwt)).status_code == 200
         await until(lambda: busy_connections() == 0)
-        for _ in range(5):  # what is left of a stream's generator is closed in a task of its own
+        for _ in range(5):  # the rest of a stream's generator is closed in a task of its own
             await asyncio.sleep(0)

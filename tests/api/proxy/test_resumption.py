@@ -1,4 +1,4 @@
-"""Event streams that end or break before the answer, byte by byte: what came after their last event is asked for.
+"""Event streams that end or break before the answer, byte by byte: the events after the last one are asked for.
 
 Spec: protocol.md A.2, A.6
 """
@@ -21,11 +21,12 @@ from proxy.protocol.sse import SSEParser
 from proxy.vendors import message_reader, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
+from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.send import send_request
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import slots_taken
 from tests.fakes.cutting_vendor import (
@@ -56,7 +57,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Caller:
-    """Who calls one tool of the vendor, through a pool of its own."""
+    """Calls one tool of the vendor, through a pool of its own."""
 
     def __init__(self, vendor: CuttingVendor, transport: VendorTransport) -> None:
         self.vendor = vendor
@@ -250,7 +251,7 @@ async def test_a_vendor_that_says_when_to_come_back_may_have_no_news_for_long() 
 
 async def test_but_not_for_longer_than_the_deadline() -> None:
     async with caller(ends(PRIMING), ends()) as one:
-        assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
+        assert (await one.problem(within_s=2.0)).fault is VendorFault.TIMEOUT
         await until(lambda: one.vendor.other_messages)
         assert one.vendor.other_messages[0]["method"] == "notifications/cancelled"
 
@@ -282,7 +283,7 @@ async def test_the_newest_pause_holds_and_none_outlasts_the_deadline() -> None:
 @pytest.mark.parametrize("last", [stays(mark("e-2")), stays()], ids=["after an event", "after the head"])
 async def test_the_deadline_ends_a_resumed_stream_and_the_vendor_is_notified(last: Exchange) -> None:
     async with caller(ends(PRIMING), last) as one:
-        assert (await one.problem(within_s=0.5)).fault is VendorFault.TIMEOUT
+        assert (await one.problem(within_s=2.0)).fault is VendorFault.TIMEOUT
         await until(lambda: one.vendor.other_messages)
         (reported,) = one.vendor.other_messages
         assert (reported["method"], reported["params"]) == (
@@ -297,7 +298,7 @@ async def test_a_deadline_before_the_head_is_no_trouble_of_the_way() -> None:
         return
 
     async with caller(ends(PRIMING), silence) as one:
-        problem = await one.problem(within_s=0.5)
+        problem = await one.problem(within_s=2.0)
         assert (problem.fault, problem.evidence) == (VendorFault.TIMEOUT, Evidence.RESPONDED)
         assert not one.pool.circuits.has_trouble
         await until(lambda: one.vendor.other_messages)
@@ -370,5 +371,5 @@ async def test_nothing_waits_for_garbage_collection(streams: tuple[Exchange, ...
         with freed_without_collection(VendorResponse, SSEParser, PendingResponse, VendorProblem):
             with contextlib.suppress(VendorProblem):
                 await one.call()
-            for _ in range(5):  # what is left of a stream's generator is closed in a task of its own
+            for _ in range(5):  # the rest of a stream's generator is closed in a task of its own
                 await asyncio.sleep(0)

@@ -54,7 +54,7 @@ async def patient() -> AsyncIterator[PatientVendor]:
 
 
 class Caller:
-    """Who calls, for several organizations with several credentials each."""
+    """Calls for several organizations with several credentials each."""
 
     def __init__(self, vendor: PatientVendor, pool: SessionPool) -> None:
         self.vendor = vendor
@@ -194,5 +194,5 @@ async def test_a_process_looks_for_idle_sessions_on_its_own(
     monkeypatch.setattr(runtime, "SWEEP_EVERY_S", 0.01)
     assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()
     await until(lambda: vendor.deleted)
-    assert vendor.deleted == sorted(vendor.sessions)[:1]
+    assert vendor.deleted[0] == "session-1", "the call may have needed a second one, which goes in its turn"
     assert "result" in (await agent.call(tenant.agent_key, "fake_list")).json()

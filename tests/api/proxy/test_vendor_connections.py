@@ -11,7 +11,9 @@ from proxy.outcomes import VendorFault
 from proxy.vendors import connections as connections_module
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.fair_semaphore import FairSemaphore
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.http1 import Limits
+from proxy.vendors.transport import VendorTransport
+from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import ask, only
 from tests.fakes.deaf_port import deaf_port
 from tests.fakes.raw_vendor import OK, RawVendor, raw_vendor, says
@@ -39,6 +41,7 @@ async def test_no_more_connections_than_the_limit_and_everybody_is_served(transp
     gate = Gate()
     async with raw_vendor(gate) as vendor:
         calls = [asyncio.ensure_future(ask(transport, vendor.url)) for _ in range(20)]
+        await until(lambda: vendor.connections == 2)
         await asyncio.sleep(0.1)
         assert vendor.connections == 2
         gate.open.set()
@@ -71,8 +74,7 @@ async def test_the_permit_of_a_closed_connection_goes_to_the_next_in_the_queue(t
     async with raw_vendor(says(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), then_close=True)) as vendor:
         assert await asyncio.gather(*(ask(transport, vendor.url) for _ in range(12))) == [b"{}"] * 12
         assert vendor.connections == 12
-        await asyncio.sleep(0.05)
-        assert only(transport).is_unused
+        await until(lambda: only(transport).is_unused)
 
 
 @pytest.mark.usefixtures("two_at_most")
@@ -146,8 +148,7 @@ async def test_a_connection_that_the_vendor_closed_is_not_used(transport: Vendor
         for _ in range(3):
             assert await ask(transport, vendor.url) == b"{}"
             writers[-1].close()
-            await asyncio.sleep(0.05)
-            assert not only(transport)._idle
+            await until(lambda: not only(transport)._idle)
         assert vendor.connections == 3
 
 

@@ -1,4 +1,4 @@
-"""Whatever bytes a vendor answers with: a call ends in one of the documented ways, and the next one is not touched."""
+"""Calls that a vendor answers with any bytes end in one of the documented ways, and do not touch the next one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
+from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.transport import VendorTransport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
 from tests.unit.proxy.protocol.schemas import JSON
 

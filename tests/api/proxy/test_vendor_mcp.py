@@ -24,7 +24,7 @@ SUNSET = datetime(2028, 1, 31, tzinfo=UTC)
 
 
 def deprecated_at(answer: httpx.Response) -> datetime:
-    """What the header says, as RFC 9745 writes it."""
+    """The date in the header, as RFC 9745 writes it."""
     match = re.fullmatch(r"@(\d+)", answer.headers["Deprecation"])
     assert match is not None
     return datetime.fromtimestamp(int(match[1]), UTC)

@@ -1,6 +1,6 @@
 """One organization's calls and one vendor's trouble stay their own: shares of a vendor, and circuits that open.
 
-Spec: docs/decisions/0008
+Spec: docs/decisions/0008, 0023
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from audit.models import RequestAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry as catalog
-from gateway.catalog.services import load_catalog
 from gateway.coordination import backend as coordination
 from orgs.models import Organization
 from proxy import runtime
@@ -27,6 +26,7 @@ from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from tests.api.proxy.conftest import Agent, access_token
 from tests.api.proxy.traces import until
+from tests.factories.catalog_text import load_catalog
 from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -37,7 +37,7 @@ CROWDED = "Too many calls of the organization are under way at the vendor."
 
 @pytest.fixture(autouse=True)
 async def _no_circuit_is_left(settings: LazySettings) -> AsyncIterator[None]:
-    """What one test finds out about its vendor is not true of the next one's."""
+    """Circuits that a test opens do not hold back the next test's calls."""
     settings.VENDOR_CALLS_PER_ORGANIZATION = 2
     settings.VENDOR_CALLS_QUEUED = 2
     settings.VENDOR_CALLS_WAIT_S = 60.0
@@ -73,6 +73,7 @@ async def test_an_organization_cannot_take_a_vendor_from_another(
     vendor.delay_s, before = 20, vendor.seen["tools/call"]
     greedy = begin(agent, tenant.agent_key, 4)
     await until(lambda: vendor.seen["tools/call"] == before + 2)
+    await asyncio.sleep(0.05)  # the vendor has begun to wait
     vendor.delay_s = 0
     served = await asyncio.wait_for(agent.call(other_tenant.agent_key, "fake_list"), 15)
     assert "result" in served.json()

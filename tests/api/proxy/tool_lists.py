@@ -57,7 +57,7 @@ def later(seconds: float, tenant: Tenant | None = None) -> None:
 
 
 async def settled() -> None:
-    """Whatever was being fetched behind the callers has come, or failed."""
+    """Waits until all fetches behind the callers have ended or failed."""
     directory = runtime.current().directory
     await until(lambda: not directory._under_way and not directory._refreshing)
 

@@ -1,4 +1,4 @@
-"""What calls leave behind, and waiting until they have."""
+"""The traces that calls leave behind, and waiting for them."""
 
 from __future__ import annotations
 

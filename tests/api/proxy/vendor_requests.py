@@ -10,7 +10,8 @@ import pytest
 
 from proxy.vendors.connections import Connections
 from proxy.vendors.fair_scheduler import FairScheduler
-from proxy.vendors.transport import Limits, VendorTransport
+from proxy.vendors.http1 import Limits
+from proxy.vendors.transport import VendorTransport
 
 LIMITS = Limits(connect_s=1.0, chunk_s=0.5, body_bytes=100_000)
 

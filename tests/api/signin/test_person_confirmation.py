@@ -30,6 +30,7 @@ from orgs.signin import confirmation, provider
 from orgs.signin.confirmation import ConfirmationStatus
 from orgs.signin.provider import Provider
 from tests.api.oauth_ext.flow import Flow, make_public_client
+from tests.factories.provider import forget_provider
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -412,7 +413,7 @@ def test_while_the_provider_is_away_its_last_confirmation_counts_for_hours(
     refused = flow.refresh(answer.json()["refresh_token"])
     assert (refused.status_code, refused.json()["error"]) == (503, "temporarily_unavailable")
     assert not AdminAuditEntry.objects.filter(event_type="oauth.person_refused").exists()
-    provider.forget()  # it is back
+    forget_provider()  # it is back
     later(1)
     assert flow.refresh(answer.json()["refresh_token"]).status_code == 200, "the token was not used up"
     assert browser.get("/profile").status_code == 200
@@ -586,7 +587,7 @@ def test_while_the_provider_does_not_answer_the_browser_is_not_sent_in_circles(
     later(4 * 60)
     assert follow(ana, there, ana.get("/profile"))["Location"] == "/profile"
     assert ana.get("/profile").status_code == 503
-    provider.forget()  # it is back
+    forget_provider()  # it is back
     later(1)
     assert follow(ana, there, ana.get("/profile"))["Location"] == "/profile"
     assert ana.get("/profile").status_code == 200

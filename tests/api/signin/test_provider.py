@@ -22,6 +22,7 @@ from orgs.services.identities import person_for_identity
 from orgs.signin import provider
 from orgs.signin.backend import IdentityBackend
 from tests.factories.fixed_window import hold_window
+from tests.factories.provider import forget_provider
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ISSUER = "https://idp.example"
@@ -70,7 +71,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> FakeProvide
     monkeypatch.setattr(provider, "_get_json", made.fetch)
     monkeypatch.setattr(provider, "_Kept", type("_Fresh", (), dict(vars(provider._Kept)) | {"provider": None}))
     provider._Kept.discovery = threading.Lock()
-    provider.forget()
+    forget_provider()
     return made
 
 
@@ -174,7 +175,7 @@ def test_a_token_without_a_kid_needs_the_only_key(fake: FakeProvider, named: boo
     for kid in ("two", "three"):
         with pytest.raises(jwt.PyJWTError):
             provider.signing_key(known, signed(kid))
-    provider.forget()
+    forget_provider()
     fake.answers[JWKS] = {"keys": [key, {**key, "kid": "four"}]}
     with pytest.raises(jwt.PyJWTError):
         provider.signing_key(known, without_kid())

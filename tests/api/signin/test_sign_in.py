@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -11,7 +11,6 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from django.db import connections
 from django.test import Client as Browser
 
 from audit.actor import system
@@ -23,6 +22,8 @@ from orgs.services.identities import person_for_identity
 from orgs.services.identity_sealing import refresh_token_of, seal_refresh_token
 from orgs.signin import backend, provider
 from tests.factories.cast import ISSUER, Cast
+from tests.factories.provider import forget_provider
+from tests.factories.races import at_once
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -148,7 +149,7 @@ def test_saying_no_is_said_back(db: None, idp: DemoIdentityProvider) -> None:
 
 def test_a_provider_that_is_away_is_said_without_a_loop(db: None, settings: Any) -> None:
     settings.OIDC_OP_DISCOVERY_URL = "http://127.0.0.1:9/.well-known/openid-configuration"
-    provider.forget()
+    forget_provider()
     answer = Browser().get("/oidc/authenticate/")
     assert answer["Location"] == "/signin?failed=unreachable"
     assert Browser().get(answer["Location"]).status_code == 200
@@ -185,7 +186,7 @@ def test_an_app_that_waits_is_reached_when_the_provider_is_back(
     db: None, idp: DemoIdentityProvider, settings: Any
 ) -> None:
     settings.OIDC_OP_DISCOVERY_URL = "http://127.0.0.1:9/.well-known/openid-configuration"
-    provider.forget()
+    forget_provider()
     browser = Browser()
     page = browser.get("/signin", {"next": AUTHORIZE})
     for _ in range(2):  # each press of the button leads back to a page that does nothing by itself
@@ -196,7 +197,7 @@ def test_an_app_that_waits_is_reached_when_the_provider_is_back(
         assert "cannot be reached right now" in page.content.decode()
         assert "http-equiv" not in page.content.decode()
     settings.OIDC_OP_DISCOVERY_URL = idp.discovery_url
-    provider.forget()
+    forget_provider()
     callback = log_in(browser.get(start_of(page))["Location"], "ana@example.com")
     assert browser.get(callback)["Location"] == AUTHORIZE
 
@@ -234,7 +235,7 @@ def test_a_provider_that_speaks_for_another_issuer_is_not_believed(
     db: None, idp: DemoIdentityProvider, settings: Any
 ) -> None:
     settings.OIDC_OP_DISCOVERY_URL = idp.discovery_url.replace("127.0.0.1", "localhost")
-    provider.forget()
+    forget_provider()
     with pytest.raises(provider.ProviderUnavailable, match="another issuer"):
         provider.current()
 
@@ -338,21 +339,8 @@ def test_the_address_is_the_one_that_the_provider_vouches_for(cast: Cast) -> Non
 
 def test_of_two_identities_at_once_one_gets_the_prepared_person(transactional_db: None) -> None:
     User.objects.create_user(email="new@example.com")
-    barrier, found = threading.Barrier(2, timeout=30), []
-
-    def sign_in(sub: str) -> None:
-        try:
-            barrier.wait()
-            found.append(person(sub, email="new@example.com", email_verified=True).pk)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=sign_in, args=(f"y-{number}",)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(set(found)) == 2
+    found = at_once(*[partial(person, sub, email="new@example.com", email_verified=True) for sub in ("y-0", "y-1")])
+    assert len({each.pk for each in found if isinstance(each, User)}) == 2
     assert Identity.objects.count() == 2
 
 

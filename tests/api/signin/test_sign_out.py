@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,7 +13,6 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import LazySettings
-from django.db import connections
 from django.http import HttpResponse
 from django.test import Client as Browser
 
@@ -23,6 +22,8 @@ from orgs.models import Identity, UsedLogoutToken
 from orgs.signin import backchannel, provider
 from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import ISSUER, Cast
+from tests.factories.provider import forget_provider
+from tests.factories.races import at_once
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -65,7 +66,7 @@ def test_scripts_and_nobody_stay_here(db: None, idp: DemoIdentityProvider, setti
 
 
 def test_a_provider_that_is_away_keeps_nobody_signed_in(cast: Cast) -> None:
-    provider.forget()
+    forget_provider()
     browser = cast.client("member")
     assert browser.post("/oidc/logout/", HTTP_ACCEPT="text/html")["Location"] == "/"
     assert browser.get("/profile").status_code == 302
@@ -149,31 +150,15 @@ def test_somebody_unknown_is_no_error(cast: Cast, signing: None) -> None:
 
 
 def test_a_provider_that_is_away_sends_again(cast: Cast) -> None:
-    provider.forget()
+    forget_provider()
     assert send(logout_token()).status_code == 503
 
 
 def test_a_token_counts_once(committed_cast: Cast, signing: None) -> None:
     token = logout_token()
-    gate = threading.Barrier(50, timeout=30)
-    done: list[bool] = []
-
-    def use() -> None:
-        try:
-            gate.wait()
-            backchannel.end_sessions(token)
-            done.append(True)
-        except backchannel.InvalidLogoutToken:
-            done.append(False)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=use) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(done) == [False] * 49 + [True]
+    results = at_once(*[partial(backchannel.end_sessions, token)] * 50)
+    refused = [result for result in results if isinstance(result, Exception)]
+    assert [type(fault) for fault in refused] == [backchannel.InvalidLogoutToken] * 49
     committed_cast.user("member").refresh_from_db()
     browser = committed_cast.client("member")
     assert send(token).status_code == 400

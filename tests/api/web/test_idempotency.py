@@ -1,27 +1,29 @@
-"""Idempotency-Key: what was created once is not created again. Spec: D29"""
+"""Idempotency-Key: a repeated request creates nothing again. Spec: D29"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.db import connections
 from django.http import HttpResponse
+from django.test import Client as Browser
 
 from gateway.lib import clock
 from gateway.lib.crypto import Keyring
-from gateway.tasks import remove_remembered_answers
+from gateway.tasks import remove_idempotency_records
 from gateway.web import idempotency
+from gateway.web.models import IdempotencyRecord
 from oauth_ext.models import AgentKey, Client
-from orgs.models import IdempotencyRecord, Invitation, Membership, Organization, Team
+from orgs.models import Invitation, Membership, Organization, Team
 from orgs.services import teams
 from tests.factories.api import Api
 from tests.factories.credentials import make_service_client
+from tests.factories.races import at_once
 
 TEAMS = "/orgs/{org}/teams"
 KEYED = {"Idempotency-Key": "first-try"}
@@ -144,10 +146,10 @@ def test_a_day_later_the_key_is_free(api: Api) -> None:
 
 def test_the_worker_removes_what_nobody_may_ask_for_again(api: Api) -> None:
     post(api, "admin", "/orgs", {"name": "Initech"})
-    remove_remembered_answers()
+    remove_idempotency_records()
     assert IdempotencyRecord.objects.count() == 1
     IdempotencyRecord.objects.update(created_at=clock.now() - idempotency.KEPT)
-    remove_remembered_answers()
+    remove_idempotency_records()
     assert not IdempotencyRecord.objects.exists()
 
 
@@ -165,23 +167,11 @@ def test_elsewhere_the_header_means_nothing(api: Api) -> None:
 
 
 def test_of_many_at_once_one_is_done(committed_api: Api) -> None:
-    barrier, answers = threading.Barrier(12, timeout=60), []
+    def create(browser: Browser) -> HttpResponse:
+        body = json.dumps({"name": "Initech"})
+        return browser.post("/api/orgs", body, content_type="application/json", headers=KEYED)  # type: ignore[return-value]
 
-    def create() -> None:
-        try:
-            browser = committed_api.cast.client("admin")
-            barrier.wait()
-            body = json.dumps({"name": "Initech"})
-            answers.append(browser.post("/api/orgs", body, content_type="application/json", headers=KEYED))
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=create) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert len(answers) == 12
+    answers = at_once(*[partial(create, committed_api.cast.client("admin")) for _ in range(12)])
     assert {answer.status_code for answer in answers} <= {201, 409}
     assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
     assert {json.loads(answer.content)["error"] for answer in answers if answer.status_code == 409} <= {

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -34,11 +35,10 @@ GOOD = {"database": "ok", "migrations": "ok", "coordination": "ok"}
 
 
 @pytest.fixture(autouse=True)
-def _new_process() -> Iterator[None]:
-    readiness.reset()
-    yield
-    readiness.reset()
-    draining.reset()
+def _new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "_is_migrated", False)
+    monkeypatch.setattr(readiness, "_of_loops", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(draining, "_draining", threading.Event())
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ async def test_a_database_that_cannot_be_asked_is_not_ready(
         return "ok", "ok"
 
     monkeypatch.setattr(readiness, "database_states", silent)
-    monkeypatch.setattr(readiness, "DEADLINE_S", 0.05)
+    monkeypatch.setattr(readiness, "DEADLINE_S", 1.0)
     answer = await http.get("/ready")
     answered.set()
     assert asked.is_set()
@@ -200,6 +200,7 @@ async def test_a_redis_that_admits_nothing_is_degraded_and_the_process_ready(
         store = FallbackStore(inner, processes=1)
         monkeypatch.setattr(backend, "current", lambda: store)
         answer = await http.get("/ready")
+        await asyncio.to_thread(store.stop)
         await store.aclose()
     assert answer.status_code == 200
     assert answer.json() == {"status": "ready", "checks": {**GOOD, "coordination": "degraded"}}

@@ -14,7 +14,7 @@ DEADLINE_S = 30.0
 
 
 class Answer:
-    """What came back from the authorization server after the person had allowed the program."""
+    """The answer of the authorization server after the person allowed the program."""
 
     def __init__(self) -> None:
         self._fields: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ def make_record(**changes: object) -> CallRecord:
 
 def test_columns_are_those_of_the_table_in_its_order() -> None:
     columns = tuple(field.column for field in RequestAuditEntry._meta.concrete_fields)
-    assert columns == (*call_record.COLUMNS, "count", "count_parts"), "a call is one; only refused ones are counted"
+    assert columns == (*call_record.COLUMNS, "count", "count_parts", "position"), "the database gives the others"
 
 
 def test_widths_are_those_of_the_table() -> None:

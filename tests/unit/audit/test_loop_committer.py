@@ -1,4 +1,4 @@
-"""The commit lane: how callers learn the outcome, and when the thread takes over."""
+"""The loop committer: how callers learn the outcome, and when the thread takes over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from audit.call_record import UNKNOWN, CallRecord
-from audit.loop_committer import CommitterStats, LoopCommitter
+from audit.loop_committer import LoopCommitter
 from audit.outage import Outage
 from audit.pending_record import AuditUnavailable, PendingRecord
 from audit.statement import RecordRefused
@@ -20,7 +20,7 @@ from tests.unit.audit.test_call_record import make_record
 
 
 class FakeConnection:
-    """A sink whose answers the test gives: `answer` makes the batch durable, `fault` is raised instead."""
+    """An audit connection whose answers the test gives: `answer` makes the batch durable, `fault` is raised instead."""
 
     def __init__(self) -> None:
         self.batches: list[list[CallRecord]] = []
@@ -63,19 +63,17 @@ class FakeConnection:
 
 
 class Stage:
-    """A lane on a fake sink, and what it gave back."""
+    """A loop committer on a fake connection, with the batches that it gave back."""
 
     def __init__(self, *, max_batch: int = 512, deadline_s: float = 20.0) -> None:
         self.connection = FakeConnection()
         self.loop = asyncio.get_running_loop()
         self.uncommitted: list[tuple[list[PendingRecord], Exception]] = []
-        self.stats = CommitterStats()
         self.outage = Outage()
         self.deadline_s = deadline_s
         self.committer = LoopCommitter(
             *(self.connection, self.loop),
             on_uncommitted=lambda batch, fault: self.uncommitted.append((list(batch), fault)),
-            stats=self.stats,
             outage=self.outage,
             max_batch=max_batch,
             deadline_s=deadline_s,
@@ -88,7 +86,7 @@ class Stage:
         return pending.future
 
     async def sent(self, batches: int = 1) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.connection.batches) < batches:
                 await asyncio.sleep(0)
 
@@ -110,8 +108,7 @@ async def test_nobody_goes_on_before_the_answer(stage: Stage) -> None:
     assert not future.done()
     stage.connection.answer()
     await future
-    assert (stage.stats.batches, stage.stats.rows) == (1, 1)
-    assert stage.stats.last_commit_ms > 0
+    assert [len(batch) for batch in stage.connection.batches] == [1]
 
 
 async def test_what_comes_in_one_pass_is_one_batch_and_what_comes_meanwhile_the_next(stage: Stage) -> None:
@@ -126,7 +123,6 @@ async def test_what_comes_in_one_pass_is_one_batch_and_what_comes_meanwhile_the_
     stage.connection.answer()
     await asyncio.gather(*later)
     assert [len(batch) for batch in stage.connection.batches] == [3, 5]
-    assert stage.stats.largest_batch == 5
 
 
 async def test_after_a_lone_one_nobody_is_waited_for_until_there_is_a_crowd_again(stage: Stage) -> None:
@@ -179,13 +175,12 @@ async def test_a_broken_connection_gives_everything_back_and_closes_the_committe
     behind = stage.put()
     fault = ConnectionError("gone")
     stage.connection.answer(fault=fault)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not stage.uncommitted:
             await asyncio.sleep(0)
     [(batch, reported)] = stage.uncommitted
     assert [pending.future for pending in batch] == [under_way, behind]
     assert reported is fault
-    assert stage.stats.faults == 1
     assert not under_way.done()
     assert not behind.done()
     assert stage.connection.is_closed
@@ -194,7 +189,7 @@ async def test_a_broken_connection_gives_everything_back_and_closes_the_committe
 
 async def test_a_connection_that_ends_while_nothing_is_asked_closes_the_committer(stage: Stage) -> None:
     stage.connection.answer(fault=ConnectionError("gone"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while stage.committer.is_open:
             await asyncio.sleep(0)
     assert [batch for batch, _ in stage.uncommitted] == [[]]
@@ -243,7 +238,7 @@ async def test_the_deadline_counts_from_the_record_and_not_from_its_batch(stage:
     stage.connection.answer()
     await slow
     await stage.sent(2)  # only now the second batch leaves, with what is left of each deadline
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(AuditUnavailable, match="in time"):
             await behind
     assert stage.committer.is_open, "somebody else waits for the same answer"
@@ -256,7 +251,7 @@ async def test_the_deadline_holds_for_records_that_are_not_under_way(stage: Stag
     under_way = stage.put(left_s=0.3)
     await stage.sent()
     behind, patient = stage.put(left_s=0.1), stage.put()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for expired in (behind, under_way):
             with pytest.raises(AuditUnavailable, match="in time"):
                 await expired
@@ -268,7 +263,7 @@ async def test_the_deadline_holds_for_records_that_are_not_under_way(stage: Stag
 
 async def test_a_second_of_silence_is_an_outage_until_the_answer(stage: Stage) -> None:
     future = stage.put()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not stage.outage.is_active:
             await asyncio.sleep(0.01)
         assert not future.done(), "its own deadline is later"
@@ -285,7 +280,7 @@ async def test_a_timer_that_rings_early_hides_no_outage(stage: Stage, monkeypatc
 
     monkeypatch.setattr(stage.loop, "call_later", early)
     future = stage.put()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not stage.outage.is_active:
             await asyncio.sleep(0.01)
     assert not future.done()
@@ -295,7 +290,7 @@ async def test_a_batch_larger_than_the_socket_takes_is_sent_on(stage: Stage) -> 
     stage.connection.sends_at_once = False
     future = stage.put()
     await stage.sent()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not stage.connection.flushed:
             await asyncio.sleep(0)
     stage.connection.answer()

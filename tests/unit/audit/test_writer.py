@@ -10,13 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from audit.call_record import CallRecord
+from audit.pending_record import AuditUnavailable
 from audit.statement import RecordRefused
-from audit.writer import AuditUnavailable, AuditWriter
+from audit.writer import AuditWriter
 from tests.unit.audit.test_call_record import make_record
 
 
 class FakeConnection:
-    """A sink in memory, with the rules of the real ones. `gate` holds every commit until it is set."""
+    """An audit connection in memory, with the rules of the real ones. `gate` holds every commit until it is set."""
 
     gather_s = 0.0
 
@@ -72,7 +73,7 @@ async def blocked_writer(connection: FakeConnection, **options: float) -> tuple[
 
 
 async def wait_for(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.002)
 
@@ -98,23 +99,21 @@ async def test_a_lone_record_is_committed_at_once(connection: FakeConnection) ->
 async def test_what_comes_during_a_commit_is_the_next_batch(connection: FakeConnection) -> None:
     writer, first = await blocked_writer(connection)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(40)]
-    await wait_for(lambda: writer.stats().pending == 40)
+    await wait_for(lambda: writer.pending_count == 40)
     connection.gate.set()
     await asyncio.gather(first, *others)
     assert [len(batch) for batch in connection.batches] == [1, 40]
-    stats = writer.stats()
-    assert (stats.batches, stats.rows, stats.largest_batch, stats.refused, stats.pending) == (2, 41, 40, 0, 0)
-    assert stats.last_commit_ms > 0
+    assert writer.pending_count == 0
     await writer.aclose()
 
 
 async def test_where_commits_are_dear_several_records_at_a_time_wait_a_moment_for_more(
     connection: FakeConnection,
 ) -> None:
-    connection.gather_s = 0.2
+    connection.gather_s = 2.0
     writer, first = await blocked_writer(connection)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(2)]
-    await wait_for(lambda: writer.stats().pending == 2)
+    await wait_for(lambda: writer.pending_count == 2)
     connection.gate.set()
     await asyncio.gather(first, *others)
     expired = asyncio.ensure_future(writer.write(make_record()))
@@ -131,7 +130,7 @@ async def test_where_commits_are_dear_several_records_at_a_time_wait_a_moment_fo
 async def test_batches_are_bounded(connection: FakeConnection) -> None:
     writer, first = await blocked_writer(connection, max_batch=16)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(40)]
-    await wait_for(lambda: writer.stats().pending == 40)
+    await wait_for(lambda: writer.pending_count == 40)
     connection.gate.set()
     await asyncio.gather(first, *others)
     assert [len(batch) for batch in connection.batches] == [1, 16, 16, 8]
@@ -141,7 +140,7 @@ async def test_batches_are_bounded(connection: FakeConnection) -> None:
 async def test_a_loop_is_woken_once_a_batch(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, first = await blocked_writer(connection)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(10)]
-    await wait_for(lambda: writer.stats().pending == 10)
+    await wait_for(lambda: writer.pending_count == 10)
     loop, calls = asyncio.get_running_loop(), []
     wake = loop.call_soon_threadsafe
     monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *args, **kw: (calls.append(args), wake(*args, **kw))[1])
@@ -155,18 +154,18 @@ async def test_a_loop_is_woken_once_a_batch(connection: FakeConnection, monkeypa
 async def test_beyond_the_bound_records_are_turned_away_at_once(connection: FakeConnection) -> None:
     writer, first = await blocked_writer(connection, max_pending=3)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(3)]
-    await wait_for(lambda: writer.stats().pending == 3)
+    await wait_for(lambda: writer.pending_count == 3)
     with pytest.raises(AuditUnavailable, match="no more"):
         await writer.write(make_record())
     connection.gate.set()
     await asyncio.gather(first, *others)
-    assert (len(connection.kept), writer.stats().refused) == (4, 1)
+    assert len(connection.kept) == 4
     await writer.aclose()
 
 
 async def test_a_hanging_commit_is_not_waited_for_beyond_the_deadline(connection: FakeConnection) -> None:
-    writer, first = await blocked_writer(connection, deadline_s=0.5)
-    async with asyncio.timeout(10):  # the commit itself hangs for good
+    writer, first = await blocked_writer(connection, deadline_s=0.9)
+    async with asyncio.timeout(60):  # the commit itself hangs for good
         with pytest.raises(AuditUnavailable, match="in time"):
             await first
     with pytest.raises(AuditUnavailable):
@@ -183,32 +182,35 @@ async def test_a_broken_connection_is_replaced_and_the_batch_repeated(connection
     writer = AuditWriter(open_connection=connection.open)
     await writer.write(record := make_record())
     assert connection.kept == [record]
-    assert (connection.opened, connection.closed, writer.stats().faults) == (3, 2, 2)
+    assert (connection.opened, connection.closed) == (3, 2)
     await writer.aclose()
 
 
 async def test_a_database_that_stays_away_refuses_and_then_recovers(connection: FakeConnection) -> None:
     away = True
+    attempts = 0
 
     def open_audit_connection() -> FakeConnection:
+        nonlocal attempts
+        attempts += 1
         if away:
             raise ConnectionError("refused")
         return connection.open()
 
-    writer = AuditWriter(open_connection=open_audit_connection, deadline_s=0.2)
+    writer = AuditWriter(open_connection=open_audit_connection, deadline_s=0.9)
     with pytest.raises(AuditUnavailable):
         await writer.write(make_record())
     away = False
     await writer.write(record := make_record())
     assert connection.kept == [record]
-    assert writer.stats().faults >= 2
+    assert attempts >= 3, "two failed at least"
     await writer.aclose()
 
 
 async def test_a_database_that_stays_away_is_probed_until_it_is_back(connection: FakeConnection) -> None:
     connection.faults = [ConnectionError("gone")] * 1_000
     connection.probe_faults = ConnectionError("still gone")
-    writer = AuditWriter(open_connection=connection.open, deadline_s=1.2)
+    writer = AuditWriter(open_connection=connection.open, deadline_s=4.0)
     lost = asyncio.ensure_future(writer.write(make_record()))
     writer.refuse_during_outage()  # the first second is bridged
     await wait_for(lambda: writer.outage.is_active)
@@ -245,12 +247,12 @@ async def test_one_bad_record_does_not_fail_its_batch(connection: FakeConnection
     records = [make_record() for _ in range(5)]
     connection.poison = {records[2].id}
     pending = [asyncio.ensure_future(writer.write(record)) for record in records]
-    await wait_for(lambda: writer.stats().pending == 5)
+    await wait_for(lambda: writer.pending_count == 5)
     connection.gate.set()
     results = await asyncio.gather(first, *pending, return_exceptions=True)
     assert [type(result) for result in results] == [type(None)] * 3 + [AuditUnavailable] + [type(None)] * 2
     assert {record.id for record in connection.kept[1:]} == {record.id for record in records} - connection.poison
-    assert writer.stats().faults == 0, "the connection is well"
+    assert connection.closed == 0, "the connection is well"
     await writer.aclose()
 
 
@@ -259,7 +261,7 @@ async def test_an_intent_and_its_outcome_in_one_batch_are_one_row(connection: Fa
     begun = make_record()
     ended = replace(begun, status="success", duration_ms=7)
     pending = [asyncio.ensure_future(writer.write(record)) for record in (begun, ended, begun)]
-    await wait_for(lambda: writer.stats().pending == 3)
+    await wait_for(lambda: writer.pending_count == 3)
     connection.gate.set()
     await asyncio.gather(first, *pending)
     assert connection.batches[1] == [ended]
@@ -269,7 +271,7 @@ async def test_an_intent_and_its_outcome_in_one_batch_are_one_row(connection: Fa
 async def test_a_cancelled_caller_does_not_withdraw_its_record(connection: FakeConnection) -> None:
     writer, first = await blocked_writer(connection)
     left = asyncio.ensure_future(writer.write(record := make_record()))
-    await wait_for(lambda: writer.stats().pending == 1)
+    await wait_for(lambda: writer.pending_count == 1)
     left.cancel()
     connection.gate.set()
     await first
@@ -309,7 +311,7 @@ async def test_a_loop_that_ended_does_not_disturb_the_others(connection: FakeCon
 async def test_closing_commits_what_waits_and_refuses_what_comes(connection: FakeConnection) -> None:
     writer, first = await blocked_writer(connection)
     others = [asyncio.ensure_future(writer.write(make_record())) for _ in range(5)]
-    await wait_for(lambda: writer.stats().pending == 5)
+    await wait_for(lambda: writer.pending_count == 5)
     closing = asyncio.ensure_future(writer.aclose())
     await asyncio.sleep(0)
     with pytest.raises(AuditUnavailable):
@@ -338,15 +340,14 @@ async def test_a_forked_child_writes_through_a_connection_of_its_own(connection:
     child = os.fork()
     if child == 0:
         try:
-            asyncio.run(asyncio.wait_for(writer.write(make_record()), 5))
-            stats = writer.stats()
-            os.write(writing, f"{connection.opened} {connection.closed} {stats.rows}".encode())
+            asyncio.run(asyncio.wait_for(writer.write(make_record()), 60))
+            os.write(writing, f"{connection.opened} {connection.closed} {len(connection.kept)}".encode())
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as answer:
-        assert answer.read() == "2 0 1", "opened again, nothing of the parent's closed, counted from zero"
+        assert answer.read() == "2 0 2", "opened again, nothing of the parent's closed"
     os.waitpid(child, 0)
     await writer.write(make_record())
-    assert (connection.opened, writer.stats().rows) == (1, 2)
+    assert (connection.opened, len(connection.kept)) == (1, 2)
     await writer.aclose()

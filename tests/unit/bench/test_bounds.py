@@ -9,8 +9,8 @@ import pytest
 from bench import targets
 from bench.bounds import BOUNDS, Bound, Verdict, judgements
 from bench.figures import Spread
-from bench.results import Place, Results
-from tests.unit.bench.cells import make_cell
+from bench.results import Results, VendorLoad
+from tests.unit.bench.points import make_point
 
 FLOOR = Bound("floor", 0.4, 0.65, True, lambda results, target: Spread(0, 0, 0))
 CEILING = Bound("ceiling", 3.0, 2.0, False, lambda results, target: Spread(0, 0, 0))
@@ -49,17 +49,17 @@ def test_wanted_says_direction_and_numbers() -> None:
 def results() -> Results:
     """One round in which every judged figure of the gateway is another one."""
     found = Results()
-    for place in (Place(0, 16), Place(0, 64)):
-        found.add(make_cell(targets.PASS_THROUGH, place, good=4000, target_cpu_s=0.8))
-    found.add(make_cell(targets.MCP_KEY, Place(0, 16), good=2000, target_cpu_s=0.8, p50_ms=4.0, p99_ms=14.0))
-    found.add(make_cell(targets.MCP_KEY, Place(0, 64), good=2200, peak_rss_bytes=120_000_000))
+    for load in (VendorLoad(0, 16), VendorLoad(0, 64)):
+        found.add(make_point(targets.PASS_THROUGH, load, good=4000, target_cpu_s=0.8))
+    found.add(make_point(targets.MCP_KEY, VendorLoad(0, 16), good=2000, target_cpu_s=0.8, p50_ms=4.0, p99_ms=14.0))
+    found.add(make_point(targets.MCP_KEY, VendorLoad(0, 64), good=2200, peak_rss_bytes=120_000_000))
     for target, p50_ms, p99_ms in (
         (targets.DIRECT, 50.0, 51.0),
         (targets.PASS_THROUGH, 51.0, 53.0),
         (targets.MCP_KEY, 52.0, 58.0),
     ):
         for connections in (1, 16):
-            found.add(make_cell(target, Place(50, connections), p50_ms=p50_ms, p99_ms=p99_ms))
+            found.add(make_point(target, VendorLoad(50, connections), p50_ms=p50_ms, p99_ms=p99_ms))
     return found
 
 
@@ -78,11 +78,11 @@ def test_every_bound_reads_its_figure(results: Results) -> None:
 
 def test_only_the_gateway_is_judged(results: Results) -> None:
     assert {one.target for one in judgements(results)} == {targets.MCP_KEY}
-    assert judgements(Results([make_cell(targets.DIRECT)])) == []
+    assert judgements(Results([make_point(targets.DIRECT)])) == []
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    found = judgements(Results([make_cell(targets.CLI, Place(0, 1))]))
+    found = judgements(Results([make_point(targets.CLI, VendorLoad(0, 1))]))
     by_title = {one.bound.title: one.verdict for one in found}
     assert by_title["calls/s c=64 / pass-through"] is Verdict.UNKNOWN
     assert by_title["50 ms vendor: added p99 c=16, ms"] is Verdict.UNKNOWN

@@ -10,8 +10,8 @@ from bench.databases import SHARED_KEYS, back_ends, remove_keys
 from bench.gateway import LIMITS, gateway_environment
 from bench.preparation import CALLERS, catalog
 from bench.processes import BenchFailed
-from gateway.catalog.parsing import parse_catalog
 from gateway.catalog.templates import vendor_headers
+from tests.factories.catalog_text import parse_catalog
 
 
 def test_the_environment_is_that_of_make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ async def test_nothing_is_sent_once_the_load_ends(line: Line) -> None:
 
 async def test_waiting_for_the_last_answers_is_bounded(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "DRAIN_TIMEOUT_S", 0.01)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await line.tally.drain()
     assert line.tally.waiting == 1
 

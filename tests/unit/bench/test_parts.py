@@ -38,7 +38,7 @@ async def test_cpu_time_is_that_of_one_operation() -> None:
 async def test_the_load_counts_what_was_answered() -> None:
     server = await asyncio.get_running_loop().create_server(part_peers.Responder, "127.0.0.1", 0)
     async with server:
-        assert await part_peers.load(server.sockets[0].getsockname()[1], 0.05) >= part_peers.CONNECTIONS
+        assert await part_peers.load(server.sockets[0].getsockname()[1], 0.5) >= part_peers.CONNECTIONS
 
 
 @pytest.mark.parametrize("is_fast", [True, False])

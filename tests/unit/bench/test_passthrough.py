@@ -10,7 +10,7 @@ from bench.passthrough import PassThrough
 
 
 class VendorResponse:
-    """What the fake client answers."""
+    """The answer of the fake client."""
 
     status = 404
     headers: Mapping[str, str] = {"Content-Type": "text/event-stream"}

@@ -1,4 +1,4 @@
-"""Which cores are whose."""
+"""The cores of the measured process and of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line asks for, in which order it is measured, and how long that takes."""
+"""The plan of a command line: its measurements, their order, and their time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from bench import targets
 from bench.plan import CONNECTIONS, DELAYED_CONNECTIONS, Plan, read_plan
-from bench.results import Place
+from bench.results import VendorLoad
 
 
 def plan(*arguments: str, **environ: str) -> Plan:
@@ -21,10 +21,12 @@ def test_the_default_stays_under_four_minutes() -> None:
 
 def test_the_default_measures_everything_that_was_asked_for() -> None:
     found = plan()
-    assert {place.connections for place in found.places() if not place.delay_ms} == {1, 16, 64}
+    assert {load.connections for load in found.loads() if not load.delay_ms} == {1, 16, 64}
     assert {targets.DIRECT, targets.PASS_THROUGH, targets.MCP_KEY, targets.MCP_JWT, targets.CLI} == set(found.targets)
-    assert targets.MCP_JWT not in found.targets_at(Place(50, 1))
-    assert {targets.DIRECT, targets.PASS_THROUGH, targets.MCP_KEY, targets.CLI} == set(found.targets_at(Place(50, 16)))
+    assert targets.MCP_JWT not in found.targets_at(VendorLoad(50, 1))
+    assert {targets.DIRECT, targets.PASS_THROUGH, targets.MCP_KEY, targets.CLI} == set(
+        found.targets_at(VendorLoad(50, 16))
+    )
 
 
 def test_quick_is_quick() -> None:
@@ -33,19 +35,21 @@ def test_quick_is_quick() -> None:
 
 
 def test_rounds_are_interleaved_and_begin_with_another_target() -> None:
-    cells = list(plan("--targets", "direct,passthrough,cli", "--rounds", "3", "--no-delay").cells())
-    assert len(cells) == 3 * len(CONNECTIONS) * 3
-    first = [[name for number, place, name in cells if number == wanted and place == Place(0, 16)] for wanted in (0, 1)]
+    points = list(plan("--targets", "direct,passthrough,cli", "--rounds", "3", "--no-delay").points())
+    assert len(points) == 3 * len(CONNECTIONS) * 3
+    first = [
+        [name for number, load, name in points if number == wanted and load == VendorLoad(0, 16)] for wanted in (0, 1)
+    ]
     assert first[0] == [targets.DIRECT, targets.PASS_THROUGH, targets.CLI]
     assert first[1] == [targets.PASS_THROUGH, targets.CLI, targets.DIRECT]
-    places = [place.connections for number, place, _ in cells if number == 0]
-    assert places == [count for count in CONNECTIONS for _ in range(3)]
+    loads = [load.connections for number, load, _ in points if number == 0]
+    assert loads == [count for count in CONNECTIONS for _ in range(3)]
 
 
-def test_targets_that_are_not_delayed_leave_an_empty_place() -> None:
-    cells = list(plan("--targets", "mcp-write", "--rounds", "1").cells())
-    assert [place for _, place, _ in cells] == [Place(0, count) for count in CONNECTIONS]
-    assert Place(50, DELAYED_CONNECTIONS[0]) in plan("--targets", "mcp-write").places()
+def test_targets_that_are_not_delayed_leave_an_empty_row() -> None:
+    points = list(plan("--targets", "mcp-write", "--rounds", "1").points())
+    assert [load for _, load, _ in points] == [VendorLoad(0, count) for count in CONNECTIONS]
+    assert VendorLoad(50, DELAYED_CONNECTIONS[0]) in plan("--targets", "mcp-write").loads()
 
 
 def test_make_bench_gives_options_by_environment() -> None:

@@ -22,9 +22,9 @@ SITE = "/app/.venv/lib/python3.11/site-packages"
             "vendor client: aiohttp",
         ),
         ([f"_request ({SITE}/aiohttp/client.py:7)", "call_soon (uvloop/loop.pyx:1)"], "event loop, tasks"),
-        ([f"_run ({ROOT}/audit/writer.py:1)", f"commit ({ROOT}/audit/sink.py:9)"], "audit"),
+        ([f"_run ({ROOT}/audit/writer.py:1)", f"commit ({ROOT}/audit/postgresql_connection.py:9)"], "audit"),
         ([f"_run ({ROOT}/audit/writer.py:1)", f"_next_batch ({ROOT}/audit/writer.py:9)"], WAITING),
-        ([f"__call__ ({ROOT}/gateway/lean.py:1)", f"__init__ ({SITE}/django/http/request.py:9)"], "Django"),
+        ([f"__call__ ({ROOT}/gateway/hot_path_app.py:1)", f"__init__ ({SITE}/django/http/request.py:9)"], "Django"),
         (["main (main.py:1)"], "other"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the report shows."""
+"""The report: tables, bounds, disturbed and failed points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from bench import targets
 from bench.report import number, render, table
-from bench.results import Place, Results
-from tests.unit.bench.cells import make_cell
+from bench.results import Results, VendorLoad
+from tests.unit.bench.points import make_point
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ def test_columns_stand_under_each_other() -> None:
 
 def whole_run() -> Results:
     results = Results()
-    for place in (Place(0, 1), Place(0, 16), Place(0, 64), Place(50, 1), Place(50, 16)):
-        base_ms = float(place.delay_ms + 1)
-        results.add(make_cell(targets.DIRECT, place, good=20_000, p50_ms=base_ms, p99_ms=base_ms + 1))
-        results.add(make_cell(targets.PASS_THROUGH, place, good=8_000, p50_ms=base_ms + 1, p99_ms=base_ms + 3))
-        results.add(make_cell(targets.CLI, place, good=4_000, p50_ms=base_ms + 1.5, p99_ms=base_ms + 10))
+    for load in (VendorLoad(0, 1), VendorLoad(0, 16), VendorLoad(0, 64), VendorLoad(50, 1), VendorLoad(50, 16)):
+        base_ms = float(load.delay_ms + 1)
+        results.add(make_point(targets.DIRECT, load, good=20_000, p50_ms=base_ms, p99_ms=base_ms + 1))
+        results.add(make_point(targets.PASS_THROUGH, load, good=8_000, p50_ms=base_ms + 1, p99_ms=base_ms + 3))
+        results.add(make_point(targets.CLI, load, good=4_000, p50_ms=base_ms + 1.5, p99_ms=base_ms + 10))
     return results
 
 
@@ -59,18 +59,18 @@ def test_the_vendor_itself_is_shown_as_it_is() -> None:
 def test_failures_and_disturbances_are_reported() -> None:
     results = Results(
         [
-            make_cell(targets.DIRECT, foreign_cores=0.75),
-            make_cell(targets.PASS_THROUGH, bad=3, unanswered=2, sample="502 b'no'"),
+            make_point(targets.DIRECT, foreign_cores=0.75),
+            make_point(targets.PASS_THROUGH, bad=3, unanswered=2, sample="502 b'no'"),
         ]
     )
     text = render(results, head=[], audit=[])
-    assert "1 of 2 cells were disturbed" in text
+    assert "1 of 2 points were disturbed" in text
     assert "up to 0.8, vendor direct, c=16" in text
     assert "FAILED: pass-through, c=16, 0 ms, round 1: 3 wrong answers, 2 without one. 502 b'no'" in text
 
 
 def test_a_run_without_the_gateway_has_no_bounds() -> None:
-    text = render(Results([make_cell(targets.DIRECT)]), head=[], audit=[])
+    text = render(Results([make_point(targets.DIRECT)]), head=[], audit=[])
     assert "Bounds" not in text
     assert "Vendor that takes" not in text
     assert "No vendor delay" in text
@@ -79,8 +79,8 @@ def test_a_run_without_the_gateway_has_no_bounds() -> None:
 def test_rounds_are_shown_as_a_range() -> None:
     results = Results()
     for round_number, good in enumerate([1000, 2000, 3000]):
-        results.add(make_cell(targets.PASS_THROUGH, Place(0, 64), round_number, good=4000))
-        results.add(make_cell(targets.MCP_KEY, Place(0, 64), round_number, good=good))
+        results.add(make_point(targets.PASS_THROUGH, VendorLoad(0, 64), round_number, good=4000))
+        results.add(make_point(targets.MCP_KEY, VendorLoad(0, 64), round_number, good=good))
     lines = render(results, head=[], audit=[]).splitlines()
     bound = lines.index("calls/s c=64 / pass-through: >= 0.4 (goal 0.65)")
     assert lines[bound + 1].split("  ", 4)[2:] == [targets.MCP_KEY, "0.50 (0.25 to 0.75)", "     must met"]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from gateway.catalog.parsing import CatalogErrors, decode_catalog, parse_catalog, read_catalog
+from gateway.catalog.parsing import CatalogErrors, decode_catalog, read_catalog
 from gateway.catalog.vendor import CredentialField, HeaderTemplate, ToolOverride, Validation
+from tests.factories.catalog_text import parse_catalog
 
 EXAMPLE = """
 [[vendor]]

@@ -7,10 +7,11 @@ import pytest
 
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.fields import check_fields
-from gateway.catalog.parsing import decode_catalog, parse_catalog
+from gateway.catalog.parsing import decode_catalog
 from gateway.catalog.shipped import shipped_files
 from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
+from tests.factories.catalog_text import parse_catalog
 
 VENDORS = [
     vendor

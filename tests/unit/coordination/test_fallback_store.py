@@ -359,7 +359,7 @@ class Leaving:
         self.inner.up = False
 
     async def admitted(self, key: str = "anna", *, rule: Rule = RULE) -> int:
-        """How many of many the process admits by itself; whoever is refused is told when to come back."""
+        """The number of calls that the process admits by itself; each refusal tells when to come back."""
         answers = [await self.store.admit(rule, key, ("a",)) for _ in range(rule.limit)]
         assert all(answer.allowed or answer.retry_after_s > 0 for answer in answers)
         assert {answer.epochs for answer in answers} == {None}

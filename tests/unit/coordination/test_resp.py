@@ -1,4 +1,4 @@
-"""The wire format of Redis: what is written, what is read, and what is refused."""
+"""The wire format of Redis: written requests, read replies, and refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which credential wins: the table of the rule, the same rule over generated cases, and an explanation that agrees."""
+"""The credential that wins: the table of the rule, the same rule over generated cases, and its explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening on the call path, without a database: what was sealed opens in its place and nowhere else."""
+"""Opening on the call path, without a database: a sealed credential opens in its place and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from django.conf import settings
 from credentials import sealing
 from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import DataKeyCache, WrappedKey
+from credentials.errors import UnusableCredential, UnusableReason
 from credentials.resolve import CredentialRef
-from credentials.sealing import UnusableCredential, UnusableReason, open_fields
+from credentials.sealing import open_fields
 from gateway.lib.crypto import Keyring, seal
 
 FIELDS = {"apiKey": "plain-api-key-value", "platform": "eu"}

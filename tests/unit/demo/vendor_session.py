@@ -47,7 +47,7 @@ class VendorSession:
         assert accepted.status_code == 202
 
     def headers(self) -> dict[str, str]:
-        """What every message of the session carries."""
+        """The headers of every message of the session."""
         fixed = {"Accept": "application/json, text/event-stream", "X-Api-Key": self.api_key}
         session = {"Mcp-Session-Id": self.session_id, "Mcp-Protocol-Version": PROTOCOL_VERSION}
         return {**fixed, **(session if self.session_id else {})}

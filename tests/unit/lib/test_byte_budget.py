@@ -174,7 +174,7 @@ async def test_the_reserve_goes_to_the_owner_that_holds_least() -> None:
 async def test_a_body_that_lost_the_reserve_gets_it_before_those_that_need_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is left of the reserve is enough for that body alone: it is read, and then there is enough for all."""
+    """The rest of the reserve is enough for that body alone: it is read, and then there is enough for all."""
     monkeypatch.setattr(byte_budget, "BORROW_S", 1_000)
     tried = small(wait_s=1)
     slow, other = acquired(tried, "a", 20), acquired(tried, "b", 7)

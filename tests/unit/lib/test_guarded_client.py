@@ -47,7 +47,7 @@ async def answer_to(script: Script, **changes: Any) -> Response:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """What each look-up of a name answers, one after the other; returns the names that were looked up."""
+    """Sets the answers of look-ups, one after the other; returns the names that were looked up."""
 
     def answer(*answers: list[str]) -> list[str]:
         left, asked = list(answers), []

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gateway.lib import ids
+
+MOMENT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 
 def test_what_an_outsider_sees_is_random() -> None:
@@ -25,27 +28,32 @@ def test_log_ids_are_version_7_and_carry_the_time() -> None:
     assert before <= minted.int >> 80 <= after
 
 
-def test_log_ids_of_one_millisecond_differ_and_later_ones_sort_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = [1_700_000_000_000_000_000] * 1_000
-    monkeypatch.setattr(ids.time, "time_ns", lambda: moments.pop())
-    together = [ids.new_log_id() for _ in range(1_000)]
+def test_log_ids_of_one_millisecond_differ_and_later_ones_sort_later() -> None:
+    together = [ids.log_id_for(MOMENT) for _ in range(1_000)]
     assert together == sorted(set(together))
     assert {(each.version, each.variant) for each in together} == {(7, uuid.RFC_4122)}
-    monkeypatch.setattr(ids.time, "time_ns", lambda: 1_700_000_000_001_000_000)
-    assert ids.new_log_id() > max(together)
+    assert ids.log_id_for(MOMENT + timedelta(milliseconds=1)) > max(together)
 
 
-def test_a_forked_process_does_not_count_on_from_its_parents_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ids.time, "time_ns", lambda: 1_700_000_000_000_000_000)
-    last = ids.new_log_id()
+def test_an_id_carries_the_millisecond_of_its_moment() -> None:
+    moment = MOMENT + timedelta(microseconds=123_999)
+    made = ids.log_id_for(moment)
+    assert ids.time_of(made) == MOMENT + timedelta(milliseconds=123)
+    assert ids.first_log_id_at(MOMENT + timedelta(milliseconds=123)) < made < ids.first_log_id_at(moment)
+    assert ids.first_log_id_at(datetime(1900, 1, 1, tzinfo=UTC)) == ids.NO_ID
+    assert ids.first_log_id_at(datetime.max.replace(tzinfo=UTC)) > made
+
+
+def test_a_forked_process_does_not_count_on_from_its_parents_last_id() -> None:
+    last = ids.log_id_for(MOMENT)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writer, ids.new_log_id().bytes)
+        os.write(writer, ids.log_id_for(MOMENT).bytes)
         os._exit(0)
     os.waitpid(child, 0)
-    assert os.read(reader, 16) != ids.new_log_id().bytes
-    assert ids.new_log_id().int == last.int + 2
+    assert os.read(reader, 16) != ids.log_id_for(MOMENT).bytes
+    assert ids.log_id_for(MOMENT).int == last.int + 2
     os.close(reader)
     os.close(writer)
 

@@ -146,7 +146,7 @@ async def play(size: int, steps: list[tuple[str, int]]) -> None:
     while not all(task.done() for task in tasks):
         for event in holding:
             event.set()
-        async with asyncio.timeout(5):  # a lost slot leaves a task in the line
+        async with asyncio.timeout(60):  # a lost slot leaves a task in the line
             await asyncio.sleep(0)
     assert not [task for task in tasks if not task.cancelled() and task.exception()]
     assert (slots.free, len(slots.line), slots.line.by_owner) == (size, 0, {})

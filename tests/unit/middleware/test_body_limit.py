@@ -1,4 +1,4 @@
-"""What is read of a body before anybody asked for it: so much, for so long, and no more."""
+"""A body is read before its view asks for it up to a size and for a time, and no further."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.hot_path_app import HotPathApp
 from gateway.hot_path_request import HotPathRequest, _cached_meta_key
-from gateway.incoming_body import BodyRefused
 from gateway.lib import client_address
+from gateway.middleware.refusal import Refusal
 from proxy.views.origin import cors_headers
 from tests.unit.middleware.test_hot_path_request import make_scope
 
@@ -38,7 +38,7 @@ def kept_after(send: Callable[[int], object], times: int) -> int:
 
 def test_paths(handler: HotPathApp) -> None:
     def send(number: int) -> None:
-        with pytest.raises(BodyRefused):
+        with pytest.raises(Refusal):
             handler._match(f"/v1/{LONG}{number}/mcp")
 
     assert kept_after(send, 2_048) < KEPT_BYTES

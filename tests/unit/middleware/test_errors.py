@@ -1,4 +1,4 @@
-"""What reaches the top of a page: a domain error in its words, a database that is away as 503, a fault as it is."""
+"""Errors at the top of a page: a domain error in its words, a database that is away as 503, a fault as it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIVER_TEXT = "server closed the connection: UPDATE account SET secret = 'pl4in'
 
 
 def answer(exception: Exception, path: str = "/profile") -> HttpResponse | None:
-    """What becomes of an exception in a view."""
+    """The response to an exception in a view; None if it goes on."""
     return DomainErrorMiddleware(lambda request: HttpResponse()).process_exception(
         RequestFactory().get(path), exception
     )

@@ -1,4 +1,4 @@
-"""Which peers may say that the client came over https."""
+"""Only trusted peers may say that the client came over https."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lean request is what Django's own would be, for everything that the hot path reads."""
+"""HotPathRequest equals Django's own request in everything that the hot path reads."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def make_scope(**changes: Any) -> dict[str, Any]:
 )
 def test_it_equals_djangos_own(changes: dict[str, Any]) -> None:
     scope = make_scope(**changes)
-    lean, own = HotPathRequest(scope), ASGIRequest(scope, BytesIO(b"{}"))
-    lean.set_body(b"{}")
+    hot_path, own = HotPathRequest(scope), ASGIRequest(scope, BytesIO(b"{}"))
+    hot_path.set_body(b"{}")
     own_meta = {name: value for name, value in own.META.items() if not name.startswith("wsgi.")}
-    assert own_meta == lean.META
+    assert own_meta == hot_path.META
     for name in ("method", "path", "path_info", "scheme", "content_type", "body"):
-        assert getattr(lean, name) == getattr(own, name), name
-    assert lean.GET == own.GET
-    assert lean.headers == own.headers
-    assert lean.get_full_path() == own.get_full_path()
-    assert lean.read() == b"{}"
+        assert getattr(hot_path, name) == getattr(own, name), name
+    assert hot_path.GET == own.GET
+    assert hot_path.headers == own.headers
+    assert hot_path.get_full_path() == own.get_full_path()
+    assert hot_path.read() == b"{}"
 
 
 def test_the_id_of_a_request() -> None:

@@ -7,7 +7,7 @@ import pytest
 from oauth_ext import redirect_uris
 from oauth_ext.redirect_uris import BadRedirectUri, registered_as, same
 
-# What clients of today register: protocol.md B.3.
+# Addresses that clients of today register: protocol.md B.3.
 SEEN = [
     "https://claude.ai/api/mcp/auth_callback",
     "https://claude.com/api/mcp/auth_callback",

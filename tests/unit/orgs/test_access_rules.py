@@ -1,4 +1,4 @@
-"""Who may use a vendor, and which role may call which tool."""
+"""The rules for the use of a vendor and for the calls of a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role may do to a membership and with a member's server access."""
+"""The rights of a role over memberships and over members' server access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Python a start takes, and the one line for a machine that has none; how an environment is judged."""
+"""The Python that a start takes, and the one line for a machine that has none; how an environment is judged."""
 
 from __future__ import annotations
 

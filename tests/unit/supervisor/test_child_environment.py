@@ -1,4 +1,4 @@
-"""What reaches which process. Contract: 1, 5"""
+"""The variables that reach each process. Contract: 1, 5"""
 
 from __future__ import annotations
 

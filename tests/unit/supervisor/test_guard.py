@@ -1,4 +1,4 @@
-"""Which groups the guard has to end."""
+"""The process groups that the guard has to end."""
 
 from __future__ import annotations
 

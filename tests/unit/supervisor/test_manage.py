@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -115,12 +114,3 @@ def test_the_exit_code_is_the_command_s(folder: Path, code: int) -> None:
     program = [sys.executable, "-m", "gateway.supervisor.manage", *words]
     environ = {"PATH": os.environ["PATH"], "VAR": str(folder)}
     assert subprocess.run(program, cwd=ROOT, env=environ, capture_output=True, timeout=60).returncode == code
-
-
-def test_the_image_s_command_passes_words_and_exit_code_on(tmp_path: Path) -> None:
-    (tmp_path / "manage.py").write_text("import json, sys; print(json.dumps(sys.argv[1:])); sys.exit(3)\n")
-    environ = {"PATH": f"{Path(sys.executable).parent}:/bin:/usr/bin", "APP": str(tmp_path)}
-    script = str(ROOT / "gateway" / "supervisor" / "manage.sh")
-    ran = subprocess.run([script, "create_org", "Ann & Bo", "*"], env=environ, capture_output=True, text=True)
-    assert (json.loads(ran.stdout), ran.returncode) == (["create_org", "Ann & Bo", "*"], 3)
-    assert "gateway/supervisor/manage.sh /usr/local/bin/manage" in (ROOT / "Dockerfile").read_text()

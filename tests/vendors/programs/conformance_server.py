@@ -1,6 +1,6 @@
 """A vendor with the tools that the protocol's conformance suite asks servers for: `conformance_server.py PORT`.
 
-What a tool needs of its client and does not get, it answers as an error of its own, as the suite's notes ask.
+A tool that does not get what it needs of its client answers an error of its own, as the suite's notes ask.
 Runs on the newest Python SDK.
 """
 

@@ -26,7 +26,7 @@ PATIENCE_S = 60.0  # each fault would last for ever
 
 @dataclass(frozen=True)
 class Row:
-    """`circuit`: whose is touched: nobody's, the credential's, the vendor's. `probe`: what the monitor makes of it."""
+    """`circuit`: the one that is touched: none, the credential's, the vendor's. `probe`: the monitor's verdict."""
 
     reason: str
     circuit: str = ""
@@ -55,7 +55,7 @@ async def warm(agent: Agent, tenant: Tenant, jwt: str) -> None:
 
 
 def troubled_circuits() -> set[str]:
-    """Which kinds of circuits are not as new."""
+    """The kinds of circuits that have recorded something."""
     found = runtime.current().pool.circuits._circuits
     return {"credential" if ":" in name else "vendor" for name in found}
 

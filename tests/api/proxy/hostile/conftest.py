@@ -17,7 +17,7 @@ from tests.fakes.vendor_faults import MIB
 
 @pytest.fixture(autouse=True)
 def _short_deadlines(settings: LazySettings) -> None:
-    settings.VENDOR_CONNECT_TIMEOUT_S = 0.3
+    settings.VENDOR_CONNECT_TIMEOUT_S = 5.0
     settings.VENDOR_CHUNK_TIMEOUT_S = 0.3
     settings.VENDOR_REPLY_BYTES = MIB
 

@@ -1,4 +1,4 @@
-"""Which calls share a result, and which never do."""
+"""Calls that share a result, and calls that never do."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def test_what_is_no_usable_success_is_not_kept(answer: VendorOutcome) -> N
     for calls in (1, 2):
         assert await cache.read(key(), "e", 60, vendor) == (answer, MISS)
         assert vendor.calls == calls
-    assert (len(cache), cache.size_bytes) == (0, 0)
+    assert (len(cache._kept), cache._kept.size_bytes) == (0, 0)
 
 
 async def ask_at_once(
@@ -154,10 +154,10 @@ async def test_memory_is_bounded_and_the_one_not_used_for_longest_goes_first() -
     cache, vendor = ResultCache(capacity_bytes=3 * size), Vendor(result("1"))
     for name in ("a", "b", "c"):
         await cache.read(key(name), "e", 60, vendor)
-    assert cache.size_bytes == 3 * size
+    assert cache._kept.size_bytes == 3 * size
     await cache.read(key("a"), "e", 60, vendor)
     await cache.read(key("d"), "e", 60, vendor)
-    assert (len(cache), cache.size_bytes) == (3, 3 * size)
+    assert (len(cache._kept), cache._kept.size_bytes) == (3, 3 * size)
     vendor.calls = 0
     assert [(await cache.read(key(name), "e", 60, vendor))[1] for name in ("a", "c", "d", "b")] == [HIT, HIT, HIT, MISS]
 
@@ -169,7 +169,7 @@ async def test_no_organization_takes_away_the_results_of_one_that_holds_less() -
         await cache.read(key(name, org=2), "e", 60, vendor)
     for number in range(20):
         await cache.read(key(str(number), scope=f"team:{number}"), "e", 60, vendor)
-    assert (len(cache), cache.size_bytes) == (6, 6 * size)
+    assert (len(cache._kept), cache._kept.size_bytes) == (6, 6 * size)
     assert [(await cache.read(key(name, org=2), "e", 60, vendor))[1] for name in ("a", "b")] == [HIT, HIT]
     newest = [key(str(number), scope=f"team:{number}") for number in range(16, 20)]
     assert [(await cache.read(each, "e", 60, vendor))[1] for each in newest] == [HIT] * 4
@@ -203,7 +203,7 @@ async def test_the_one_large_holder_is_evicted_from_whatever_was_dropped_before(
             (gone,) = [one for one in oldest if one not in cache._kept][:1]
             del plain[gone]
         assert set(cache._kept) == set(plain)
-        assert cache.size_bytes == sum(size for _, size in plain.values())
+        assert cache._kept.size_bytes == sum(size for _, size in plain.values())
         assert {owner: share.size_bytes for owner, share in cache._kept._shares.items()} == {
             owner: sum(size for one, (_, size) in plain.items() if one.owner == owner)
             for owner in {one.owner for one in plain}
@@ -214,7 +214,7 @@ async def test_what_is_remembered_of_sizes_does_not_grow_with_the_calls() -> Non
     cache, vendor = ResultCache(), Vendor()
     for number in range(1_000):
         await cache.read(key(org=number % 3), f"e{number}", 60, vendor)
-    assert len(cache) == 3
+    assert len(cache._kept) == 3
     assert len(cache._kept._most_bytes) <= 2 * 3 + 64
 
 
@@ -273,7 +273,7 @@ async def test_nobody_waits_for_the_check_of_a_long_result(monkeypatch: pytest.M
     broken = Delivered(b'{"content":%b}' % (b" " * len(long.raw_result)), is_error=False)
     for name, answer in (("a", long), ("b", broken), ("c", long)):
         assert await cache.read(key(name), "e", 60, Vendor(answer)) == (answer, MISS)
-    assert len(cache) == 0
+    assert len(cache._kept) == 0
     assert await cache.read(key("c"), "f", 60, vendor) == (long, MISS)
     may_begin.set()
     await cache.settled()

@@ -1,4 +1,4 @@
-"""Whatever vendors list and roles may call: what a caller is shown, and what it may call, agree on every route."""
+"""The tools that a caller is shown are those that it may call, on every route, for any lists and allowlists."""
 
 from __future__ import annotations
 
@@ -164,7 +164,9 @@ async def callable_at(
     found = await find_or_fetch_tool(context, name, vendor, cli=by_command)
     if not isinstance(found, FoundTool):
         return None
-    return None if may_call_tool(context.caller, found.vendor, found.tool.vendor_name) else found
+    caller = context.caller
+    denied = may_call_tool(caller.principal, caller.organization, found.vendor, found.tool.vendor_name)
+    return None if denied else found
 
 
 def names_of(encoded: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is shown of a vendor's words: hidden characters, differences, claims."""
+"""The display of a vendor's words: hidden characters, differences, claims."""
 
 from __future__ import annotations
 

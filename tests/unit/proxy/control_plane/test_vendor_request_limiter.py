@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from django.conf import settings
 
 from proxy.control_plane.vendor_request_limiter import TooManyVendorRequests, VendorRequestLimiter
+from tests.factories.races import at_once
 
 ACME, GLOBEX = uuid.UUID(int=1), uuid.UUID(int=2)
 
@@ -34,7 +36,7 @@ def test_one_organization_leaves_slots_to_others() -> None:
             assert not is_free(vendor_requests, uuid.UUID(int=3))
         assert is_free(vendor_requests, GLOBEX)
     assert is_free(vendor_requests, ACME)
-    assert not vendor_requests._active
+    assert not vendor_requests.slots.taken
 
 
 def test_a_request_that_fails_releases_its_slot() -> None:
@@ -46,31 +48,21 @@ def test_a_request_that_fails_releases_its_slot() -> None:
 
 def test_many_threads_get_no_slot_too_many() -> None:
     vendor_requests = asked(8, 2)
-    held, refused = ExitStack(), []
-    together = threading.Barrier(50)
-    lock = threading.Lock()
+    held, lock = ExitStack(), threading.Lock()
 
     def ask(number: int) -> None:
-        together.wait(timeout=30)
-        try:
-            slot = vendor_requests.slot(uuid.UUID(int=number % 10 + 1))
-            slot.__enter__()
-        except TooManyVendorRequests:
-            refused.append(number)
-        else:
-            with lock:
-                held.push(slot)
+        slot = vendor_requests.slot(uuid.UUID(int=number % 10 + 1))
+        slot.__enter__()
+        with lock:
+            held.push(slot)
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
+    results = at_once(*[partial(ask, number) for number in range(50)])
+    refused = [result for result in results if result is not None]
     with held:
-        assert len(refused) == 42
-        assert vendor_requests._active.total() == 8
-        assert max(vendor_requests._active.values()) <= 2
-    assert not vendor_requests._active
+        assert [type(fault) for fault in refused] == [TooManyVendorRequests] * 42
+        assert vendor_requests.slots.taken.total() == 8
+        assert max(vendor_requests.slots.taken.values()) <= 2
+    assert not vendor_requests.slots.taken
 
 
 def test_pages_keep_most_of_their_threads() -> None:

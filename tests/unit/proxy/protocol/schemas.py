@@ -1,4 +1,4 @@
-"""What the property tests of this folder draw: any JSON, and JSON that looks like a schema without being careful."""
+"""Strategies of the property tests: any JSON, and JSON that looks like a schema without being careful."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""The body of a CLI call: what is one, and what the caller is told if it is not."""
+"""The body of a CLI call: valid ones, and the refusals of others."""
 
 from typing import Any
 

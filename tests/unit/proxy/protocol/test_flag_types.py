@@ -1,4 +1,4 @@
-"""What a flag takes and how it is described, for the schemas that vendors write."""
+"""The values and the description of a flag, for the schemas that vendors write."""
 
 from typing import Any
 

@@ -15,7 +15,6 @@ from proxy.protocol.jsonrpc import (
     Notification,
     Request,
     Response,
-    parse_batch,
     parse_message,
 )
 
@@ -106,42 +105,6 @@ def test_any_json_is_some_message_and_an_invalid_one_can_be_answered(obj: Any) -
         assert answer["id"] is None or answer["id"] == obj["id"]
     else:
         assert obj["jsonrpc"] == "2.0"
-
-
-def test_a_batch_keeps_its_order() -> None:
-    notification = {"jsonrpc": "2.0", "method": "n"}
-    batch = parse_batch([ping(2), notification, 7, ping(1)])
-    assert batch == [Request(2, "ping", {}), Notification("n", {}), parse_message(7), Request(1, "ping", {})]
-
-
-@pytest.mark.parametrize(("length", "taken"), [(0, False), (1, True), (20, True), (21, False), (10_000, False)])
-def test_a_batch_holds_one_to_twenty_messages(length: int, taken: bool) -> None:
-    batch = parse_batch([ping(number) for number in range(length)])
-    if taken:
-        assert isinstance(batch, list)
-        assert len(batch) == length
-    else:
-        assert isinstance(batch, Invalid)
-        assert (batch.id, batch.code) == (None, INVALID_REQUEST)
-
-
-def test_the_limit_of_a_batch_is_the_callers_choice() -> None:
-    assert parse_batch([ping(), ping()], limit=1) == Invalid(
-        None, INVALID_REQUEST, "A batch may hold at most 1 messages."
-    )
-
-
-def test_initialize_is_refused_inside_a_batch_only() -> None:
-    initialize = ping(5) | {"method": "initialize"}
-    assert parse_message(initialize) == Request(5, "initialize", {})
-    assert parse_batch([initialize, ping()]) == [
-        Invalid(5, INVALID_REQUEST, "initialize must not be part of a batch."),
-        Request(1, "ping", {}),
-    ]
-
-
-def test_a_batch_inside_a_batch_is_invalid() -> None:
-    assert parse_batch([[ping()]]) == [Invalid(None, INVALID_REQUEST, "A message must be an object.")]
 
 
 def test_a_raw_result_is_copied_byte_for_byte() -> None:

@@ -1,4 +1,4 @@
-"""Which refusals say that nothing was run because the session is unknown, and which only sound like it."""
+"""Refusals that say that nothing was run because the session is unknown, and others that only sound like it."""
 
 from __future__ import annotations
 

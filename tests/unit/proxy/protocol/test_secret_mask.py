@@ -1,4 +1,4 @@
-"""Which values are looked for in vendors' messages, in which spellings, and what is left of the message."""
+"""The values masked in vendors' messages, their spellings, and the rest of the message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vendors' tool definitions: what is left out, what is changed, and that all else stays as it is."""
+"""Vendors' tool definitions: omitted and changed members; all else stays as it is."""
 
 import copy
 from typing import Any

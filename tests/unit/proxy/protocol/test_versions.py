@@ -1,4 +1,4 @@
-"""Which version an exchange speaks, and the refusal that lets newer clients fall back."""
+"""The version of an exchange, and the refusal that lets newer clients fall back."""
 
 import json
 

@@ -86,7 +86,7 @@ async def test_a_permit_handed_to_somebody_who_just_left_goes_to_the_next() -> N
     await asyncio.sleep(0)
     own.release()
     leaving.cancel()
-    await asyncio.wait_for(staying, 5)
+    await asyncio.wait_for(staying, 60)
     with pytest.raises(asyncio.CancelledError):
         await leaving
     own.release()

@@ -1,4 +1,4 @@
-"""Which calls count for which circuit: what one organization stores or sends never holds back another's calls."""
+"""The circuits that calls count for: no organization's credentials or requests hold back another's calls."""
 
 from __future__ import annotations
 
@@ -224,10 +224,10 @@ async def test_without_the_store_each_process_finds_out_for_itself() -> None:
     circuits = Circuits(store)  # type: ignore[arg-type]
     where = destination()
     fail(circuits, where, Evidence.CONNECT_FAILED)
-    await circuits.aclose()
+    await circuits.settled()
     assert not is_let_through(circuits, where)
     circuits.record(where, Evidence.RESPONDED)
-    await circuits.aclose()
+    await circuits.settled()
     assert is_let_through(circuits, where)
 
 

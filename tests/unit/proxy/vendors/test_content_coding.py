@@ -63,7 +63,7 @@ def test_half_of_it_is_not_complete() -> None:
 @pytest.mark.parametrize(
     "packed",
     [b"nothing like it", gzip.compress(b"a") + b"b", gzip.compress(text(50_000)) * 2],
-    ids=["plain", "trailing byte", "two members"],  # what gzip makes holds the time of day
+    ids=["plain", "trailing byte", "two members"],  # gzip's output holds the time of day
 )
 def test_what_is_not_one_member(packed: bytes) -> None:
     with pytest.raises(BadCoding):

@@ -19,7 +19,7 @@ RESULT = VendorResult(7, b"{}", is_error=False)
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """What was slept for, in seconds; it is not slept."""
+    """The pauses asked for, in seconds; none is slept."""
     found: list[float] = []
     sleep = asyncio.sleep
 
@@ -162,7 +162,7 @@ async def test_any_other_problem_is_final(pauses: list[float], problem: VendorPr
 
 @pytest.mark.parametrize("problem", [*PASSING, *FINAL], ids=repr)
 async def test_a_call_that_was_answered_says_so(pauses: list[float], problem: VendorProblem) -> None:
-    """What is unreachable by now is; nothing else speaks against the way to the vendor."""
+    """Only a vendor that is unreachable by now counts against the way to it."""
     with pytest.raises(VendorProblem) as caught:
         await read_resumed(pending(b"id: 1\n\n"), Vendor(problem.copy(), problem.copy()))
     assert caught.value.evidence is (

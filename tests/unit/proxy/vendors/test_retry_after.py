@@ -1,4 +1,4 @@
-"""What vendors write into Retry-After: seconds, a date in each of its forms, and anything else."""
+"""Values of vendors' Retry-After: seconds, a date in each of its forms, and anything else."""
 
 from __future__ import annotations
 

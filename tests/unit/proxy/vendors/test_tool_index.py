@@ -1,4 +1,4 @@
-"""Which lists of tools are kept: one organization's never take the place of those of another that holds less."""
+"""Kept lists of tools: an organization's never take the place of those of another that holds less."""
 
 from __future__ import annotations
 

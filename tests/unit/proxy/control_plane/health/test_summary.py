@@ -1,4 +1,4 @@
-"""States in words: what is counted as trouble and what is not, and when there is news."""
+"""States in words: those that count as trouble and those that do not, and when there is news."""
 
 from __future__ import annotations
 

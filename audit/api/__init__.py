@@ -1,0 +1,1 @@
+"""The management API of both audit logs."""

@@ -1,0 +1,65 @@
+"""The usage dashboards over the API. Spec: §4.11"""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from audit.api.dashboard_entries import SavingsOut, UsageOut, VendorsUsageOut
+from audit.usage import selectors
+from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
+from gateway.lib import clock
+from gateway.web.chosen_org import ChosenOrgView
+from gateway.web.gate import Gate
+from gateway.web.operation import Operation, QueryParameter
+from orgs.roles import Role
+from orgs.selectors import mean_tool_list_bytes
+
+_QUERY = (
+    QueryParameter(
+        "range",
+        "So many days in UTC, the last of which is today; `all` begins with the first call.",
+        {"type": "string", "enum": [*RANGES, ALL], "default": DEFAULT_RANGE},
+    ),
+    QueryParameter(
+        "start", "Overrides `range`, as `end` does. A date, or an RFC 3339 time; a time without a zone is UTC."
+    ),
+    QueryParameter("end", "As `start`, and inclusive: a date means its whole day in UTC."),
+)
+
+
+class _Dashboard(ChosenOrgView):
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+
+    def period(self) -> Period:
+        """Raises: Invalid."""
+        return Period.parse(self.request.query_params, clock.now())
+
+
+class UsageDashboard(_Dashboard):
+    """GET /api/dashboard/usage. Spec: §4.11 · D88, D149, D150, D151"""
+
+    operations = {"GET": Operation("Its calls, by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
+
+    def get(self, request: Request) -> Response:
+        return self.answer(selectors.usage(self.organization.id, self.period()))
+
+
+class SavingsDashboard(_Dashboard):
+    """GET /api/dashboard/savings. Spec: §4.11 · D138, D149, D151"""
+
+    operations = {"GET": Operation("What command-line calls saved, estimated", answer=SavingsOut, query=_QUERY)}
+
+    def get(self, request: Request) -> Response:
+        period, sizes = self.period(), mean_tool_list_bytes(self.organization)
+        return self.answer(selectors.savings(self.organization.id, period, sizes))
+
+
+class VendorsDashboard(_Dashboard):
+    """GET /api/dashboard/vendors. Spec: §4.11 · D89, D149, D151"""
+
+    operations = {"GET": Operation("Its vendors by calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)}
+
+    def get(self, request: Request) -> Response:
+        rows = selectors.vendors(self.organization.id, self.period())
+        return self.answer({"vendors": rows})

@@ -1,0 +1,136 @@
+"""Entries of both logs as JSON and as CSV. Spec: §2 Audit entries · D80, D81, D85"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers
+
+from audit.models import SOURCE_CHOICES, STATUS_CHOICES, AdminAuditEntry, RequestAuditEntry
+from gateway.lib import clock
+from gateway.web.fields import Timestamp
+
+
+class TextOrNull(serializers.CharField):
+    """The empty text of a column is null."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_null": True, "read_only": True, **options})
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override]
+        return value or None
+
+
+class CredentialUsedOut(serializers.Serializer[Any]):
+    """The level and name of the credential that served the call."""
+
+    scope = serializers.CharField(source="credential_scope")
+    name = serializers.CharField(source="credential_name")
+
+    def to_representation(self, instance: RequestAuditEntry) -> dict[str, Any] | None:  # type: ignore[override]
+        return super().to_representation(instance) if instance.credential_scope else None
+
+
+class RequestEntryOut(serializers.Serializer[Any]):
+    """One tool call or its refusal. Spec: D80, D146"""
+
+    id = serializers.UUIDField()
+    timestamp = Timestamp()
+    orgId = serializers.UUIDField(source="org_id")
+    userId = serializers.CharField(source="user_id")
+    userLabel = serializers.CharField(source="user_label", help_text="As it was at the time of the call.")
+    vendor = serializers.CharField()
+    tool = serializers.CharField()
+    source = serializers.ChoiceField(SOURCE_CHOICES)  # type: ignore[assignment]
+    status = serializers.ChoiceField(
+        STATUS_CHOICES, help_text="unknown: the service stopped between the dispatch of the call and its outcome."
+    )
+    errorCode = TextOrNull(source="error_code")
+    durationMs = serializers.IntegerField(source="duration_ms")
+    vendorMs = serializers.IntegerField(source="vendor_ms")
+    credential = CredentialUsedOut(source="*", allow_null=True)
+    cached = serializers.BooleanField()
+    clientId = serializers.CharField(source="client_id")
+    clientName = TextOrNull(source="client_name")
+    ipAddress = serializers.CharField(source="ip_address")
+    requestId = serializers.CharField(source="request_id")
+    requestBytes = serializers.IntegerField(source="request_bytes")
+    responseBytes = serializers.IntegerField(source="response_bytes")
+    count = serializers.IntegerField(help_text="Above 1 only for the rate-limited calls of a subject in one minute.")
+
+
+class AdminEntryOut(serializers.Serializer[Any]):
+    """One administrative change. Spec: D81"""
+
+    id = serializers.UUIDField()
+    timestamp = Timestamp()
+    orgId = serializers.UUIDField(source="org_id")
+    eventType = serializers.CharField(source="event_type")
+    actorId = serializers.CharField(source="actor_id")
+    actorLabel = serializers.CharField(source="actor_label", help_text="As it was at the time of the change.")
+    targetId = serializers.CharField(source="target_id", required=False, help_text="Absent without a target.")
+    targetLabel = serializers.CharField(source="target_label", required=False, help_text="Absent without a target.")
+    metadata = serializers.DictField()
+    ipAddress = serializers.CharField(source="ip_address")
+    requestId = serializers.CharField(source="request_id")
+
+    def to_representation(self, instance: AdminAuditEntry) -> dict[str, Any]:
+        shown = super().to_representation(instance)
+        if not instance.target_id:
+            del shown["targetId"], shown["targetLabel"]
+        return shown
+
+
+class _LogOut(serializers.Serializer[Any]):
+    total = serializers.IntegerField(help_text="All matching entries.")
+    limit = serializers.IntegerField()
+    offset = serializers.IntegerField()
+    totalIsEstimate = serializers.BooleanField(required=False, help_text="Present, and true, above 100,000 entries.")
+    nextCursor = serializers.UUIDField(required=False, help_text="The `cursor` of the next page. Absent on the last.")
+
+
+class RequestLogOut(_LogOut):
+    """A page of the request log, newest first. Spec: D79"""
+
+    entries = RequestEntryOut(many=True)
+
+
+class AdminLogOut(_LogOut):
+    """A page of the admin log, newest first. Spec: D79"""
+
+    entries = AdminEntryOut(many=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvColumns:
+    """Headings and, in the same order, columns of the table."""
+
+    headings: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+# The label comes first, then the id that it names. The count of D146 comes last.
+REQUEST_CSV = CsvColumns(
+    tuple("user user_id timestamp vendor tool source status duration_ms client_id request_id count".split()),
+    tuple("user_label user_id timestamp vendor tool source status duration_ms client_id request_id count".split()),
+)
+ADMIN_CSV = CsvColumns(
+    tuple("actor actor_id target target_id event_type timestamp metadata".split()),
+    tuple("actor_label actor_id target_label target_id event_type timestamp metadata".split()),
+)
+
+
+def csv_row(values: Sequence[object]) -> list[str]:
+    return [_cell(value) for value in values]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return clock.rfc3339(value)
+    if isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return str(value)

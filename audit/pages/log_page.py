@@ -1,0 +1,166 @@
+"""The frame of both logs' pages: filters, time range, count, export and live tail. The filters are the query string."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from audit.filters import parse_before
+from audit.log_pages import MAX_EXACT_TOTAL, Total, exceeds_one_export, page_of, total_of
+from audit.log_query import MAX_EXPORTED, LogQuery
+from audit.pages import time_range
+from audit.pages.people import People
+from audit.selectors import KnownUser
+from gateway.lib import clock
+from gateway.lib.errors import Invalid
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from orgs.roles import Role
+
+PAGE_SIZE = 50
+AROUND = timedelta(minutes=5)
+_MILLISECOND = timedelta(milliseconds=1)  # the precision of log times
+Asked = dict[str, str]
+
+
+class LogPage(OrgPage):
+    """A subclass names its filters and its rows. Spec: §4.10 · D79, D83-D85, D147"""
+
+    # Like the log's API, it is withheld without an active plan.
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    template: ClassVar[str]
+    api_route: ClassVar[str]
+    # By the name in the query string, the label of its pill; in the order of the pills.
+    filters: ClassVar[Mapping[str, str]]
+    # The filter by a person or service account.
+    subject: ClassVar[str]
+    # One row and several.
+    nouns: ClassVar[tuple[str, str]]
+    # By the heading in the CSV, its meaning.
+    columns: ClassVar[Mapping[str, str]]
+
+    def known_subjects(self) -> Sequence[KnownUser]:
+        raise NotImplementedError
+
+    def matching(self, query: Mapping[str, str]) -> QuerySet[Any]:
+        """Raises: Invalid."""
+        raise NotImplementedError
+
+    def row(self, entry: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def choices(self) -> dict[str, Any]:
+        """Context of the filters' fields."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        people = People(self.known_subjects())
+        asked = self._asked(request, people)
+        context = {**self.choices(), **self._filter_context(asked, people)}
+        try:
+            query = time_range.resolved(asked)
+            rows = self.matching(query)
+            before = parse_before(request.GET)
+        except Invalid as refusal:
+            # A wrong filter matches nothing: rows that it would have left out are not shown either.
+            context["errors"] = [
+                (self.label_of(name), " ".join(texts)) for name, texts in sorted(refusal.fields.items())
+            ]
+            return self.page(self.template, context, status=400)
+        return self.page(self.template, {**context, **self._found(rows, asked, query, before)})
+
+    def label_of(self, name: str) -> str:
+        return {**self.filters, time_range.NAME: "Time", "start": "From", "end": "To"}.get(name, name)
+
+    def url_with(self, **filters: str) -> str:
+        return f"?{urlencode({name: value for name, value in filters.items() if value})}"
+
+    def around(self, subject_id: str, moment: datetime) -> str:
+        """The address of the same person's rows within AROUND."""
+        return self.between(subject_id, moment - AROUND, moment + AROUND)
+
+    def between(self, subject_id: str, start: datetime, end: datetime) -> str:
+        period = {"start": clock.rfc3339(start), "end": clock.rfc3339(end)}
+        return self.url_with(**{self.subject: subject_id, **period})
+
+    def _asked(self, request: HttpRequest, people: People) -> Asked:
+        names = [*self.filters, time_range.NAME, *time_range.OWN]
+        asked = {name: value for name in names if (value := request.GET.get(name, "").strip())}
+        if any(name in asked for name in time_range.OWN):
+            asked.pop(time_range.NAME, None)
+        if self.subject in asked:
+            asked[self.subject] = people.id_of(asked[self.subject])
+        return asked
+
+    def _filter_context(self, asked: Asked, people: People) -> dict[str, Any]:
+        subject = people.text_of(asked.get(self.subject, ""))
+        texts = {**asked, self.subject: subject}
+        if (period := asked.get(time_range.NAME, "")) in time_range.PRESETS:
+            texts[time_range.NAME] = time_range.PRESETS[period].label.lower()
+        return {
+            "asked": asked,
+            "subject": subject,
+            "people": people.listed,
+            "pills": [(self.label_of(name), texts[name], self.url_with(**_without(asked, name))) for name in asked],
+            "presets": self._presets(asked),
+            "page_url": reverse(self.nav_route, args=[self.organization.id]),
+        }
+
+    def _presets(self, asked: Asked) -> list[tuple[str, str, bool]]:
+        """(label, address, whether it is the current one); the first one is all time."""
+        others = _without(asked, time_range.NAME, *time_range.OWN)
+        presets = [
+            (preset.label, self.url_with(**others, **{time_range.NAME: name}), asked.get(time_range.NAME) == name)
+            for name, preset in time_range.PRESETS.items()
+        ]
+        return [("All time", self.url_with(**others), others == asked), *presets]
+
+    def _found(
+        self, rows: QuerySet[Any], asked: Asked, query: Mapping[str, str], before: uuid.UUID | None
+    ) -> dict[str, Any]:
+        page = page_of(rows, LogQuery(limit=PAGE_SIZE, cursor=before))
+        total = total_of(rows)
+        older = page.next_cursor
+        return {
+            "entries": page.entries,
+            "rows": [{"entry": entry, **self.row(entry)} for entry in page.entries],
+            "older_url": self.url_with(**asked, before=str(older)) if older else "",
+            "newest_url": self.url_with(**asked) if before else "",
+            "count": self._counted(total),
+            "entries_url": self._api(),
+            "tail_url": "" if before or "end" in query else self._tail(query, page.entries),
+            **self._export(rows, total, query),
+        }
+
+    def _counted(self, total: Total) -> str:
+        one, several = self.nouns
+        if total.is_estimate:
+            return f"more than {MAX_EXACT_TOTAL:,} {several}"
+        return f"{total.rows:,} {one if total.rows == 1 else several}"
+
+    def _export(self, rows: QuerySet[Any], total: Total, query: Mapping[str, str]) -> dict[str, Any]:
+        too_many = exceeds_one_export(rows, total)
+        return {
+            "export_url": "" if too_many or not total.rows else self._api(**query, format="csv"),
+            "too_many": f"{MAX_EXPORTED:,}" if too_many else "",
+            "columns": self.columns,
+        }
+
+    def _tail(self, query: Mapping[str, str], entries: Sequence[Any]) -> str:
+        """The API's count of rows that are newer than the first one shown."""
+        newest = entries[0].timestamp + _MILLISECOND if entries else clock.now()
+        return self._api(**{**query, "start": clock.rfc3339(newest)}, limit="1")
+
+    def _api(self, **query: str) -> str:
+        return f"{reverse(self.api_route)}?{urlencode({'org_id': str(self.organization.id), **query})}"
+
+
+def _without(asked: Asked, *names: str) -> Asked:
+    return {name: value for name, value in asked.items() if name not in names}

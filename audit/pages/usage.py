@@ -1,0 +1,131 @@
+"""The usage page: calls, errors, response times, vendors, people, tools and savings of a period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from audit.usage import selectors
+from audit.usage.period import ALL, RANGES, Period
+from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
+from gateway.lib import clock, csv_text
+from gateway.lib.errors import Invalid
+from gateway.web.gate import Gate
+from gateway.web.org_page import OrgPage
+from orgs.roles import Role
+from orgs.selectors import mean_tool_list_bytes
+
+RANGE_NAMES = {"7d": "7 days", "30d": "30 days", "1y": "1 year", ALL: "All"}
+SHOWN_ROWS = 50  # of people
+MAX_DAYS_DRAWN = 1_100
+CSV_HEADINGS = "date calls mcp cli errors denied rate_limited average_ms".split()
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLink:
+    label: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDay:
+    """A day of the period, also without a call; `is_today`: it goes on."""
+
+    day: date
+    usage: DayUsage | None
+    is_today: bool
+
+    @property
+    def calls(self) -> int:
+        return self.usage.total.calls if self.usage else 0
+
+
+class UsagePage(OrgPage):
+    """GET /orgs/:orgId/usage. Spec: §4.11 · D147, D150, D151"""
+
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    title = "Usage"
+    nav_route = "audit_pages:usage"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        now, errors = clock.now(), {}
+        try:
+            period = Period.parse(request.GET, now)
+        except Invalid as refusal:
+            period, errors = Period.parse({}, now), refusal.fields
+        org_id = self.organization.id
+        usage = selectors.usage(org_id, period)
+        days = shown_days(usage, now.date())
+        if request.GET.get("format") == "csv" and not errors:
+            return _download(days)
+        vendors = selectors.vendors(org_id, period)
+        savings = selectors.savings(org_id, period, mean_tool_list_bytes(self.organization))
+        context = _figures(usage, vendors, savings) | {
+            "days": days[::-1],
+            "chart": _chart(days),
+            "ranges": _range_links(request, is_default=not errors),
+            "asked": request.GET,
+            "errors": errors,
+            "csv_url": f"?{urlencode({**request.GET.dict(), 'format': 'csv'})}",
+        }
+        return self.page("audit/usage.html", context, status=400 if errors else 200)
+
+
+def shown_days(usage: Usage, today: date) -> list[ShownDay]:
+    """Returns every day of the period up to today, oldest first, at most MAX_DAYS_DRAWN."""
+    by_day = {each.day: each for each in usage.days}
+    last = min(usage.end.date(), today)
+    first = max(usage.start.date(), last - timedelta(days=MAX_DAYS_DRAWN - 1))
+    return [
+        ShownDay(day, by_day.get(day), day == today)
+        for day in (first + timedelta(days=number) for number in range((last - first).days + 1))
+    ]
+
+
+def _figures(usage: Usage, vendors: Sequence[VendorUsage], savings: Savings) -> dict[str, Any]:
+    total = usage.total
+    return {
+        "usage": usage,
+        "error_percent": round(100 * total.errors / total.calls, 1) if total.calls else 0,
+        "cli_percent": round(100 * usage.cli / total.calls) if total.calls else 0,
+        "vendors": vendors,
+        "most_of_a_vendor": max((each.total.calls for each in vendors), default=0),
+        "people": usage.users[:SHOWN_ROWS],
+        "people_left": max(0, usage.user_count - SHOWN_ROWS),
+        "most_of_a_person": usage.users[0].calls if usage.users else 0,
+        "savings": savings,
+        "saved_percent": round(100 * savings.saved_share),
+        "bytes_per_token": settings.SAVINGS_BYTES_PER_TOKEN,
+        "usd_per_mtok": settings.SAVINGS_USD_PER_MTOK,
+    }
+
+
+def _chart(days: Sequence[ShownDay]) -> dict[str, Any]:
+    return {"days": [each.day.isoformat() for each in days], "calls": [each.calls for each in days]}
+
+
+def _range_links(request: HttpRequest, *, is_default: bool) -> list[RangeLink]:
+    own_bounds = bool(request.GET.get("start") or request.GET.get("end"))
+    current = "" if own_bounds else (request.GET.get("range") or "30d") if is_default else ""
+    return [RangeLink(RANGE_NAMES[name], f"?range={name}", name == current) for name in (*RANGES, ALL)]
+
+
+def _download(days: Sequence[ShownDay]) -> HttpResponse:
+    rows = [CSV_HEADINGS, *(_csv_row(each) for each in days)]
+    headers = {"Content-Disposition": f'attachment; filename="usage-{days[-1].day if days else "empty"}.csv"'}
+    return HttpResponse(csv_text.encode_rows(rows), content_type=csv_text.MEDIA_TYPE, headers=headers)
+
+
+def _csv_row(each: ShownDay) -> list[str]:
+    if each.usage is None:
+        return [each.day.isoformat(), *["0"] * (len(CSV_HEADINGS) - 1)]
+    total = each.usage.total
+    figures = (total.calls, each.usage.mcp, each.usage.cli, total.errors, total.denied, total.rate_limited)
+    return [each.day.isoformat(), *map(str, figures), str(total.average_ms)]

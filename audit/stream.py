@@ -1,0 +1,135 @@
+"""The one door of every consumer of the logs: final rows, each handed out exactly once to a named cursor, in order.
+
+A row is final once it has a position: an outcome at once, an intent without one after FINAL_AFTER_S. The order is
+(position, id). On PostgreSQL a position is a transaction's id, and only rows below the oldest open transaction are
+handed out, so no slow commit is overtaken. A position says nothing about the time of a call. docs/decisions/0042
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from audit.models import AdminAuditEntry, RequestAuditEntry, StreamCursor
+from audit.stream_position import Beyond, NewPosition, ReadableBelow, begin_era
+from gateway.lib import clock
+from gateway.lib.ids import first_log_id_at
+
+# Longer than any call: its timeout of 300 s, finding its tool and its place in the queue of records.
+FINAL_AFTER_S = 600
+FINISHED_AT_ONCE = 500  # rows of one transaction
+
+
+class Log(StrEnum):
+    REQUESTS = "requests"
+    ADMIN = "admin"
+
+
+Entry = RequestAuditEntry | AdminAuditEntry
+_MODELS: dict[Log, type[RequestAuditEntry] | type[AdminAuditEntry]] = {
+    Log.REQUESTS: RequestAuditEntry,
+    Log.ADMIN: AdminAuditEntry,
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Rows up to and including it have been handed out."""
+
+    position: int
+    id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows in order, possibly none; the cursor has moved to `through`."""
+
+    rows: Sequence[Entry]
+    through: Place
+
+
+def take(name: str, log: Log, limit: int) -> Batch | None:
+    """Returns the next rows and moves the cursor, in the caller's transaction; None while another one holds it.
+
+    The consumer stores its results in the same transaction. Raises: RuntimeError outside one.
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("rows are taken in the transaction that uses them")
+    cursor = _locked(name, log)
+    if cursor is None:
+        return None
+    after = Place(cursor.position, cursor.row_id)
+    asked_at = clock.now()
+    rows = list(rows_after(after, log)[:limit])
+    through = place_of_row(rows[-1]) if rows else after
+    cursor.position, cursor.row_id = through.position, through.id
+    if len(rows) < limit:
+        cursor.reached_at = asked_at
+    cursor.save(update_fields=["position", "row_id", "reached_at"])
+    return Batch(rows, through)
+
+
+def rows_after(place: Place, log: Log) -> QuerySet[Entry]:
+    """The rows that may be handed out after `place`, in order."""
+    rows = final_rows(log).filter(beyond(place, log), position__lt=ReadableBelow())
+    return rows.order_by("position", "id")
+
+
+def final_rows(log: Log) -> QuerySet[Entry]:
+    """Returns all final rows, in no order."""
+    rows: QuerySet[Entry] = _MODELS[log].objects.filter(position__isnull=False)  # type: ignore[assignment]
+    return rows
+
+
+def beyond(place: Place, log: Log) -> Beyond:
+    return Beyond(_MODELS[log]._meta.db_table, place.position, place.id)
+
+
+def place_of_row(row: Entry) -> Place:
+    assert row.position is not None, "only final rows are handed out"  # noqa: S101 - for the type
+    return Place(row.position, row.id)
+
+
+def place_of(name: str, log: Log) -> Place:
+    """Returns where a cursor is; the beginning for an unknown one."""
+    cursor = StreamCursor.objects.filter(name=name, log=log).first() or StreamCursor()
+    return Place(cursor.position, cursor.row_id)
+
+
+def finish_stale_rows(now: datetime | None = None) -> int:
+    """Makes a batch of rows final that nothing will change any more. Returns their number; 0 means that none is left.
+
+    They are intents whose process died, counts of rate-limited calls whose minute is long over, and rows that were
+    written before the era of a restored database began.
+    """
+    if connection.vendor == "postgresql":
+        begin_era(connection)
+    opened_before = first_log_id_at((now or clock.now()) - timedelta(seconds=FINAL_AFTER_S))
+    return sum(_finish(log, opened_before) for log in Log)
+
+
+def _finish(log: Log, opened_before: uuid.UUID) -> int:
+    rows = _MODELS[log].objects
+    with transaction.atomic():
+        stale = rows.filter(position__isnull=True, id__lt=opened_before).order_by("id").values_list("id", flat=True)
+        ids = list(stale.select_for_update(skip_locked=_can_skip_locked())[:FINISHED_AT_ONCE])
+        table = _MODELS[log]._meta.db_table
+        return rows.filter(id__in=ids, position__isnull=True).update(position=NewPosition(table))
+
+
+def _locked(name: str, log: Log) -> StreamCursor | None:
+    cursors = StreamCursor.objects.filter(name=name, log=log)
+    if not cursors.exists():
+        # A second process waits here for the first transaction of a new consumer; later ones do not wait.
+        cursors.get_or_create(name=name, log=log)
+    return cursors.select_for_update(skip_locked=_can_skip_locked()).first()
+
+
+def _can_skip_locked() -> bool:
+    return connection.features.has_select_for_update_skip_locked

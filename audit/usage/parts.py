@@ -1,0 +1,171 @@
+"""One statement over everything that usage knows of a period: roll-ups, and the rows that no roll-up has yet.
+
+One statement sees one state of the database, so a row is counted in a roll-up or beside it, and never in both.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import DateField, UUIDField
+
+from audit.models import RequestAuditEntry, StreamCursor
+from audit.stream import FINAL_AFTER_S
+from audit.usage.period import HoursOfDay, Parts
+from audit.usage.rollup import CONSUMER, LOG
+from audit.usage_keys import COUNTED, RATE_LIMITED, TIMED, WHOLE_DAY, Outcome
+from audit.usage_models import UsageCount, UsageDuration, UsageLabel
+from gateway.lib import ids
+
+# A row becomes final within FINAL_AFTER_S, or a little later when the process that finishes it is busy.
+LATEST = timedelta(seconds=FINAL_AFTER_S + 300)
+_NEVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC))
+_LOG, _CURSORS = RequestAuditEntry._meta.db_table, StreamCursor._meta.db_table
+_COUNTS, _DURATIONS, _LABELS = (model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel))
+_SUMS = "calls, duration_ms, request_bytes, response_bytes"
+_SUMMED = f"day, vendor, tool, user_id, source, outcome, {_SUMS}"
+_DAY = {
+    "postgresql": "CAST(CAST(timestamp AT TIME ZONE 'UTC' AS date) AS text)",
+    "sqlite": "substr(timestamp, 1, 10)",
+}
+_NO_ID = {"postgresql": "CAST(%s AS uuid)", "sqlite": "%s"}
+_OUTCOME = (
+    f"CASE WHEN status = '{Outcome.DENIED}' AND error_code = '{RATE_LIMITED}'"
+    f" THEN '{Outcome.RATE_LIMITED}' ELSE status END"
+)
+_BEYOND = "(position, id) > (SELECT position, row_id FROM place)"
+
+
+def _in(outcomes: Sequence[Outcome]) -> str:
+    return f"outcome IN ({', '.join(repr(outcome.value) for outcome in outcomes)})"
+
+
+COUNTED_ONLY, TIMED_ONLY = _in(COUNTED), _in(TIMED)
+_CALLERS = (
+    f"caller AS MATERIALIZED (SELECT user_id, SUM(calls) AS calls FROM part WHERE {COUNTED_ONLY} GROUP BY user_id)"  # noqa: S608
+)
+
+
+class Group(NamedTuple):
+    """One row of an answer: `kind` names the branch of the statement, the rest is the branch's own."""
+
+    kind: str
+    first: str
+    second: str
+    third: str
+    calls: int
+    amount: int
+
+
+def groups(org_id: uuid.UUID, parts: Parts, branches: Sequence[str]) -> list[Group]:
+    """Runs the branches, SELECTs of Group's columns, in one statement.
+
+    They may read five tables. `part`: the period, with the columns of _SUMMED. `caller`: calls by `user_id`. `bucket`:
+    calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has. `label`: the labels of
+    the callers.
+    """
+    builder = _Builder(org_id)
+    tables = [builder.place(), builder.loose(parts), builder.part(parts), _CALLERS]
+    tables += [builder.buckets(parts), builder.labels()]
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
+        return [Group._make(row) for row in cursor.fetchall()]
+
+
+def branch(
+    kind: str,
+    *columns: str,
+    table: str = "part",
+    where: str = "",
+    amount: str = "0",
+    by: str = "",
+    latest: str = "",
+    calls: str = "CAST(SUM(calls) AS bigint)",
+) -> str:
+    """A SELECT of Group's columns, grouped by `columns`, up to three texts.
+
+    `by`: a number to group by, as `amount`. `latest`: ids, of which the greatest is the third text.
+    """
+    # Ids are times, also as texts.
+    texts = [*columns, f"MAX(CAST({latest} AS text))"] if latest else [*columns, "''", "''", "''"][:3]
+    chosen = f" WHERE {where}" if where else ""
+    grouped = ", ".join([*columns, by] if by else columns)
+    return (
+        f"SELECT '{kind}', {', '.join(texts)}, {calls}, {by or amount} FROM {table}{chosen}"  # noqa: S608
+        f" GROUP BY {grouped}"
+    )
+
+
+class _Builder:
+    """Texts of the statement's tables; `values` are its parameters, in the order in which the texts were made."""
+
+    def __init__(self, org_id: uuid.UUID) -> None:
+        self.values: list[Any] = []
+        self._org_id = _uuid(org_id)
+
+    def place(self) -> str:
+        # Before the first batch there is no cursor.
+        self.values += [CONSUMER, LOG.value, _uuid(ids.NO_ID)]
+        cursor = f"SELECT position, row_id FROM {_CURSORS} WHERE name = %s AND log = %s"  # noqa: S608
+        return f"place AS ({cursor} UNION ALL SELECT -1, {_NO_ID[connection.vendor]} ORDER BY 1 DESC LIMIT 1)"
+
+    def loose(self, parts: Parts) -> str:
+        chosen = [self._log(low, high) for low, high in parts.edges]
+        if parts.rolled is not None:
+            begin, end = parts.rolled
+            chosen.append(f"{self._log(max(begin, _tail_begin()), end)} AND {_BEYOND}")
+        return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(*_NEVER)})"
+
+    def part(self, parts: Parts) -> str:
+        rolled = self._rolled(_COUNTS, f"CAST(day AS text) AS {_SUMMED}", parts)
+        return f"part AS MATERIALIZED ({rolled}SELECT {_SUMMED} FROM loose)"  # noqa: S608
+
+    def buckets(self, parts: Parts) -> str:
+        rolled = self._rolled(_DURATIONS, "vendor, bucket, calls", parts)
+        return f"bucket (vendor, bucket, calls) AS ({rolled}SELECT '', 0, 0)"
+
+    def labels(self) -> str:
+        self.values.append(self._org_id)
+        callers = "SELECT user_id FROM caller"
+        chosen = f"SELECT user_id, label, row_id FROM {_LABELS} WHERE org_id = %s AND user_id IN ({callers})"  # noqa: S608
+        return f"label AS ({chosen})"
+
+    def _log(self, low: datetime, high: datetime) -> str:
+        self.values += [self._org_id, _uuid(ids.first_log_id_at(low)), _uuid(ids.first_log_id_at(high))]
+        columns = f"{_DAY[connection.vendor]} AS day, vendor, tool, user_id, source, {_OUTCOME} AS outcome"
+        sums = "count AS calls, duration_ms, request_bytes, response_bytes, id, user_label"
+        final = "org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL"
+        return f"SELECT {columns}, {sums} FROM {_LOG} WHERE {final}"  # noqa: S608
+
+    def _rolled(self, table: str, columns: str, parts: Parts) -> str:
+        """One SELECT for each part, each with UNION ALL behind it."""
+        chosen = []
+        if parts.days is not None:
+            self.values += [self._org_id, *map(_date, parts.days)]
+            chosen.append(f"hour = {WHOLE_DAY} AND day >= %s AND day < %s")
+        for each in parts.hours:
+            self.values += [self._org_id, _date(each.day)]
+            chosen.append(f"hour IN ({_numbers(each)}) AND day = %s")
+        return "".join(f"SELECT {columns} FROM {table} WHERE org_id = %s AND {part} UNION ALL " for part in chosen)  # noqa: S608
+
+
+def _numbers(hours: HoursOfDay) -> str:
+    return ", ".join(map(str, range(hours.first, hours.last)))
+
+
+def _uuid(value: uuid.UUID) -> Any:
+    return UUIDField().get_db_prep_value(value, connection)
+
+
+def _date(value: date) -> Any:
+    return DateField().get_db_prep_value(value, connection)
+
+
+def _tail_begin() -> datetime:
+    """No row that waits to be rolled up is older, also when the cursor has moved on since."""
+    row_id = StreamCursor.objects.filter(name=CONSUMER, log=LOG.value).values_list("row_id", flat=True).first()
+    return ids.time_of(row_id) - LATEST if row_id else _NEVER[0]

@@ -1,0 +1,266 @@
+"""Usage of one organization in a period, exact to the last committed call. Spec: §4.11 · D88, D89, D150
+
+Each function runs one statement over the period: see `audit.usage.parts`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple
+
+from django.conf import settings
+
+from audit.call_status import CallSource
+from audit.usage.durations import bucket_of, percentile
+from audit.usage.parts import COUNTED_ONLY, TIMED_ONLY, Group, branch, groups
+from audit.usage.period import Parts, Period
+from audit.usage_keys import COUNTED, TIMED, Outcome
+from gateway.catalog import registry
+
+TOP_TOOLS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls, and beside them what is not counted as a call. Milliseconds are 0 without a timed call."""
+
+    calls: int
+    errors: int
+    denied: int
+    rate_limited: int
+    average_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    p50_ms: int
+    p95_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    day: date
+    total: Calls
+    mcp: int
+    cli: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserCalls:
+    user_id: str
+    user_label: str
+    calls: int
+
+
+class VendorCalls(NamedTuple):
+    vendor: str
+    calls: int
+
+
+class ToolCalls(NamedTuple):
+    tool: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Lists begin with the most calls. Days without any row are left out, and calls without a vendor of `vendors`."""
+
+    start: datetime
+    end: datetime
+    total: Calls
+    percentiles: Percentiles
+    mcp: int
+    cli: int
+    vendors: list[VendorCalls]
+    users: list[UserCalls]
+    days: list[DayUsage]
+
+    @property
+    def user_count(self) -> int:
+        return len(self.users)
+
+
+@dataclass(frozen=True, slots=True)
+class VendorUsage:
+    vendor: str
+    display_name: str
+    total: Calls
+    percentiles: Percentiles
+    user_count: int
+    # The most called first.
+    tools: list[ToolCalls]
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """`tool_list_bytes`: of the lists that command-line callers did not load. `saved_share`: of all that they would
+    have read with them, 0 to 1. Spec: D138
+    """
+
+    mcp_calls: int
+    cli_calls: int
+    tool_list_bytes: int
+    tokens: int
+    usd: float
+    mcp_response_bytes: int
+    cli_response_bytes: int
+    saved_share: float
+
+
+def usage(org_id: uuid.UUID, period: Period) -> Usage:
+    found = _by_kind(
+        org_id,
+        period,
+        branch("day", "day", "source", "outcome", amount=_SUM_OF_DURATIONS),
+        branch("vendor", "vendor", where=f"{COUNTED_ONLY} AND vendor <> ''"),
+        branch("user", "user_id", table="caller"),
+        branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
+        branch("label", "user_id", "label", latest="row_id", table="label", calls="0"),
+        branch("bucket", table="bucket", by="bucket"),
+        branch("took", table="loose", where=TIMED_ONLY, by="duration_ms"),
+    )
+    rows = found["day"]
+    days = [_day(name, group) for name, group in sorted(_by_first(rows).items())]
+    labels = {row.first: row.second for row in sorted(found["label"], key=lambda row: row.third)}
+    by_source = _sources(rows)
+    return Usage(
+        start=period.shown_start(days[0].day if days else None),
+        end=period.end,
+        total=_calls((row.third, row) for row in rows),
+        percentiles=_percentiles([*found["bucket"], *found["took"]]),
+        mcp=by_source[CallSource.MCP],
+        cli=by_source[CallSource.CLI],
+        vendors=[VendorCalls(*each) for each in _most_called((row.first, row.calls) for row in found["vendor"])],
+        users=[
+            UserCalls(user_id, labels[user_id], calls)
+            for user_id, calls in _most_called((row.first, row.calls) for row in found["user"])
+        ],
+        days=days,
+    )
+
+
+def vendors(org_id: uuid.UUID, period: Period) -> list[VendorUsage]:
+    """Vendors with a call, the most called first. Spec: D89"""
+    found = _by_kind(
+        org_id,
+        period,
+        branch("vendor", "vendor", "outcome", amount=_SUM_OF_DURATIONS),
+        branch("users", "vendor", table=_USERS, calls="COUNT(*)"),
+        branch("tool", "vendor", "tool", where=COUNTED_ONLY),
+        branch("bucket", "vendor", table="bucket", by="bucket"),
+        branch("took", "vendor", table="loose", where=TIMED_ONLY, by="duration_ms"),
+    )
+    catalog = registry.load()
+    users = {row.first: row.calls for row in found["users"]}
+    tools = _by_first(found["tool"])
+    durations = _by_first([*found["bucket"], *found["took"]])
+    rows = [
+        VendorUsage(
+            vendor=vendor,
+            display_name=catalog.name_of(vendor),
+            total=_calls((row.second, row) for row in outcomes),
+            percentiles=_percentiles(durations[vendor]),
+            user_count=users[vendor],
+            tools=[ToolCalls(*each) for each in _most_called((row.second, row.calls) for row in tools[vendor])][
+                :TOP_TOOLS
+            ],
+        )
+        for vendor, outcomes in _by_first(found["vendor"]).items()
+        if vendor and vendor in users
+    ]
+    return sorted(rows, key=lambda row: (-row.total.calls, row.vendor))
+
+
+def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float]) -> Savings:
+    """`tool_list_bytes`: the mean size of each vendor's tool lists; a vendor without one saves nothing. Spec: D138"""
+    found = _by_kind(
+        org_id,
+        period,
+        branch("source", "source", where=COUNTED_ONLY, amount="CAST(SUM(response_bytes) AS bigint)"),
+        branch("list", "vendor", table=_UNLOADED, calls="COUNT(*)"),
+    )
+    by_source = {row.first: row for row in found["source"]}
+    nothing = Group("source", "", "", "", 0, 0)
+    mcp, cli = (by_source.get(source, nothing) for source in (CallSource.MCP, CallSource.CLI))
+    size = round(sum(row.calls * tool_list_bytes.get(row.first, 0) for row in found["list"]))
+    tokens = size // settings.SAVINGS_BYTES_PER_TOKEN
+    return Savings(
+        mcp_calls=mcp.calls,
+        cli_calls=cli.calls,
+        tool_list_bytes=size,
+        tokens=tokens,
+        usd=round(tokens * settings.SAVINGS_USD_PER_MTOK / 1_000_000, 6),
+        mcp_response_bytes=mcp.amount,
+        cli_response_bytes=cli.amount,
+        saved_share=round(size / (size + cli.amount), 4) if size else 0.0,
+    )
+
+
+_USERS = f"(SELECT DISTINCT vendor, user_id FROM part WHERE {COUNTED_ONLY}) AS pair"  # noqa: S608
+# One row for each list that a command-line caller did not load on a day.
+_UNLOADED = (
+    f"(SELECT DISTINCT day, vendor, user_id FROM part WHERE {COUNTED_ONLY} AND source = '{CallSource.CLI}') AS unloaded"  # noqa: S608
+)
+_SUM_OF_DURATIONS = "CAST(SUM(duration_ms) AS bigint)"
+
+
+def _by_kind(org_id: uuid.UUID, period: Period, *branches: str) -> defaultdict[str, list[Group]]:
+    found: defaultdict[str, list[Group]] = defaultdict(list)
+    for row in groups(org_id, Parts.of(period), branches):
+        found[row.kind].append(row)
+    return found
+
+
+def _by_first(rows: Iterable[Group]) -> defaultdict[str, list[Group]]:
+    found: defaultdict[str, list[Group]] = defaultdict(list)
+    for row in rows:
+        found[row.first].append(row)
+    return found
+
+
+def _day(name: str, rows: list[Group]) -> DayUsage:
+    """`rows`: of the branch `day`."""
+    by_source = _sources(rows)
+    total = _calls((row.third, row) for row in rows)
+    return DayUsage(date.fromisoformat(name), total, by_source[CallSource.MCP], by_source[CallSource.CLI])
+
+
+def _sources(rows: Iterable[Group]) -> Counter[str]:
+    """`rows`: of the branch `day`."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        if row.third in COUNTED:
+            found[row.second] += row.calls
+    return found
+
+
+def _calls(by_outcome: Iterable[tuple[str, Group]]) -> Calls:
+    calls: Counter[str] = Counter()
+    duration_ms: Counter[str] = Counter()
+    for outcome, row in by_outcome:
+        calls[outcome] += row.calls
+        duration_ms[outcome] += row.amount
+    timed = sum(calls[outcome] for outcome in TIMED)
+    return Calls(
+        calls=sum(calls[outcome] for outcome in COUNTED),
+        errors=calls[Outcome.ERROR],
+        denied=calls[Outcome.DENIED],
+        rate_limited=calls[Outcome.RATE_LIMITED],
+        average_ms=round(sum(duration_ms[outcome] for outcome in TIMED) / timed) if timed else 0,
+    )
+
+
+def _percentiles(rows: Iterable[Group]) -> Percentiles:
+    calls: Counter[int] = Counter()
+    for row in rows:
+        calls[row.amount if row.kind == "bucket" else bucket_of(row.amount)] += row.calls
+    return Percentiles(percentile(calls, 0.5), percentile(calls, 0.95))
+
+
+def _most_called(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(calls, key=lambda each: (-each[1], each[0]))

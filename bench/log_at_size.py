@@ -1,0 +1,324 @@
+"""The logs at size: how fast their API, their dashboards and their partitions are with millions of rows.
+
+    BENCH_DATABASE_URL=postgres://user@127.0.0.1:5432/postgres python -m bench.log_at_size [--rows 10000000]
+
+Rows of --orgs organizations over 360 days are seeded by the server, a few organizations with most of them. Requests go
+through the product's views in this process, each route with each filter and with pairs, in the organizations with the
+most rows and with the middle number. Sizes of rows and indexes, the cost of an insert, and the drop of a partition
+follow. The run makes a database of its own and drops it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from bench.databases import own_database
+
+DAYS = 360
+SEEDED_AT_ONCE = 250_000
+ROUNDS = 10  # of each request
+INSERT_ROWS = 20_000
+_TABLE = "audit_requestauditentry"
+# The share of organization n falls like a power: with 1,000 organizations the first has about 3 % of all rows.
+_SEED = """
+INSERT INTO audit_requestauditentry (id, timestamp, org_id, user_id, user_label, vendor, tool, source, status,
+  error_code, duration_ms, vendor_ms, credential_scope, credential_name, cached, client_id, client_name, ip_address,
+  request_id, request_bytes, response_bytes, position)
+SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(tail, 2, 3) || 'a'
+  || substr(tail, 6, 15))::uuid, at, lpad(to_hex(org), 32, '0')::uuid, 'user-' || org || '-' || who,
+  'Person ' || who || ' of organization ' || org, 'vendor-' || tool % 12, 'tool_' || tool, source,
+  CASE WHEN kind < 0.94 THEN 'success' WHEN kind < 0.98 THEN 'error' ELSE 'denied' END,
+  CASE WHEN kind < 0.94 THEN '' WHEN kind < 0.98 THEN 'vendor_timeout' ELSE 'tool_not_allowed' END,
+  took, took - 3, 'org', '', false, 'client-' || who, 'Desktop client', '203.0.113.7', tail, 200, 2000, {position} + n
+FROM (SELECT n, date_trunc('milliseconds', {start}::timestamptz + {span}::interval * (n::float / {rows})) AS at,
+  floor({orgs} * power(random(), 2))::int + 1 AS org, floor(40 * power(random(), 2))::int AS who,
+  floor(60 * random())::int AS tool, CASE WHEN random() < 0.7 THEN 'mcp' ELSE 'cli' END AS source, random() AS kind,
+  (5 + 400 * power(random(), 3))::int AS took, md5(n::text || {salt}) AS tail
+  FROM generate_series({first}::bigint, {last}::bigint) AS n) AS seeded
+"""
+_ADMIN_SEED = """
+INSERT INTO audit_adminauditentry (id, timestamp, org_id, event_type, actor_id, actor_label, target_id, target_label,
+  metadata, ip_address, request_id, position)
+SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(tail, 2, 3) || 'a'
+  || substr(tail, 6, 15))::uuid, at, lpad(to_hex(org), 32, '0')::uuid, 'event.type_' || kind,
+  'user-' || org || '-' || who, 'Person', 'target-' || target, 'Target', '{{"name": "Ops"}}', '203.0.113.7', tail,
+  {position} + n
+FROM (SELECT n, date_trunc('milliseconds', {start}::timestamptz + {span}::interval * (n::float / {rows})) AS at,
+  floor({orgs} * power(random(), 2))::int + 1 AS org, floor(20 * random())::int AS who,
+  floor(40 * random())::int AS kind, floor(500 * random())::int AS target, md5(n::text || {salt}) AS tail
+  FROM generate_series({first}::bigint, {last}::bigint) AS n) AS seeded
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measured request; times in milliseconds."""
+
+    name: str
+    p50: float
+    p95: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--admin-rows", type=int, default=0, help="a tenth of --rows without it")
+    parser.add_argument("--orgs", type=int, default=1_000)
+    parser.add_argument("--no-usage", action="store_true", help="leave the roll-ups and the dashboards out")
+    options = parser.parse_args()
+    server = os.environ.get("BENCH_DATABASE_URL", "")
+    if not server.startswith("postgres"):
+        parser.error("BENCH_DATABASE_URL must name a PostgreSQL server.")
+    with own_database(server) as url:
+        _set_up(url)
+        seeded_at = time.monotonic()
+        now = _seed(options.rows, options.admin_rows or options.rows // 10, options.orgs)
+        _print(f"{options.rows:,} rows seeded in {time.monotonic() - seeded_at:.0f} s")
+        _print_sizes(options.rows)
+        orgs = {"largest": 1, "middle": options.orgs // 2}
+        for name, number in orgs.items():
+            _print_requests(name, _organization(number), now)
+        if not options.no_usage:
+            _print_usage(_organization(1), options.rows)
+        _print(f"insert of a batch of 16: {_insert_us():.0f} us of the server a row")
+        _print_drop()
+    return 0
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _set_up(url: str) -> None:
+    os.environ |= {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings", "REQUESTS_PER_MINUTE": "10000000"}
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off; SET statement_timeout = 0")
+        connection.connection.response_timeout_s = None
+
+
+def _seed(rows: int, admin_rows: int, orgs: int) -> datetime:
+    """Returns the time of the newest row. Months have partitions, as if the service had run all the time."""
+    from django.db import connection
+
+    from audit import partitions
+    from gateway.lib import clock
+
+    now = clock.now().replace(microsecond=0)
+    start = now - timedelta(days=DAYS)
+    partitions.drop_before(now + timedelta(days=400))
+    partitions.make_ahead(start, months=DAYS // 30 + 3)
+    with connection.cursor() as cursor:
+        for template, total in ((_SEED, rows), (_ADMIN_SEED, admin_rows)):
+            values = {"rows": total, "orgs": orgs, "position": 10, "salt": "'s'", "start": f"'{start}'"}
+            for first in range(0, total, SEEDED_AT_ONCE):
+                last = min(first + SEEDED_AT_ONCE, total) - 1
+                cursor.execute(template.format(first=first, last=last, span=f"'{DAYS} days'", **values))
+        cursor.execute("UPDATE audit_streamera SET start = 100000000000")
+        for table in (_TABLE, "audit_adminauditentry"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
+    return now
+
+
+def _print_sizes(rows: int) -> None:
+    from django.db import connection
+
+    sql = (
+        "SELECT CASE relkind WHEN 'r' THEN 'rows' ELSE"
+        " regexp_replace(relname, 'audit_requestauditentry_[0-9]+_[0-9]+_', '') END AS name,"
+        " sum(pg_relation_size(oid)) FROM pg_class"
+        f" WHERE relname LIKE '{_TABLE}_20%' AND relkind IN ('r', 'i') GROUP BY 1 ORDER BY 2 DESC"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        for name, size in cursor.fetchall():
+            _print(f"  {name:40} {size / 2**20:10,.0f} MiB {size / rows:8.1f} bytes a row")
+
+
+def _organization(number: int) -> uuid.UUID:
+    """A real organization with the seeded rows of this number, and an admin who signs in as admin<number>."""
+    from orgs.models import Membership, Organization, User
+
+    org_id = uuid.UUID(int=number)
+    if not Organization.objects.filter(id=org_id).exists():
+        organization = Organization.objects.create(id=org_id, name=f"Organization {number}")
+        user = User.objects.create_user(email=f"admin{number}@bench.example", display_name="Admin")
+        Membership.objects.create(organization=organization, user=user, role="admin")
+    return org_id
+
+
+def _requests(org_id: uuid.UUID, now: datetime) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """(name, path, query) of each filter, of pairs, and of the deepest offset."""
+    month = {"start": f"{now - timedelta(days=120):%Y-%m-%d}", "end": f"{now - timedelta(days=90):%Y-%m-%d}"}
+    number = org_id.int
+    filters = {
+        "user": {"user_id": f"user-{number}-3"},
+        "rare user": {"user_id": f"user-{number}-39"},
+        "vendor": {"vendor": "vendor-3"},
+        "tool": {"tool": "tool_7"},
+        "source": {"source": "cli"},
+        "status": {"status": "denied"},
+        "request": {"request_id": "none"},
+        "month": month,
+        "no such user": {"user_id": "none"},
+        "no such tool": {"tool": "none"},
+    }
+    yield "all", "/api/audit", {}
+    yield "deepest offset", "/api/audit", {"offset": "100000"}
+    for name, query in filters.items():
+        yield name, "/api/audit", query
+    for (one, first), (two, second) in itertools.combinations(filters.items(), 2):
+        if not set(first) & set(second):
+            yield f"{one} + {two}", "/api/audit", {**first, **second}
+    admin = {
+        "event": {"event_type": "event.type_3"},
+        "actor": {"actor_id": f"user-{number}-3"},
+        "target": {"target_id": "target-9"},
+        "month": month,
+        "no such event": {"event_type": "none"},
+    }
+    yield "admin: all", "/api/audit/admin", {}
+    for name, query in admin.items():
+        yield f"admin: {name}", "/api/audit/admin", query
+    for (one, first), (two, second) in itertools.combinations(admin.items(), 2):
+        if not set(first) & set(second):
+            yield f"admin: {one} + {two}", "/api/audit/admin", {**first, **second}
+
+
+def _client(org_id: uuid.UUID) -> Any:
+    from django.test import Client
+
+    from orgs.models import User
+
+    client = Client()
+    client.force_login(User.objects.get(email=f"admin{org_id.int}@bench.example"))
+    return client
+
+
+def _print_requests(name: str, org_id: uuid.UUID, now: datetime) -> None:
+    client = _client(org_id)
+    total = client.get("/api/audit", {"org_id": org_id}).json()["total"]
+    _print(f"{name} organization, {total:,} rows or more: p50 and p95 in ms")
+    lines = []
+    for title, path, query in _requests(org_id, now):
+        asked = f"{path}?{urlencode({'org_id': str(org_id), **query})}"
+        lines.append(Line(title, *_timed(lambda asked=asked: client.get(asked))))  # type: ignore[misc]
+    for line in sorted(lines, key=lambda each: -each.p95)[:12]:
+        _print(f"  {line.name:40} {line.p50:8.1f} {line.p95:8.1f}")
+    _print(f"  of {len(lines)}, p95 of all: {sorted(line.p95 for line in lines)[int(len(lines) * 0.95)]:.1f}")
+
+
+def _timed(ask: Callable[[], Any]) -> tuple[float, float]:
+    took = []
+    for _ in range(ROUNDS):
+        began_s = time.perf_counter()
+        answer = ask()
+        took.append((time.perf_counter() - began_s) * 1000)
+        if answer.status_code != 200:
+            raise SystemExit(f"{answer.status_code}: {answer.content[:300]!r}")
+    took.sort()
+    return took[ROUNDS // 2], took[-1]
+
+
+def _print_usage(org_id: uuid.UUID, rows: int) -> None:
+    from audit.usage.rollup import roll_up
+
+    began_s, done = time.monotonic(), 0
+    while counted := roll_up(20_000):
+        done += counted
+    took_s = time.monotonic() - began_s
+    _print(f"{done:,} of {rows:,} rows rolled up in {took_s:.0f} s, {done / max(took_s, 0.001):,.0f} a second")
+    client = _client(org_id)
+    for path in ("usage", "vendors", "savings"):
+        for period in ("30d", "1y"):
+            asked = f"/api/dashboard/{path}?range={period}&org_id={org_id}"
+            p50, p95 = _timed(lambda asked=asked: client.get(asked))  # type: ignore[misc]
+            _print(f"  {path} {period:4} p50 {p50:.1f} ms, p95 {p95:.1f} ms")
+
+
+def _insert_us() -> float:
+    """The statement of the call path, 16 rows at once, in the process that writes them."""
+    from audit.audit_connection import open_audit_connection
+
+    chance = random.Random(1)
+    connection = open_audit_connection()
+    began_s = time.perf_counter()
+    for _ in range(INSERT_ROWS // 16):
+        numbers = [chance.randint(1, 1_000) for _ in range(16)]
+        connection.commit(
+            [
+                _call(uuid.UUID(int=n), f"user-{n}-{chance.randint(0, 40)}", f"vendor-{chance.randint(0, 11)}")
+                for n in numbers
+            ]
+        )
+    took_s = time.perf_counter() - began_s
+    connection.close()
+    return took_s / INSERT_ROWS * 1e6
+
+
+def _call(org_id: uuid.UUID, user_id: str, vendor: str) -> Any:
+    from audit.call_record import CallRecord
+
+    return CallRecord(
+        org_id=org_id,
+        user_id=user_id,
+        user_label="Ana",
+        vendor=vendor,
+        tool="tool_1",
+        source="mcp",
+        status="success",
+        request_id=str(uuid.uuid4()),
+    )
+
+
+def _print_drop() -> None:
+    """A partition goes while calls are recorded."""
+    from audit import partitions
+    from audit.audit_connection import open_audit_connection
+
+    is_over, longest = threading.Event(), [0.0]
+
+    def write() -> None:
+        connection = open_audit_connection()
+        while not is_over.is_set():
+            began_s = time.perf_counter()
+            connection.commit([_call(uuid.UUID(int=1), "user-1-1", "vendor-1")])
+            longest[0] = max(longest[0], time.perf_counter() - began_s)
+        connection.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    time.sleep(0.5)
+    oldest = partitions.partitions()[0]
+    began_s = time.perf_counter()
+    partitions.drop_before(oldest.end)
+    took_s = time.perf_counter() - began_s
+    time.sleep(0.5)
+    is_over.set()
+    thread.join()
+    _print(
+        f"{oldest.name} dropped in {took_s * 1000:.0f} ms; the longest commit meanwhile took {longest[0] * 1000:.0f} ms"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+// The pages of the logs: rows by arrow keys, the progress of an export, and the count of rows that arrived meanwhile.
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+function announce(text) {
+  document.querySelector("[data-live]").textContent = text;
+}
+
+// ---- the open drawer: arrow keys lead to the previous and the next row ----
+
+const drawers = all("[data-drawer]");
+for (const hint of all("[data-keys]")) hint.hidden = false;
+
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const index = drawers.findIndex((drawer) => drawer.open);
+  if (!step || index < 0 || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (event.target.closest("input, select, textarea")) return;
+  event.preventDefault();
+  const next = drawers[index + step];
+  if (!next) return;
+  drawers[index].open = false;
+  next.open = true;
+  next.closest("tr").scrollIntoView({ block: "nearest" });
+  next.querySelector("summary").focus({ preventScroll: true });
+});
+
+// ---- export: the file is fetched with its progress, and saved when it is whole ----
+
+const NEWLINE = 10;
+const number = new Intl.NumberFormat("en");
+
+async function refusal(answer) {
+  try { return (await answer.json()).message; } catch { return `The server answered ${answer.status}.`; }
+}
+
+function save(parts, answer) {
+  const address = URL.createObjectURL(new Blob(parts, { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"))?.[1] ?? "audit.csv";
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+for (const link of all("[data-export]")) {
+  const box = document.querySelector("[data-export-box]");
+  const text = box.querySelector("[data-export-text]");
+  const bar = box.querySelector("progress");
+  const stop = box.querySelector("[data-export-stop]");
+  let running = null;
+
+  const end = (words) => {
+    running = null;
+    bar.hidden = stop.hidden = true;
+    text.textContent = words;
+    announce(words);
+  };
+
+  async function read(answer) {
+    const total = Number(answer.headers.get("X-Total-Count"));
+    const parts = [];
+    let rows = -1; // the line of headings
+    for (const reader = answer.body.getReader(); ;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      for (const byte of value) if (byte === NEWLINE) rows += 1;
+      bar.value = total ? Math.min(1, Math.max(0, rows) / total) : 1;
+      text.textContent = `${number.format(Math.max(0, rows))} of ${number.format(total)} rows`;
+    }
+    save(parts, answer);
+    return total;
+  }
+
+  async function run(control) {
+    try {
+      const answer = await fetch(link.href, { signal: control.signal });
+      if (!answer.ok) return await refusal(answer);
+      return `${number.format(await read(answer))} rows exported.`;
+    } catch {
+      return control.signal.aborted ? "Export cancelled." : "The export broke off. Nothing was saved; try again.";
+    }
+  }
+
+  link.addEventListener("click", async (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (running) return;
+    running = new AbortController();
+    box.hidden = bar.hidden = stop.hidden = false;
+    bar.value = 0;
+    text.textContent = "Counting…";
+    announce("The export has begun.");
+    end(await run(running));
+  });
+  stop.addEventListener("click", () => running?.abort());
+}
+
+// ---- live tail: one question in 5 s while the page is visible; rows stay where they are ----
+
+const EVERY_MS = 5000;
+const HASH = "#live";
+const ENDED = [401, 402, 403, 404];
+
+for (const tail of all("[data-tail]")) {
+  const button = tail.querySelector("[data-tail-switch]");
+  const fresh = tail.querySelector("[data-tail-new]");
+  let timer = null;
+  tail.hidden = false;
+
+  const turn = (on) => {
+    clearInterval(timer);
+    timer = on ? setInterval(look, EVERY_MS) : null;
+    button.setAttribute("aria-checked", String(on));
+    history.replaceState(null, "", on ? HASH : location.pathname + location.search);
+  };
+
+  async function look() {
+    if (document.hidden) return;
+    let answer;
+    try {
+      answer = await fetch(tail.dataset.tail);
+    } catch {
+      return; // the network is away; the next question may get through
+    }
+    if (ENDED.includes(answer.status)) {
+      turn(false);
+      announce(`Live has ended. ${await refusal(answer)}`);
+    }
+    if (!answer.ok) return;
+    const { total } = await answer.json();
+    const words = total ? `${number.format(total)} new` : "";
+    if (fresh.textContent === words) return;
+    fresh.textContent = words;
+    fresh.hidden = !total;
+    announce(words);
+  }
+
+  button.addEventListener("click", () => turn(timer === null));
+  fresh.href = location.pathname + location.search + HASH;
+  fresh.addEventListener("click", (event) => {
+    event.preventDefault();
+    location.reload(); // the address may differ by its hash only, which loads nothing
+  });
+  if (location.hash === HASH) turn(true);
+}

@@ -1,0 +1,21 @@
+"""The log of the release before is taken over beside its calls. The short form of `tests.faults.upgraded_log`."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.faults.scratch_database import BACKENDS, scratch_database
+from tests.faults.upgraded_log import upgrade
+
+
+@pytest.mark.skipif("postgresql" not in BACKENDS, reason="SQLite keeps one table")
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_no_call_fails_and_no_row_is_lost(tmp_path: Path, interrupted: bool) -> None:
+    with scratch_database("postgresql", tmp_path) as database:
+        report = upgrade(database, rows=20_000, interrupted=interrupted)
+        with closing(database.connect()) as connection:
+            left = connection.execute("SELECT conname FROM pg_constraint WHERE conname LIKE '%before_ids'").fetchall()
+            assert len(left) == 1, "the check of the bound stays on the first partition alone"
+    assert report.is_whole, report.line()
+    assert report.longest_s < 4, "the writer's own deadline is 5 s"

@@ -1,0 +1,32 @@
+"""A few slots in all, fewer for one owner; each is given back once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gateway.lib.shared_slots import SharedSlots, SlotResult
+from tests.factories.races import at_once
+
+
+def test_owners_share_them() -> None:
+    slots: SharedSlots[str] = SharedSlots(size=3, of_owner=2)
+    assert [slots.take("acme") for _ in range(3)] == [
+        SlotResult.TAKEN,
+        SlotResult.TAKEN,
+        SlotResult.OWNER_HAS_ALL_OF_ITS,
+    ]
+    assert slots.take("globex") is SlotResult.TAKEN
+    assert slots.take("globex") is SlotResult.NONE_FREE
+    assert slots.take("acme") is SlotResult.OWNER_HAS_ALL_OF_ITS, "which an owner can end by itself"
+    slots.give_back("acme")
+    assert slots.take("globex") is SlotResult.TAKEN
+    for owner in ("acme", "globex", "globex"):
+        slots.give_back(owner)
+    assert not slots.taken
+
+
+def test_many_threads_take_no_slot_too_many() -> None:
+    slots: SharedSlots[int] = SharedSlots(size=8, of_owner=2)
+    results = at_once(*[partial(slots.take, number % 10) for number in range(50)])
+    assert results.count(SlotResult.TAKEN) == slots.taken.total() == 8
+    assert max(slots.taken.values()) <= 2
