@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-PATIENCE_S = 5.0  # a thread drops its last piece of work a moment after the event loop has the result
+PATIENCE_S = 60.0  # a thread drops its last piece of work a moment after the event loop has the result
 
 
 @contextmanager

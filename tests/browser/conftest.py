@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,18 @@ def chromium() -> Iterator[Browser]:
 
 
 def wait_until(page: Page, happened: Callable[[], object]) -> None:
-    """The events of the page run until `happened()`, or for 15 s."""
-    for _ in range(300):
+    """The events of the page run until `happened()`, or for 60 s."""
+    for _ in range(1_200):
         if happened():
             return
         page.wait_for_timeout(50)
+
+
+def stop_clock(page: Page) -> None:
+    """Timers of the page fire when the test moves the clock, and at no other time."""
+    page.clock.install()
+    # A moment that has passed when the call arrives is refused: an hour is more than any machine needs.
+    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
 
 
 class Watch:
@@ -127,7 +135,7 @@ class Visitor:
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         body["params"] = {"name": tool, "arguments": {}}
         headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
-        return httpx.post(self.ready["mcp_url"], json=body, headers=headers, timeout=20)
+        return httpx.post(self.ready["mcp_url"], json=body, headers=headers, timeout=60)
 
 
 @pytest.fixture
@@ -139,7 +147,7 @@ def visitor(service: Started, chromium: Browser, tmp_path: Path) -> Iterator[Cal
         given: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "accept_downloads": True, **options}
         context = chromium.new_context(**given)
         context.add_init_script(COLLECT_VIOLATIONS)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         made.append(Visitor(page, Watch(page), service))
         return made[-1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, stop_clock
 from tests.browser.test_access_pages import agent_key
 from tests.browser.test_pages import NewVisitor, faults
 
@@ -31,7 +31,7 @@ def test_live_counts_new_rows_and_moves_none(visitor: NewVisitor) -> None:
     someone = visitor()
     org, key = organization_with_calls(someone)
     page = someone.page
-    page.clock.install()
+    stop_clock(page)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "limit=1" in request.url else None)
     someone.open(f"{org}/audit?tool=acme_whoami")
@@ -68,7 +68,7 @@ def test_a_hidden_page_asks_nothing(visitor: NewVisitor) -> None:
     someone = visitor()
     org, _ = organization_with_calls(someone, calls=1)
     page = someone.page
-    page.clock.install()
+    stop_clock(page)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "limit=1" in request.url else None)
     someone.open(f"{org}/audit/admin")
@@ -125,6 +125,7 @@ def test_the_drawer_by_keyboard_and_as_json(visitor: NewVisitor) -> None:
     someone = visitor(permissions=["clipboard-read", "clipboard-write"])
     org, key = organization_with_calls(someone, calls=1)
     someone.call_tool(key, "acme_fail")
+    stop_clock(someone.page)  # the button says for two seconds that it has copied
     page = someone.open(f"{org}/audit")
     page.locator(".row-details > summary").first.click()
     opened = page.locator("[data-drawer][open]")

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Page, Response, Route, expect
 
-from tests.browser.conftest import Visitor, wait_until
+from tests.browser.conftest import Visitor, stop_clock, wait_until
 
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
@@ -104,6 +104,7 @@ def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
 
 def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     someone = visitor(permissions=["clipboard-read", "clipboard-write"])
+    stop_clock(someone.page)  # a button says for two seconds that it has copied
     org = someone.found_organization()
     page = someone.page
     someone.create_service_client(org, "Night shift")
@@ -116,8 +117,8 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     for _ in range(3):
         page.keyboard.press("Escape")
     page.mouse.click(5, 5)
+    page.wait_for_function("document.querySelector('dialog').matches(':modal')")
     expect(dialog).to_be_visible()
-    assert page.evaluate("document.querySelector('dialog').matches(':modal')")
 
     dialog.get_by_role("button", name="Copy Client secret").click()
     expect(dialog.get_by_role("button", name="Copied Client secret")).to_be_visible()
@@ -295,8 +296,8 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     tab_to(page, "Create service account")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Client secret of Typed bot")
+    page.wait_for_function("document.querySelector('dialog:modal')?.contains(document.activeElement)")
     expect(dialog).to_be_visible()
-    assert page.evaluate("document.querySelector('dialog').contains(document.activeElement)")
     tab_to(page, "I have saved it")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
@@ -416,7 +417,11 @@ def test_the_health_table_renews_itself_while_people_look(visitor: NewVisitor) -
         expect(page.locator("#vendor-health")).to_have_count(1)
     expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
     page.context.clear_cookies()
-    _status_of_next_renewal(page)
+    for _ in range(60):
+        page.clock.run_for(31_000)
+        page.wait_for_timeout(250)
+        if "/signin?next=" in page.url:
+            break
     page.wait_for_url("**/signin?next=**")
 
 

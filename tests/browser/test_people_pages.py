@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, stop_clock
 from tests.browser.test_pages import NewVisitor, faults
 
 GRANTED = "Vendor that everybody in the team may use"
@@ -46,13 +46,14 @@ def make_team(someone: Visitor, org: str, name: str = "Night shift") -> None:
 
 def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None:
     owner, other = visitor(permissions=["clipboard-read", "clipboard-write"]), visitor()
+    stop_clock(owner.page)  # a button says for two seconds that it has copied
     org = owner.found_organization("Nordwind")
     page = owner.open(f"{org}/members")
     page.get_by_role("link", name="Invite").click()
     expect(page.get_by_text("No pending invitations")).to_be_visible()
     link = make_invitation(owner, org)
     dialog = page.get_by_role("dialog", name="Invitation for anybody with the link")
-    assert page.evaluate("document.querySelector('dialog').matches(':modal')")
+    page.wait_for_function("document.querySelector('dialog').matches(':modal')")
     expect(dialog.get_by_role("button", name="Copy the link")).to_be_focused()
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("button", name="Copied the link")).to_be_visible()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PATIENCE_S = 60.0  # of a loaded machine
+PATIENCE_S = 300.0  # of a loaded machine, whose other databases hold transactions open
 PAUSE_S = 0.01
 
 

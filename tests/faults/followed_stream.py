@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,6 +27,10 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
 import django
+from django.db import OperationalError
+
+from audit.audit_connection import AuditConnection, open_audit_connection
+from audit.call_record import CallRecord
 
 CURSOR = "follower"
 FINAL_AFTER = timedelta(seconds=2)  # outcomes come within a second, or never
@@ -54,20 +59,28 @@ class Report:
 
 
 class _Patient:
-    """Commits again while a busy machine keeps the file of SQLite locked for longer than its timeout."""
+    """Opens a connection and commits again when a busy machine takes longer than a timeout of the connection."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
+        self._connection: AuditConnection | None = None
 
-    def commit(self, records: Any) -> None:
+    def commit(self, records: Sequence[CallRecord]) -> None:
         while True:
             try:
+                if self._connection is None:
+                    self._connection = open_audit_connection()
                 self._connection.commit(records)
-            except sqlite3.OperationalError as fault:
-                if "locked" not in str(fault):
+            except (TimeoutError, OperationalError, sqlite3.OperationalError) as fault:
+                if not isinstance(fault, TimeoutError) and "locked" not in str(fault):
                     raise
+                self._close()
             else:
                 return
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def write(seed: int) -> None:
@@ -75,19 +88,18 @@ def write(seed: int) -> None:
     from django.db import connection, transaction
     from msgspec.structs import asdict, replace
 
-    from audit.audit_connection import open_audit_connection
     from audit.models import RequestAuditEntry
     from audit.stream_position import NewPosition
     from gateway.lib import clock
     from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 
     chance = random.Random(seed)
-    log = _Patient(open_audit_connection())
+    log = _Patient()
     begun: list[Any] = []
     table = RequestAuditEntry._meta.db_table
     for number in itertools.count():
         record = make_record(timestamp=clock.now(), org_id=(ORG, OTHER_ORG)[number % 2], request_id=f"{seed}-{number}")
-        kind = chance.random()
+        kind = chance.random() if number else 0.0
         if kind < 0.5:
             log.commit(
                 [
@@ -107,20 +119,29 @@ def write(seed: int) -> None:
                 RequestAuditEntry.objects.create(**asdict(record), position=NewPosition(table))
                 time.sleep(chance.random() * 0.2)
                 transaction.set_rollback(chance.random() < 0.2)
+        if number == 0:
+            _tell_that_it_works()
         time.sleep(chance.random() * 0.01)
+
+
+def _tell_that_it_works() -> None:
+    """One line for the process that kills this one: it waits for the first row, however long the start takes."""
+    print(flush=True)  # noqa: T201
 
 
 def read(seed: int) -> None:
     """Notes what the stream hands out until it is killed."""
-    from django.db import OperationalError
-
     from audit.stream import finish_stale_rows
 
     chance = random.Random(seed)
+    has_told = False
     while True:
         try:
             finish_stale_rows(_later(timedelta(0)))
             _note(chance.randint(1, 200), chance.random() * 0.05)
+            if not has_told:
+                _tell_that_it_works()
+                has_told = True
         except OperationalError as fault:
             if "locked" not in str(fault):
                 raise
@@ -159,13 +180,19 @@ class _Crew:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.faults.followed_stream", "--role", self.role]
-        return subprocess.Popen([*command, "--seed", str(next(self._seeds))], env=self._environment)
+        command += ["--seed", str(next(self._seeds))]
+        return subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE)
 
     def kill(self) -> None:
+        """Ends the process at whatever it does once it is at work."""
+        told = self.process.stdout
+        assert told is not None
+        told.readline()
         if (code := self.process.poll()) is not None:
             raise RuntimeError(f"a {self.role} has ended by itself with {code}")
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(30)
+        told.close()
 
     def replace(self) -> None:
         self.kill()
@@ -182,7 +209,7 @@ def follow(database: Any, *, seconds: float, writers: int, seed: int) -> Report:
         crews = [_Crew("writer", environment, seeds) for _ in range(writers if database.is_postgresql else 1)]
         crews.append(_Crew("reader", environment, seeds))
         ends_at = time.monotonic() + seconds
-        while time.monotonic() < ends_at:
+        while time.monotonic() < ends_at or min(report.kills.values()) == 0:
             time.sleep(0.5 + 2 * chance.random())
             crew = crews[-1] if sum(report.kills.values()) % 2 else chance.choice(crews[:-1])
             crew.replace()

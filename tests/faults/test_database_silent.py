@@ -33,7 +33,7 @@ def made(template: Template, tmp_path: Path) -> Iterator[Deployment]:
 
 async def test_a_silent_database_costs_seconds_and_no_row(made: Deployment) -> None:
     """The short form of `python -m tests.faults.database_silent`; how fast refusals are is for the long one."""
-    report = await database_silent.measure(made, seconds=7.0, calls_per_s=40)
+    report = await database_silent.measure(made, seconds=8.0, calls_per_s=40, grace_s=4.0)
     assert report.broken(refusal_bound_ms=3_000) == [], "\n".join(report.lines())
     assert report.answered > 100
     assert len(report.refusals_ms) > 100

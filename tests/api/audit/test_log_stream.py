@@ -26,7 +26,7 @@ from tests.factories.api import Api
 from tests.factories.cast import signed_in_session
 
 ROWS = 60
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture(autouse=True)

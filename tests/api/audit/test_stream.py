@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from audit.stream import FINAL_AFTER_S, Log, Place, finish_stale_rows, place_of,
 from gateway.catalog.vendor import MAX_TIMEOUT_S
 from gateway.lib import clock, ids
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, make_record
+from tests.factories.until import until_true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LATE = NOON + timedelta(seconds=FINAL_AFTER_S, milliseconds=1)
@@ -47,9 +47,12 @@ def taken(name: str = "one", log: Log = Log.REQUESTS, limit: int = 100) -> list[
 def followed(expected: int, name: str = "one", log: Log = Log.REQUESTS) -> list[str]:
     """Batches until so many rows have come: on a busy server, transactions of other databases are open for a while."""
     seen: list[str] = []
-    give_up_at = time.monotonic() + 60
-    while len(seen) < expected and time.monotonic() < give_up_at:
-        seen += taken(name, log, limit=3)
+
+    def has_seen_all() -> bool:
+        seen.extend(taken(name, log, limit=3))
+        return len(seen) >= expected
+
+    until_true(has_seen_all)
     return seen
 
 

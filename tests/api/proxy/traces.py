@@ -22,6 +22,6 @@ def busy_connections() -> int:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for what comes about on its own; a busy machine takes its time."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)

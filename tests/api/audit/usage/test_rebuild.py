@@ -49,6 +49,7 @@ def damage() -> None:
         row.delete()
 
 
+@pytest.mark.django_db(transaction=True)
 @given(facts=st.lists(calls, max_size=25), rolled=st.integers(0, 25))
 def test_wrong_counters_are_right_again(facts: list[dict[str, Any]], rolled: int) -> None:
     with undone():
@@ -64,6 +65,7 @@ def test_wrong_counters_are_right_again(facts: list[dict[str, Any]], rolled: int
         assert stored() == expected(rows)
 
 
+@pytest.mark.django_db(transaction=True)
 @given(facts=st.lists(calls, max_size=25), hours=st.tuples(st.integers(0, 30), st.integers(1, 30)))
 def test_any_hours_may_be_recounted_and_right_ones_stay(facts: list[dict[str, Any]], hours: tuple[int, int]) -> None:
     with undone():

@@ -24,6 +24,7 @@ from tests.factories.races import at_once
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.django_db(transaction=True)
 @given(facts=st.lists(calls, max_size=30), limit=st.integers(1, 12))
 def test_roll_ups_are_a_recount_of_the_log(facts: list[dict[str, Any]], limit: int) -> None:
     with undone():

@@ -118,6 +118,7 @@ def assert_savings(rows: Rows, org_id: uuid.UUID, period: Period) -> None:
 moments = st.integers(-3_600_000, 32 * 3_600_000).map(lambda ms: EVENING + timedelta(milliseconds=ms))
 
 
+@pytest.mark.django_db(transaction=True)
 @given(
     facts=st.lists(calls, max_size=30),
     batches=st.lists(st.integers(1, 8), max_size=3),
