@@ -150,6 +150,8 @@ def _brief_lock_timeout() -> Iterator[None]:
 def _attach(partition: Partition) -> None:
     low, high = first_log_id_at(partition.start or datetime.fromtimestamp(0, UTC)), first_log_id_at(partition.end)
     with connection.cursor() as cursor:
+        # A row that reached the default partition after its rows have moved would make the last statement fail.
+        cursor.execute(f"LOCK TABLE {DEFAULT} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(f'CREATE TABLE "{partition.name}" (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)')
         # Rows that came before their partition was made.
         cursor.execute(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
 from django.core.management import call_command
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection, connections, transaction
 
 from audit import partitions
 from audit.models import RequestAuditEntry
@@ -17,6 +18,7 @@ from audit.retention import Pruning, prune
 from audit.tasks import make_partitions
 from gateway.lib import clock
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
+from tests.factories.until import until_true
 
 pytestmark = [
     pytest.mark.django_db,
@@ -69,6 +71,38 @@ def test_a_row_without_a_partition_is_kept_and_moves_when_it_has_one() -> None:
     assert table_of(row.id) == "audit_requestauditentry_2090_01"
     assert table_of(other.id) == partitions.DEFAULT
     assert set(RequestAuditEntry.objects.all()) == {row, other}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_arrives_while_its_partition_is_made_moves_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "LOCK_TIMEOUT_MS", 60_000)
+
+    def make() -> list[str]:
+        try:
+            return partitions.make_ahead(FAR, months=0)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            row = add_row(timestamp=FAR)
+            making = pool.submit(make)
+            until_true(lambda: making.done() or waits_for_the_default_partition())
+        assert making.result() == ["audit_requestauditentry_2090_01"]
+    try:
+        assert table_of(row.id) == "audit_requestauditentry_2090_01"
+        assert partitions.default_rows() == 0
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE audit_requestauditentry_2090_01")
+
+
+def waits_for_the_default_partition() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = %s::regclass)", [partitions.DEFAULT]
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def test_old_partitions_go_whole_and_the_rest_stays() -> None:
