@@ -12,7 +12,6 @@ import hashlib
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -20,8 +19,9 @@ import structlog
 from django.db import transaction
 
 from audit.models import AdminAuditEntry, RequestAuditEntry, Seal
-from audit.stream import Entry, Log, Place, place_of_row, take
+from audit.stream import Entry, Log, place_of_row, take
 from gateway.lib import clock
+from gateway.lib.rows import grouped
 
 CURSOR = "seals"
 BATCH_ROWS = 5_000
@@ -78,9 +78,7 @@ def seal_next(log: Log, limit: int = BATCH_ROWS) -> int:
         batch = take(CURSOR, log, limit)
         if batch is None or not batch.rows:
             return 0
-        by_org = {
-            org_id: list(rows) for org_id, rows in groupby(sorted(batch.rows, key=_by_org), lambda row: row.org_id)
-        }
+        by_org = grouped((row.org_id, row) for row in batch.rows)
         last = {seal.org_id: seal for seal in last_seals(log, by_org)}
         seals = [_seal(log, org_id, rows, last.get(org_id)) for org_id, rows in by_org.items()]
         Seal.objects.bulk_create(seals)
@@ -100,7 +98,7 @@ def last_seals(log: Log, org_ids: Iterable[uuid.UUID]) -> list[Seal]:
 
 def _seal(log: Log, org_id: uuid.UUID, rows: Sequence[Entry], last: Seal | None) -> Seal:
     entries = entries_of(rows)
-    through: Place = place_of_row(rows[-1])
+    through = place_of_row(rows[-1])
     seal = Seal(
         org_id=org_id,
         log=log,
@@ -115,7 +113,3 @@ def _seal(log: Log, org_id: uuid.UUID, rows: Sequence[Entry], last: Seal | None)
     )
     seal.digest = seal_digest(seal, bytes(last.digest) if last else FIRST)
     return seal
-
-
-def _by_org(row: Entry) -> tuple[uuid.UUID, int, uuid.UUID]:
-    return row.org_id, row.position or 0, row.id

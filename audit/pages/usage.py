@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from audit.usage import selectors
-from audit.usage.period import ALL, RANGES, Period
+from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
@@ -36,7 +36,7 @@ class RangeLink:
 
 @dataclass(frozen=True, slots=True)
 class ShownDay:
-    """A day of the period, also without a call; `is_today`: it goes on."""
+    """`usage` is None for a day without a call. `is_today`: more calls may come."""
 
     day: date
     usage: DayUsage | None
@@ -70,7 +70,7 @@ class UsagePage(OrgPage):
         context = _figures(usage, vendors, savings) | {
             "days": days[::-1],
             "chart": _chart(days),
-            "ranges": _range_links(request, is_default=not errors),
+            "ranges": _range_links(request.GET, has_errors=bool(errors)),
             "asked": request.GET,
             "errors": errors,
             "csv_url": f"?{urlencode({**request.GET.dict(), 'format': 'csv'})}",
@@ -111,9 +111,9 @@ def _chart(days: Sequence[ShownDay]) -> dict[str, Any]:
     return {"days": [each.day.isoformat() for each in days], "calls": [each.calls for each in days]}
 
 
-def _range_links(request: HttpRequest, *, is_default: bool) -> list[RangeLink]:
-    own_bounds = bool(request.GET.get("start") or request.GET.get("end"))
-    current = "" if own_bounds else (request.GET.get("range") or "30d") if is_default else ""
+def _range_links(query: Mapping[str, str], *, has_errors: bool) -> list[RangeLink]:
+    names_no_range = has_errors or query.get("start") or query.get("end")
+    current = "" if names_no_range else query.get("range", "").strip() or DEFAULT_RANGE
     return [RangeLink(RANGE_NAMES[name], f"?range={name}", name == current) for name in (*RANGES, ALL)]
 
 

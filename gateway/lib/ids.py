@@ -68,13 +68,13 @@ def time_of(log_id: uuid.UUID) -> datetime:
 
 
 def first_log_id_at(moment: datetime) -> uuid.UUID:
-    """The lowest id that a row of this moment or later can have; a part of a millisecond counts as a whole one."""
+    """The lowest id that a row of this moment or later can have; the moment is rounded up to the millisecond."""
     return uuid.UUID(int=min(max(-((_EPOCH - moment) // _MILLISECOND), 0), _MAX_MILLISECONDS) << 80)
 
 
 def log_id_at(milliseconds: int, tail: bytes) -> uuid.UUID:
     """The log id for a Unix time in milliseconds and 10 bytes of `tail`; the same input gives the same id."""
-    value = (milliseconds & ((1 << 48) - 1)) << 80 | int.from_bytes(tail, "big")
+    value = (milliseconds & _MAX_MILLISECONDS) << 80 | int.from_bytes(tail, "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return uuid.UUID(int=value)

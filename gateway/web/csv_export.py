@@ -7,6 +7,7 @@ import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from asgiref.sync import sync_to_async
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 TOTAL_HEADER = "X-Total-Count"
 # Seconds in `Retry-After`: most exports end earlier.
 _RETRY_AFTER_S = 10
-# Of one export. A million rows take a few minutes; a reader that takes a little at a time holds its slot no longer.
+# Of one export. A million rows take a few minutes; a slow reader is cut off after it.
 LONGEST_S = 900.0
 
 exports: SharedSlots[uuid.UUID] = SharedSlots(
@@ -71,7 +72,10 @@ class CsvTable:
 
 
 class _ExportSlot:
-    """Raises: TooManyExports; ExportsBusy."""
+    """A taken slot of `exports`. `release` gives it back, at the latest when nothing refers to it any more.
+
+    Raises: TooManyExports; ExportsBusy.
+    """
 
     def __init__(self, organization_id: uuid.UUID) -> None:
         match exports.take(organization_id):
@@ -79,7 +83,7 @@ class _ExportSlot:
                 raise TooManyExports
             case SlotResult.NONE_FREE:
                 raise ExportsBusy
-        # Works once. A finalizer, because a response that is never sent is never closed: its client left before.
+        # A response whose client left early is never sent and never closed. A second call does nothing.
         self.release = weakref.finalize(self, exports.give_back, organization_id)
         self.release.atexit = False
 
@@ -132,7 +136,7 @@ def csv_export(request: HttpRequest, organization_id: uuid.UUID, find: Callable[
         # The server would drop the body, which would be made for nothing.
         parts = iter(())
         slot.release()
-    body = _ExportBody(parts, slot, _release_page_of(request))
+    body = _ExportBody(parts, slot, partial(release_slot_early, getattr(request, "scope", {})))
     response = StreamingHttpResponse(body, content_type=MEDIA_TYPE)
     response["Content-Disposition"] = f'attachment; filename="{table.name}-{clock.now():%Y-%m-%d}.csv"'
     response[TOTAL_HEADER] = str(table.total)
@@ -140,8 +144,3 @@ def csv_export(request: HttpRequest, organization_id: uuid.UUID, find: Callable[
     if is_gzipped:
         response["Content-Encoding"] = "gzip"
     return response
-
-
-def _release_page_of(request: HttpRequest) -> Callable[[], None]:
-    scope = getattr(request, "scope", {})
-    return lambda: release_slot_early(scope)

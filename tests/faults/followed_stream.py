@@ -51,7 +51,6 @@ class Report:
         return self.written == self.noted > 0 and not (self.missing or self.repeated or self.out_of_order)
 
     def line(self) -> str:
-        """The figures in one line."""
         return (
             f"{self.written:,} final rows, {self.noted:,} noted; {self.missing} missing, {self.repeated} repeated, "
             f"{self.out_of_order} out of order; killed: {self.kills['writer']} writers, {self.kills['reader']} readers"

@@ -1,8 +1,8 @@
 """The request log of the release before is partitioned under load: `python -m tests.faults.upgraded_log`.
 
-[--rows 5000000]. A writer of that release and one of this one go on meanwhile. Printed is how long the migration took
-and how long a commit waited at most; the exit code is 1 when a commit failed, or a row is missing afterwards. Needs
-DATABASE_URL of a PostgreSQL that may be used: a database of its own is made there and dropped.
+[--rows 5000000]. A writer of that release goes on meanwhile. Printed is how long the migration took and how long
+a commit waited at most; the exit code is 1 when a commit failed, or a row is missing afterwards. Needs DATABASE_URL of
+a PostgreSQL that may be used: a database of its own is made there and dropped.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class Report:
         return self.written > 0 and not (self.missing or self.unfinished or self.faults)
 
     def line(self) -> str:
-        """The figures in one line."""
         return (
             f"{self.rows:,} rows: {self.seconds:.1f} s; {self.written:,} calls meanwhile, longest commit "
             f"{self.longest_s * 1000:.0f} ms, {len(self.faults)} faults, {self.missing} missing, "

@@ -22,9 +22,9 @@ class Command(BaseCommand):
     help = "Say whether each row of the logs is as it was sealed, and name the first that is not."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--org", help="the organization's id; all without it")
+        parser.add_argument("--org", help="the organization's id; default: all organizations")
         parser.add_argument("--since", help="a date or a time: only what was sealed from then on")
-        parser.add_argument("--log", choices=[log.value for log in Log], help="both without it")
+        parser.add_argument("--log", choices=[log.value for log in Log], help="default: both")
         parser.add_argument(
             "--seal", help="NUMBER:DIGEST of a seal as the service's log has it, with --org and --log: it must be there"
         )
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         for each in [Log(log)] if log else list(Log):
             result = verify(each, org_id=org_id, since=_moment(since), expected=expected)
             self.stdout.write(
-                f"{each.value}: {result.rows:,} rows equal {result.seals:,} seals; "
+                f"{each.value}: {result.rows:,} rows match their {result.seals:,} seals; "
                 f"{result.expired:,} removed by retention, {result.unsealed:,} not sealed yet"
             )
             for finding in result.findings:

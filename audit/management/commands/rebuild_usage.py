@@ -1,4 +1,4 @@
-"""Recounts roll-ups of the request log, beside the running service."""
+"""`manage.py rebuild_usage`: recount roll-ups of the request log, beside the running service."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Command(BaseCommand):
     help = "Count the calls of whole hours again, from the request log. Hours that the log has lost stay as they are."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--org", metavar="ORG_ID", help="one organization; without it all of them")
+        parser.add_argument("--org", metavar="ORG_ID", help="the organization's id; default: all organizations")
         parser.add_argument("--start", default="1970-01-01", help="a date, or a time such as 2026-01-31T08:00:00Z")
         parser.add_argument("--end", default="", help="as --start, and inclusive; now by default")
 
     def handle(self, *args: Any, org: str | None, start: str, end: str, **options: Any) -> None:
         org_id = ids.parse_id(org) if org else None
         if org and org_id is None:
-            raise CommandError(f"{org} is no id of an organization.")
+            raise CommandError(f"{org} is no organization's id.")
         try:
             bounds = RequestFilters.parse({"start": start, "end": end})
         except Invalid as refusal:

@@ -251,7 +251,7 @@ def command(*args: str) -> str:
 
 def test_the_command_names_the_first_fault(log: AuditConnection) -> None:
     row = sealed(log)[3]
-    assert "requests: 24 rows equal" in command()
+    assert "requests: 24 rows match" in command()
     last = Seal.objects.filter(org_id=ORG).latest("number")
     noted = f"{last.number}:{bytes(last.digest).hex()}"
     command("--org", str(ORG), "--log", "requests", "--seal", noted)

@@ -335,7 +335,7 @@ def test_the_live_tail_counts_rows_that_are_newer_than_the_page(logged: Site, pa
         add_change(org, minutes=2, event_type="team.created")
     found = admin.get(tail).json()
     assert (found["total"], len(found["entries"])) == (1, 1)
-    assert "tail_url" in ask(logged, page).context
+    assert ask(logged, page).context["tail_url"]
     assert not ask(logged, page, {"end": "2026-03-10"}).context["tail_url"], "a range with an end does not grow"
 
 
@@ -370,7 +370,7 @@ def test_a_call_leads_to_its_neighbours(site: Site) -> None:
     answer = ask(site, REQUESTS, {"request_id": "r-1", "user_id": "user-1", "end": "2026-03-10T12:00:00Z"})
     same = admin.get(site.path(REQUESTS) + link(answer, "Same request"))
     assert [row.request_id for row in same.context["entries"]] == ["r-1"] * 3
-    around = admin.get(site.path(REQUESTS) + link(answer, "Same person, 5 minutes around"))
+    around = admin.get(site.path(REQUESTS) + link(answer, "Same caller, 5 minutes before and after"))
     assert [row.request_id for row in around.context["entries"]] == ["last", "r-1", "r-1", "first"]
     assert 'type="text" id="f-start" name="start" value="2026-03-10T11:55:00.000Z"' in text(around)
 
@@ -382,7 +382,7 @@ def test_a_change_leads_to_its_neighbours(site: Site) -> None:
     answer = ask(site, CHANGES, {"start": "2026-03-10T12:00:00Z", "end": "2026-03-10T12:00:00Z"})
     same = admin.get(site.path(CHANGES) + link(answer, "Same target"))
     assert [row.target_id for row in same.context["entries"]] == ["c", "c"]
-    around = admin.get(site.path(CHANGES) + link(answer, "Same person, 5 minutes around"))
+    around = admin.get(site.path(CHANGES) + link(answer, "Same actor, 5 minutes before and after"))
     assert [row.target_id for row in around.context["entries"]] == ["d", "c", "b"]
 
 

@@ -219,7 +219,7 @@ async def test_many_bodies_of_many_owners_are_all_read(borrow_s: float, monkeypa
     monkeypatch.setattr(byte_budget, "BORROW_S", borrow_s)
     for seed in range(10):
         rolls = random.Random(seed)
-        tried = budget(total=40 * MIB, reserve=10 * MIB, largest=10 * MIB, wait_s=5)
+        tried = budget(total=40 * MIB, reserve=10 * MIB, largest=10 * MIB, wait_s=300)
         owners = [str(number) for number in range(rolls.choice([1, 3, 30, 100]))]
 
         async def read(tried: ByteBudget, rolls: random.Random, owner: str) -> None:
