@@ -102,6 +102,11 @@ def place_of(name: str, log: Log) -> Place:
     return Place(cursor.position, cursor.row_id)
 
 
+def first_waiting(name: str, log: Log) -> Entry | None:
+    """Returns the first final row that the cursor has not reached, whether it may be handed out yet or not."""
+    return final_rows(log).filter(beyond(place_of(name, log), log)).order_by("position", "id").first()
+
+
 def finish_stale_rows(now: datetime | None = None) -> int:
     """Makes a batch of rows final that nothing will change any more. Returns their number; 0 means that none is left.
 

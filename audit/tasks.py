@@ -11,12 +11,13 @@ from django.conf import settings
 
 from audit import partitions
 from audit.retention import prune
-from audit.seals import BATCH_ROWS, seal_next
-from audit.stream import Log, finish_stale_rows
+from audit.seals import BATCH_ROWS, CURSOR, seal_next
+from audit.stream import Log, finish_stale_rows, first_waiting
 from audit.usage.removal import remove_usage_of_deleted_organizations
 from audit.usage.rollup import roll_up_all
 from gateway.lib import clock
 
+STALLED_AFTER = timedelta(minutes=30)  # a row whose process died becomes final after ten
 LONGEST_SEALING_S = 20.0  # the worker has other tasks; the next minute takes the rest
 logger = structlog.get_logger(__name__)
 
@@ -61,7 +62,15 @@ def seal_logs() -> int:
         while rows == BATCH_ROWS and time.monotonic() < stop_at:
             rows = seal_next(log)
             sealed += rows
+        _warn_of_a_stalled_stream(log)
     return sealed
+
+
+def _warn_of_a_stalled_stream(log: Log) -> None:
+    """One transaction that stays open anywhere in the database's cluster holds all consumers back."""
+    oldest = first_waiting(CURSOR, log)
+    if oldest is not None and clock.now() - oldest.timestamp > STALLED_AFTER:
+        logger.warning("audit.stream_stalled", log=log.value, oldest=clock.rfc3339(oldest.timestamp))
 
 
 @shared_task(name="audit.roll_up_usage")  # type: ignore[untyped-decorator]

@@ -13,8 +13,9 @@ from django.conf import settings
 from django.db.models import Max, QuerySet
 
 from audit.models import PrunedLog, Seal
-from audit.seals import FIRST, parse_entries, row_digest, seal_digest
-from audit.stream import Entry, Log, Place, beyond, final_rows, place_of_row
+from audit.organizations import organizations_of
+from audit.seals import CURSOR, FIRST, parse_entries, row_digest, seal_digest
+from audit.stream import Entry, Log, Place, beyond, final_rows, place_of, place_of_row
 from gateway.lib import clock
 from gateway.lib.ids import NO_ID, first_log_id_at
 
@@ -58,14 +59,20 @@ def verify(
     `expected` is the number and digest of a seal of `org_id` that was noted elsewhere.
     """
     result = Verification()
-    seals = Seal.objects.filter(log=log)
-    org_ids = [org_id] if org_id else list(seals.order_by("org_id").values_list("org_id", flat=True).distinct())
-    for each in org_ids:
+    # Read first: the seals of these rows are there when the seals are read.
+    sealed_through = place_of(CURSOR, log)
+    for each in [org_id] if org_id else _organizations(log):
         try:
-            _Chain(each, log, since, result).verify(expected)
+            _Chain(each, log, since, result).verify(sealed_through, expected)
         except _Broken as broken:
             result.findings.append(Finding(each, log, broken.fault, broken.row_id))
     return result
+
+
+def _organizations(log: Log) -> list[uuid.UUID]:
+    """Those with seals, and those with rows: a chain may have been removed as a whole."""
+    sealed = Seal.objects.filter(log=log).order_by("org_id").values_list("org_id", flat=True).distinct()
+    return sorted({*sealed, *organizations_of(final_rows(log).model)})
 
 
 class _Chain:
@@ -74,47 +81,52 @@ class _Chain:
     def __init__(self, org_id: uuid.UUID, log: Log, since: datetime | None, result: Verification) -> None:
         self._result = result
         self._chain = Seal.objects.filter(org_id=org_id, log=log).order_by("number")
-        self._first = self._chain.filter(made_at__gte=since).first() if since else self._chain.first()
         self._log = log
         self._rows: QuerySet[Any] = final_rows(log).filter(org_id=org_id)
         self._expired_before = first_log_id_at(_pruned_before(log))
         # Rows are read after the seals: those of a later seal are of no concern.
         self._last_number = self._chain.aggregate(last=Max("number"))["last"] or 0
+        self._first_number = self._first_since(since) if since else 1
 
-    def verify(self, expected: tuple[int, bytes] | None) -> None:
+    def verify(self, sealed_through: Place, expected: tuple[int, bytes] | None) -> None:
         """Raises: _Broken at the first fault."""
-        if self._first is None:
-            if expected:
-                raise _Broken(f"the end is missing: there is no seal {expected[0]}")
-            return
-        before = self._chain.filter(number=self._first.number - 1).first()
-        if before is None and self._first.number != 1:
-            raise _Broken(f"seal {self._first.number - 1} is missing")
-        digest, place = (bytes(before.digest), _place(before)) if before else (FIRST, Place(0, NO_ID))
-        rows = _Rows(self._rows.filter(beyond(place, self._log)))
-        number = self._first.number
-        for seal in self._chain.filter(number__gte=number, number__lte=self._last_number).iterator(chunk_size=50):
-            digest = self._check_seal(seal, number, digest)
-            self._check_rows(seal, rows)
-            if expected and expected[0] == number and expected[1] != digest:
-                raise _Broken(f"seal {number} is another one than the one that was noted")
+        digest, number, place = FIRST, 0, Place(0, NO_ID)
+        # The entries of seals before the first one are not read, but their digests are: a seal's time may be forged.
+        for seal in self._chain.filter(number__lt=self._first_number).defer("entries").iterator():
             number += 1
-        if expected and expected[0] >= number:
-            raise _Broken(f"the end is missing: the last seal is {number - 1}, and {expected[0]} was noted")
+            digest, place = self._check_seal(seal, number, digest, expected), _place(seal)
+        rows = _Rows(self._rows.filter(beyond(place, self._log)))
+        later = self._chain.filter(number__gte=self._first_number, number__lte=self._last_number)
+        for seal in later.iterator(chunk_size=50):
+            number += 1
+            digest = self._check_seal(seal, number, digest, expected)
+            self._check_rows(seal, rows)
+        if expected and expected[0] > number:
+            last = f"the last seal is {number}" if number else "there is no seal"
+            raise _Broken(f"the end is missing: {last}, and {expected[0]} was noted")
+        row = rows.peek()
+        if row is not None and place_of_row(row) <= sealed_through:
+            raise _Broken("a row is in no seal: it was inserted, or its seal was removed", row.id)
         self._result.unsealed += rows.count_rest()
 
-    def _check_seal(self, seal: Seal, number: int, before: bytes) -> bytes:
+    def _first_since(self, since: datetime) -> int:
+        first = self._chain.filter(made_at__gte=since).values_list("number", flat=True).first()
+        return self._last_number + 1 if first is None else first
+
+    def _check_seal(self, seal: Seal, number: int, before: bytes, expected: tuple[int, bytes] | None) -> bytes:
         if seal.number != number:
             raise _Broken(f"seal {number} is missing")
         digest = seal_digest(seal, before)
         if digest != bytes(seal.digest):
             raise _Broken(f"seal {number} was changed")
-        if hashlib.sha256(bytes(seal.entries)).digest() != bytes(seal.entries_digest):
-            raise _Broken(f"the entries of seal {number} were changed")
-        self._result.seals += 1
+        if expected and expected[0] == number and expected[1] != digest:
+            raise _Broken(f"seal {number} is another one than the one that was noted")
         return digest
 
     def _check_rows(self, seal: Seal, rows: _Rows) -> None:
+        if hashlib.sha256(bytes(seal.entries)).digest() != bytes(seal.entries_digest):
+            raise _Broken(f"the entries of seal {seal.number} were changed")
+        self._result.seals += 1
         for row_id, digest in parse_entries(bytes(seal.entries)):
             row = rows.peek()
             if row is None or row.id != row_id:

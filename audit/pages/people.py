@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from audit.selectors import KnownUser
+from gateway.lib.ids import parse_id
 
 
 class People:
     """`listed` has a text for each subject that no other subject has."""
 
     def __init__(self, known: Iterable[KnownUser]) -> None:
-        users = list(known)
-        same = Counter(user.user_label.casefold() for user in users)
-        self._shown = {
-            user.user_id: user.user_label
-            if same[user.user_label.casefold()] == 1
-            else f"{user.user_label} ({user.user_id})"
-            for user in users
-        }
+        self._shown = _different({user.user_id: user.user_label for user in known})
         self._ids = {shown.casefold(): user_id for user_id, shown in self._shown.items()}
 
     @property
@@ -28,7 +22,24 @@ class People:
 
     def id_of(self, typed: str) -> str:
         """The id behind a listed text; any other text, an id among them, as it was typed."""
-        return typed if typed in self._shown else self._ids.get(typed.casefold(), typed)
+        return typed if typed in self._shown or _is_id(typed) else self._ids.get(typed.casefold(), typed)
 
     def text_of(self, user_id: str) -> str:
         return self._shown.get(user_id, user_id)
+
+
+def _different(labels: Mapping[str, str]) -> dict[str, str]:
+    """Texts by id: labels, with the id behind each that more than one subject has."""
+    texts = dict(labels)
+    while True:
+        same = Counter(text.casefold() for text in texts.values())
+        repeated = [user_id for user_id, text in texts.items() if same[text.casefold()] > 1]
+        if not repeated:
+            return texts
+        for user_id in repeated:
+            texts[user_id] += f" ({user_id})"
+
+
+def _is_id(text: str) -> bool:
+    """A label may look like the id of a subject that is not listed."""
+    return parse_id(text) is not None or text.startswith("svc:")

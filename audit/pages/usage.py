@@ -82,7 +82,8 @@ def shown_days(usage: Usage, today: date) -> list[ShownDay]:
     """Returns every day of the period up to today, oldest first, at most MAX_DAYS_DRAWN."""
     by_day = {each.day: each for each in usage.days}
     last = min(usage.end.date(), today)
-    first = max(usage.start.date(), last - timedelta(days=MAX_DAYS_DRAWN - 1))
+    earliest = date.fromordinal(max(1, last.toordinal() - MAX_DAYS_DRAWN + 1))
+    first = max(usage.start.date(), earliest)
     return [
         ShownDay(day, by_day.get(day), day == today)
         for day in (first + timedelta(days=number) for number in range((last - first).days + 1))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 MEDIA_TYPE = "text/csv; charset=utf-8"
 # A cell that begins with one of these would be run as a formula (OWASP, CSV injection).
-FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+# Where a semicolon separates cells, what stands behind it begins one.
+_FORMULA_INSIDE = re.compile(r"[;\t]\s*[=+\-@＝＋－＠]")
 
 
 def encode_rows(rows: Iterable[Sequence[str]]) -> bytes:
@@ -19,4 +22,5 @@ def encode_rows(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def _harmless(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(FORMULA_BEGINNINGS) else cell
+    is_formula = cell.startswith(FORMULA_BEGINNINGS) or _FORMULA_INSIDE.search(cell)
+    return f"'{cell}" if is_formula else cell

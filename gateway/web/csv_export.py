@@ -31,6 +31,10 @@ _RETRY_AFTER_S = 10
 # Of one export. A million rows take a few minutes; a slow reader is cut off after it.
 LONGEST_S = 900.0
 
+# A reader that is slower than this holds its slot for GRACE_S, and then only as long as it keeps this pace.
+SLOWEST_BYTES_PER_S = 20_000
+GRACE_S = 60.0
+
 exports: SharedSlots[uuid.UUID] = SharedSlots(
     size=settings.CONCURRENT_EXPORTS, of_owner=settings.CONCURRENT_EXPORTS_OF_ORGANIZATION
 )
@@ -99,11 +103,12 @@ class _ExportBody:
         """Raises: ExportBroken."""
         # From here on the reader decides how long it takes.
         self._release_page()
-        ends_at = time.monotonic() + LONGEST_S
+        began_s, sent = time.monotonic(), 0
         try:
             while (part := await sync_to_async(self._next_part)()) is not None:
                 yield part
-                if time.monotonic() > ends_at:
+                sent += len(part)
+                if time.monotonic() - began_s > min(LONGEST_S, GRACE_S + sent / SLOWEST_BYTES_PER_S):
                     raise ExportBroken("the reader took too long")
         finally:
             self.close()

@@ -291,8 +291,12 @@ def test_a_database_that_fails_ends_the_body_before_its_end(api: Api, monkeypatc
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_reader_that_takes_too_long_is_cut_off(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changes", [{"LONGEST_S": -1.0}, {"GRACE_S": -1_000.0}], ids=["in all", "by its pace"])
+def test_a_reader_that_takes_too_long_is_cut_off(
+    api: Api, monkeypatch: pytest.MonkeyPatch, changes: dict[str, float]
+) -> None:
     add_calls(api.cast.org.id, 9)
-    monkeypatch.setattr(csv_export, "LONGEST_S", -1.0)
+    for name, value in changes.items():
+        monkeypatch.setattr(csv_export, name, value)
     with pytest.raises(ExportBroken, match="too long"):
         parts_of(export(api, "/audit"))

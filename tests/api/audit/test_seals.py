@@ -9,11 +9,12 @@ from io import StringIO
 
 import pytest
 import structlog
+import time_machine
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
-from audit import seals, verification
+from audit import seals, tasks, verification
 from audit.actor import system
 from audit.admin_log import record_admin
 from audit.audit_connection import AuditConnection, open_audit_connection
@@ -117,6 +118,35 @@ def test_an_inserted_row_is_named(log: AuditConnection, place: int) -> None:
     assert findings() == [Finding(ORG, Log.REQUESTS, "a row was inserted", forged.id)]
 
 
+@pytest.mark.parametrize("org_id", [ORG, uuid.UUID(int=7)], ids=["sealed before", "never sealed"])
+def test_a_row_behind_the_last_seal_is_named(log: AuditConnection, org_id: uuid.UUID) -> None:
+    """The organization was quiet while others were sealed: no later seal of its own would cover the row."""
+    rows = sealed(log)
+    until_true(lambda: seal_a_call_of_the_other(log))
+    forged = RequestAuditEntry.objects.get(id=rows[-1].id)
+    forged.id = uuid.UUID(int=rows[-1].id.int + 2**30)
+    forged.org_id = org_id
+    forged.save(force_insert=True)
+    fault = "a row is in no seal: it was inserted, or its seal was removed"
+    assert findings() == [Finding(forged.org_id, Log.REQUESTS, fault, forged.id)]
+
+
+def seal_a_call_of_the_other(log: AuditConnection) -> bool:
+    log.commit([make_record(org_id=OTHER_ORG)])
+    return seal_next(Log.REQUESTS) > 0
+
+
+def test_a_removed_last_seal_shows_by_its_rows(log: AuditConnection) -> None:
+    rows = sealed(log)
+    last = Seal.objects.filter(org_id=ORG).latest("number")
+    last.delete()
+    found = Finding(
+        ORG, Log.REQUESTS, "a row is in no seal: it was inserted, or its seal was removed", rows[-last.rows].id
+    )
+    assert findings() == [found]
+    assert verify(Log.REQUESTS, since=last.made_at + timedelta(days=1)).findings == [found]
+
+
 def cut_off(rows: Rows) -> None:
     """Removes the last batch of ORG with its seal, as if neither had ever been."""
     last = Seal.objects.filter(org_id=ORG).latest("number")
@@ -151,12 +181,17 @@ def altered_count(last: Seal) -> None:
     last.rows += 1
 
 
+def altered_time(last: Seal) -> None:
+    last.made_at -= timedelta(days=400)
+
+
 @pytest.mark.parametrize(
     ("alter", "fault"),
     [
         (altered_entries, "the entries of seal {0} were changed"),
         (altered_digest, "seal {0} was changed"),
         (altered_count, "seal {0} was changed"),
+        (altered_time, "seal {0} was changed"),
     ],
 )
 def test_a_changed_seal_shows(log: AuditConnection, alter: Callable[[Seal], None], fault: str) -> None:
@@ -165,6 +200,16 @@ def test_a_changed_seal_shows(log: AuditConnection, alter: Callable[[Seal], None
     alter(first)
     first.save()
     assert findings() == [Finding(ORG, Log.REQUESTS, fault.format(first.number))]
+
+
+def test_a_seal_of_a_forged_time_is_not_left_out(log: AuditConnection) -> None:
+    sealed(log)
+    first = Seal.objects.filter(org_id=ORG).earliest("number")
+    since = first.made_at
+    altered_time(first)
+    first.save()
+    (found,) = verify(Log.REQUESTS, since=since).findings
+    assert found.fault == f"seal {first.number} was changed"
 
 
 def test_a_missing_seal_shows(log: AuditConnection) -> None:
@@ -241,6 +286,18 @@ def test_the_task_seals_both_logs_and_says_so(log: AuditConnection, monkeypatch:
     noted = {(line["org_id"], line["log"], line["seal"]) for line in lines if line["event"] == "audit.sealed"}
     stored = {(str(s.org_id), s.log, f"{s.number}:{bytes(s.digest).hex()}") for s in Seal.objects.all()}
     assert noted == stored
+
+
+@pytest.mark.parametrize(("minutes", "warnings"), [(29, 0), (31, 1)])
+def test_a_stream_that_stands_still_is_told(
+    log: AuditConnection, monkeypatch: pytest.MonkeyPatch, minutes: int, warnings: int
+) -> None:
+    monkeypatch.setattr(tasks, "seal_next", lambda log: 0)  # a transaction that stays open holds the rows back
+    log.commit([make_record(org_id=org_id, timestamp=NOON) for org_id in (ORG, OTHER_ORG)])
+    later = NOON + timedelta(minutes=minutes)
+    with time_machine.travel(later, tick=False), structlog.testing.capture_logs() as lines:
+        seal_logs()
+    assert [line["log"] for line in lines if line["event"] == "audit.stream_stalled"] == ["requests"] * warnings
 
 
 def command(*args: str) -> str:

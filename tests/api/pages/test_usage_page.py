@@ -122,6 +122,12 @@ def test_a_range_of_ten_years_is_drawn_in_part(called: Site) -> None:
     assert answer.context["usage"].total.calls == 7
 
 
+@pytest.mark.parametrize("end", ["0001-01-01", "0001-01-05", "9999-12-31"])
+def test_the_first_and_the_last_days_of_the_calendar_are_asked_for(called: Site, end: str) -> None:
+    assert ask(called, {"end": end}).status_code == 200
+    assert ask(called, {"start": "0001-01-01", "end": end}).status_code == 200
+
+
 def test_the_export_has_a_line_for_each_day(called: Site) -> None:
     page = ask(called, {"range": "7d"})
     answer = called.cast.client("admin").get(f"{called.path(PAGE)}{page.context['csv_url']}")

@@ -37,6 +37,16 @@ def test_people_with_one_name_are_told_apart_by_id() -> None:
 def test_nobody_can_take_the_place_of_an_id_by_a_name() -> None:
     assert People([ANA, KnownUser("user-3", "user-1")]).id_of("user-1") == "user-1"
 
+    hidden = "3e4666bf-d5e5-4aa7-b8ce-cefe41c7568a"
+    assert People([KnownUser("user-3", hidden)]).id_of(hidden) == hidden, "of somebody who is not listed"
+    assert People([KnownUser("user-3", "svc:o:c")]).id_of("svc:o:c") == "svc:o:c"
+
+
+def test_nobody_can_take_the_place_of_a_name_with_its_id() -> None:
+    people = People([ANA, OTHER_ANA, KnownUser("user-3", "Ana (user-1)")])
+    assert people.listed == ["Ana (user-1) (user-1)", "ana (user-2)", "Ana (user-1) (user-3)"]
+    assert [people.id_of(text) for text in people.listed] == ["user-1", "user-2", "user-3"]
+
 
 @pytest.mark.parametrize(
     ("period", "start"),
