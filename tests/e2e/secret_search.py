@@ -17,6 +17,8 @@ from urllib.parse import quote
 import httpx
 import redis
 
+from tests.vendors.processes import PLAIN_HTTP
+
 SHORTEST_CHARACTERS = 12
 # A cookie comes back with the answers that renew it; that is where it lives.
 LEFT_OUT_HEADERS = frozenset({"set-cookie"})
@@ -96,7 +98,7 @@ class Transcript:
     def client(self) -> Iterator[httpx.Client]:
         """A browser, or a script: it keeps cookies, and what comes back is taken down."""
         hooks = {"response": [self._take_down]}
-        with httpx.Client(base_url=self._origin, trust_env=False, timeout=30.0, event_hooks=hooks) as client:
+        with httpx.Client(base_url=self._origin, **PLAIN_HTTP, timeout=30.0, event_hooks=hooks) as client:
             yield client
 
     @property

@@ -31,6 +31,7 @@ from orgs.signin.confirmation import ConfirmationStatus
 from orgs.signin.provider import Provider
 from tests.api.oauth_ext.flow import Flow, make_public_client
 from tests.factories.provider import forget_provider
+from tests.vendors.processes import PLAIN_HTTP
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -74,7 +75,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def change(idp: DemoIdentityProvider, email: str, action: str) -> None:
-    answer = httpx.post(f"{idp.issuer}/people", data={"sub": email, "action": action})
+    answer = httpx.post(f"{idp.issuer}/people", data={"sub": email, "action": action}, **PLAIN_HTTP)
     assert answer.status_code == 200
 
 
@@ -82,14 +83,14 @@ def sign_in(email: str) -> tuple[Browser, httpx.Cookies]:
     """A browser in which the person is signed in here, and its cookies at the provider."""
     browser = Browser()
     address = browser.get("/oidc/authenticate/", {"next": "/profile"})["Location"]
-    answer = httpx.post(address, data={"sub": email})
+    answer = httpx.post(address, data={"sub": email}, **PLAIN_HTTP)
     assert browser.get(answer.headers["Location"].removeprefix("http://testserver")).status_code == 302
     return browser, answer.cookies
 
 
 def follow(browser: Browser, there: httpx.Cookies, answer: Any) -> Any:
     """The answer to a browser that follows a redirect to the provider and back."""
-    back = httpx.get(answer["Location"], cookies=there).headers["Location"]
+    back = httpx.get(answer["Location"], cookies=there, **PLAIN_HTTP).headers["Location"]
     return browser.get(back.removeprefix("http://testserver"))
 
 
@@ -119,7 +120,7 @@ def test_a_removed_person_loses_pages_within_a_quarter_of_an_hour(
     assert bo.get("/profile").status_code == 200
     assert bo.get("/api/profile").status_code == 200
     address = ana.get("/oidc/authenticate/")["Location"]
-    assert "was removed" in httpx.post(address, data={"sub": ANA}).text
+    assert "was removed" in httpx.post(address, data={"sub": ANA}, **PLAIN_HTTP).text
 
 
 def test_a_removed_person_loses_the_api_and_forms_too(
@@ -605,7 +606,7 @@ def test_a_confirmation_that_fails_ends_the_session(
     assert ana.get(answer["Location"]).status_code == 200
     assert ana.get("/profile")["Location"].startswith("/signin?next=")
     User.objects.filter(email=ANA).update(is_active=False)
-    at_anas = httpx.post(Browser().get("/oidc/authenticate/")["Location"], data={"sub": ANA}).cookies
+    at_anas = httpx.post(Browser().get("/oidc/authenticate/")["Location"], data={"sub": ANA}, **PLAIN_HTTP).cookies
     answer = follow(bo, at_anas, bo.get("/profile"))
     assert answer["Location"] == "/signin?failed=deactivated"
     assert bo.get(answer["Location"]).status_code == 200

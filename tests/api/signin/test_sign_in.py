@@ -24,6 +24,7 @@ from orgs.signin import backend, provider
 from tests.factories.cast import ISSUER, Cast
 from tests.factories.provider import forget_provider
 from tests.factories.races import at_once
+from tests.vendors.processes import PLAIN_HTTP
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -40,7 +41,7 @@ def start(browser: Browser, target: str = "/profile") -> str:
 
 def log_in(address: str, email: str, **form: str) -> str:
     """The callback that the provider sends the browser back to."""
-    answer = httpx.post(address, data={"sub": email, **form})
+    answer = httpx.post(address, data={"sub": email, **form}, **PLAIN_HTTP)
     assert answer.status_code == 302
     return answer.headers["Location"].removeprefix("http://testserver")
 

@@ -24,6 +24,7 @@ from tests.api.oauth_ext.flow import make_flow
 from tests.factories.cast import ISSUER, Cast
 from tests.factories.provider import forget_provider
 from tests.factories.races import at_once
+from tests.vendors.processes import PLAIN_HTTP
 from tests.vendors.servers import DemoIdentityProvider
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -33,7 +34,7 @@ ENDPOINT = "/oidc/backchannel-logout/"
 
 def sign_in(email: str) -> tuple[Browser, httpx.Cookies]:
     browser = Browser()
-    answer = httpx.post(browser.get("/oidc/authenticate/")["Location"], data={"sub": email})
+    answer = httpx.post(browser.get("/oidc/authenticate/")["Location"], data={"sub": email}, **PLAIN_HTTP)
     browser.get(answer.headers["Location"].removeprefix("http://testserver"))
     return browser, answer.cookies
 
@@ -50,9 +51,9 @@ def test_signing_out_goes_on_to_the_provider(db: None, idp: DemoIdentityProvider
     assert asked["post_logout_redirect_uri"] == ["http://testserver/"]
     hint = jwt.decode(asked["id_token_hint"][0], options={"verify_signature": False})
     assert (hint["sub"], asked["client_id"]) == ("ana@example.com", [idp.client_id])
-    assert httpx.get(target, cookies=there).headers["Location"] == "http://testserver/"
+    assert httpx.get(target, cookies=there, **PLAIN_HTTP).headers["Location"] == "http://testserver/"
     silent = Browser().get("/oidc/authenticate/")["Location"] + "&prompt=none"
-    assert "login_required" in httpx.get(silent, cookies=there).headers["Location"]
+    assert "login_required" in httpx.get(silent, cookies=there, **PLAIN_HTTP).headers["Location"]
 
 
 def test_scripts_and_nobody_stay_here(db: None, idp: DemoIdentityProvider, settings: LazySettings) -> None:
