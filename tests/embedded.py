@@ -39,16 +39,25 @@ PLACES = (
 COMMITTING = "transactional_db"
 COMMITS_ANYWAY = TESTS / "api" / "proxy"
 ONCE = TESTS / "unit"
+# Fault tests take databases of their own, named by a parameter. The run on production's pair has no need of a file.
+FAULTS = TESTS / "faults"
+FILE = "sqlite"
 
 
 def mark(items: list[pytest.Item]) -> None:
     """Give tests the marks that scripts/test.py chooses by."""
     places = [TESTS / place for place in PLACES]
     for item in items:
-        if item.path.is_relative_to(ONCE):
+        if item.path.is_relative_to(ONCE) or _breaks_a_file(item):
             item.add_marker(pytest.mark.one_back_end)
         elif any(item.path.is_relative_to(place) for place in places) or _commits(item):
             item.add_marker(pytest.mark.embedded)
+
+
+def _breaks_a_file(item: pytest.Item) -> bool:
+    """Whether the database of a fault test is a SQLite file, whatever the back ends of the run are."""
+    parameters = getattr(item, "callspec", None)
+    return item.path.is_relative_to(FAULTS) and parameters is not None and FILE in parameters.params.values()
 
 
 def _commits(item: pytest.Item) -> bool:

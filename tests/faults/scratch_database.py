@@ -17,7 +17,8 @@ import psycopg
 from django.conf import settings
 from django.db.utils import ConnectionHandler
 
-# SQLite always; PostgreSQL too when the suite runs on it.
+# SQLite always; PostgreSQL too when the suite runs on it. `make test` leaves SQLite to its embedded run then
+# (tests/embedded.py).
 BACKENDS = ["sqlite"]
 if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
     BACKENDS.append("postgresql")

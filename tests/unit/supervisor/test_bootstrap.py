@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -207,6 +207,29 @@ def test_without_productions_pair_the_embedded_back_ends_run_everything(environ:
 
 def test_every_path_of_the_embedded_tests_exists() -> None:
     assert [place for place in embedded.PLACES if not (embedded.TESTS / place).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "database", "mark"),
+    [
+        ("faults/test_followed_stream.py", "sqlite", "one_back_end"),
+        ("faults/test_followed_stream.py", "postgresql", "embedded"),
+        ("faults/test_gateway_durability.py", None, "embedded"),
+        ("api/audit/test_log_api.py", "sqlite", "embedded"),
+        ("api/orgs/test_teams.py", None, None),
+    ],
+)
+def test_a_fault_test_on_a_file_runs_with_the_embedded_back_ends_alone(
+    path: str, database: str | None, mark: str | None
+) -> None:
+    marks: list[str] = []
+    item = SimpleNamespace(
+        path=embedded.TESTS / path, fixturenames=(), add_marker=lambda added: marks.append(added.name)
+    )
+    if database is not None:
+        item.callspec = SimpleNamespace(params={"database": database})
+    embedded.mark([item])  # type: ignore[list-item]
+    assert marks == ([mark] if mark else [])
 
 
 @pytest.mark.parametrize("line", ["--index-url https://pypi.example/simple", "a @ https://x/a.whl", "-r other.txt", ""])
