@@ -232,6 +232,7 @@ async def fill(writer: AuditWriter, answered: list[uuid.UUID]) -> None:
         answered.append(record.id)
 
 
+@pytest.mark.one_back_end
 async def test_a_full_disk_refuses_and_free_space_lets_it_go_on(
     tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:

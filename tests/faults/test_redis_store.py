@@ -21,7 +21,10 @@ from gateway.coordination.store import Admission, CoordinationUnavailable
 from tests.fakes.redis_server import RedisServer, is_installed, redis_server
 from tests.fakes.silent_relay import relay_to
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="redis-server is not installed")
+pytestmark = [
+    pytest.mark.one_back_end,
+    pytest.mark.skipif(not is_installed(), reason="redis-server is not installed"),
+]
 OPERATION_S, THREAD_S = 0.05, 1.0
 RULE = Rule("tools", limit=100_000, window_s=3600)
 CROWD = 128
