@@ -9,8 +9,8 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.vendors.processes import ROOT
 
-# Fixtures of the whole session that take seconds to start. Each process would start its own.
-SHARED_SERVERS = ("sign_in_gateway", "gateway")
+# Fixtures of the whole session that take seconds to start, and their types. Each process would start its own.
+SHARED_SERVERS = {"sign_in_gateway": "SignInGateway", "gateway": "Gateway"}
 
 
 class SharedServerScheduling(LoadFileScheduling):
@@ -24,4 +24,5 @@ class SharedServerScheduling(LoadFileScheduling):
 def server_of(path: str) -> str:
     """The shared server that functions of a file have as an argument; the file itself if there is none."""
     text = (ROOT / path).read_text()
-    return next((name for name in SHARED_SERVERS if re.search(rf"\b{name}: \w+[,)]", text)), path)
+    found = (name for name, kind in SHARED_SERVERS.items() if re.search(rf"\b{name}: {kind}[,)]", text))
+    return next(found, path)
