@@ -162,7 +162,9 @@ def run_browser_tests(extra: list[str]) -> int:
         return fail(
             "Chromium is needed. Install it (Debian, Ubuntu: apt-get install chromium) or name it: CHROMIUM=..."
         )
-    outcome = run_pytest(["tests/browser", *(extra or ["-n", BROWSERS])], {"CHROMIUM": chromium})
+    # One test at a time for each worker: they differ in length more than ten times.
+    workers = ["-n", BROWSERS, "--maxschedchunk", "1"]
+    outcome = run_pytest(["tests/browser", *(extra or workers)], {"CHROMIUM": chromium})
     print(f"\nBrowser tests in {chromium}: {outcome.line()}")
     return outcome.exit_code
 

@@ -14,12 +14,19 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect,
 
 from scripts.test import find_chromium
 from tests.e2e.started import Started, started
+from tests.vendors.browser import walk_sign_in
 
 # Runs before any script of the page: a blocked resource is an event, not always a console line.
 COLLECT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`CSP ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
 """
+PATIENCE_S = 20
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of whole sets of pages are the longest: they come first, so that no worker ends alone with one."""
+    items.sort(key=lambda item: not item.name.startswith("test_every_page"))
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +62,11 @@ def stop_clock(page: Page) -> None:
     page.clock.install()
     # A moment that has passed when the call arrives is refused: an hour is more than any machine needs.
     page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+
+
+def new_email() -> str:
+    """An address that nobody has signed in with."""
+    return f"{uuid.uuid4().hex[:10]}@demo.example"
 
 
 class Watch:
@@ -93,28 +105,64 @@ class Visitor:
         self.page.goto(f"{self.base}{path}")
         return self.page
 
-    def sign_in(self, email: str = "", name: str = "Nina Novak") -> Page:
-        """Signed in as a person that nobody has seen, or as `email`."""
+    def sign_in_by_form(self, email: str = "", name: str = "Nina Novak") -> Page:
+        """Signed in as a person that nobody has seen, or as `email`, through the pages."""
         self.open("/signin")
         self.page.get_by_role("link", name="Continue with").click()
-        self.page.get_by_label("E-mail address").fill(email or f"{uuid.uuid4().hex[:10]}@demo.example")
+        self.page.get_by_label("E-mail address").fill(email or new_email())
         self.page.get_by_label("Name").fill(name)
         self.page.get_by_role("button", name="Sign in").click()
         self.page.wait_for_url(f"{self.base}/**")
         return self.page
+
+    def found_organization_by_form(self, name: str) -> str:
+        """A new person with a new organization, through the pages; its path."""
+        self.sign_in_by_form()
+        self.page.get_by_label("Organization name").fill(name)
+        self.page.get_by_role("button", name="Create organization").click()
+        self.page.wait_for_url(f"{self.base}/orgs/*")
+        return self.page.url.removeprefix(self.base)
+
+    # What a test starts from, made without a page. The pages that make it have tests of their own.
+
+    def sign_in(self, email: str = "", name: str = "Nina Novak") -> None:
+        """Signed in as a person that nobody has seen, or as `email`."""
+        with httpx.Client(base_url=self.base, timeout=PATIENCE_S, trust_env=False) as client:
+            walk_sign_in(client, "/oidc/authenticate/?next=/profile", email or new_email(), name=name)
+            cookies = [(each.name, each.value or "") for each in client.cookies.jar]
+        self.page.context.add_cookies([{"name": name, "value": value, "url": self.base} for name, value in cookies])
 
     def sign_in_owner(self) -> str:
         """Signed in as the demo's owner; the path of the demo organization."""
         self.sign_in(self.ready["owner_email"], "Demo Owner")
         return f"/orgs/{self.ready['org_id']}"
 
+    def post(self, path: str, **content: Any) -> dict[str, Any]:
+        """The service's answer to a script of the person's, as an object."""
+        answer = self.page.context.request.post(f"{self.base}{path}", data=content, timeout=PATIENCE_S * 1000)
+        assert answer.ok, (path, answer.status, answer.text())
+        found: dict[str, Any] = answer.json()
+        return found
+
     def found_organization(self, name: str = "Nordwind") -> str:
         """A new person with a new organization; its path."""
         self.sign_in()
-        self.page.get_by_label("Organization name").fill(name)
-        self.page.get_by_role("button", name="Create organization").click()
-        self.page.wait_for_url(f"{self.base}/orgs/*")
-        return self.page.url.removeprefix(self.base)
+        return f"/orgs/{self.post('/api/orgs', name=name)['id']}"
+
+    def has_acme(self, org: str) -> None:
+        """The organization has credentials for the demo vendor."""
+        self.post(f"/api{org}/credentials/acme", apiKey="demo-browser-tests-0001")
+
+    def agent_key(self, org: str, name: str = "Triage bot") -> str:
+        """A new service client's agent key."""
+        created = self.post(f"/api{org}/service-clients", name=name)
+        key: str = self.post(f"/api{org}/service-clients/{created['id']}/agent-key")["agent_key"]
+        return key
+
+    def invitation(self, org: str) -> str:
+        """A new invitation's link, without the service's address."""
+        link: str = self.post(f"/api{org}/invitations")["inviteUrl"]
+        return link.removeprefix(self.base)
 
     def connect_acme(self, org: str, key: str = "demo-browser-tests-0001") -> None:
         """The demo vendor's form, sent with `key`."""

@@ -1,7 +1,7 @@
 """The pages for an app or a device that wants in: consent, device approval, connected apps.
 
-Each page is held to axe, to the width of a phone and to the policy of pages, in both themes. A picture of each is left
-in the test's folder.
+Each page is held to axe, to the width of a phone and to the policy of pages, in both themes. The picture of a page with
+a fault is left in the test's folder.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Visitor
-from tests.browser.test_pages import faults
+from tests.browser.looking import PHONE, SCREENS, faults_in, press
 
 NewVisitor = Callable[..., Visitor]
 WEB, LOOPBACK = "https://app.example/cb", "http://127.0.0.1:43120/callback"
 VERIFIER = "a-verifier-of-the-browser-tests-0123456789-0123456789"
-LOOKS = {"light, wide": ("light", 1280), "dark, wide": ("dark", 1280), "light, phone": ("light", 390)}
 
 
 def post(someone: Visitor, path: str, **content: Any) -> dict[str, Any]:
@@ -87,26 +86,21 @@ class App:
 
 
 class Eyes:
-    """Looks at a page: its faults are collected, its picture is kept."""
+    """Looks at a page: its faults are collected, its pictures are kept."""
 
-    def __init__(self, someone: Visitor, folder: Path, width: int) -> None:
-        self.someone, self.folder, self.width = someone, folder, width
+    def __init__(self, someone: Visitor, folder: Path) -> None:
+        self.someone, self.folder = someone, folder
         self.found: list[str] = []
 
     def look(self, name: str) -> None:
         """At the page as it is now."""
-        page = self.someone.page
-        self.found += faults(page)
-        if (wide := page.evaluate("document.documentElement.scrollWidth")) > self.width:
-            self.found.append(f"{name} is {wide} pixels wide")
-        page.screenshot(path=self.folder / f"{name}.png", full_page=True)
+        self.found += faults_in(self.someone.page, SCREENS, pictures=self.folder / name)
 
 
-@pytest.fixture(params=LOOKS)
-def eyes(request: pytest.FixtureRequest, visitor: NewVisitor, tmp_path: Path) -> Eyes:
-    """Of somebody who has not signed in."""
-    scheme, width = LOOKS[request.param]
-    return Eyes(visitor(color_scheme=scheme, viewport={"width": width, "height": 800}), tmp_path, width)
+@pytest.fixture
+def eyes(visitor: NewVisitor, tmp_path: Path) -> Eyes:
+    """Of somebody with a phone who has not signed in."""
+    return Eyes(visitor(viewport={"width": PHONE, "height": 800}), tmp_path)
 
 
 def sign_in_where_asked(page: Page, email: str) -> None:
@@ -128,22 +122,22 @@ def test_the_consent_page(eyes: Eyes) -> None:
     app.ask()
     expect(page.get_by_text("Nothing works for you in Nordwind yet. Missing: a connected vendor.")).to_be_visible()
     eyes.look("no-vendor")
-    page.get_by_role("button", name="Allow").click()
+    press(page.get_by_role("button", name="Allow"))
     assert set(app.received()) == {"code", "state", "iss"}
     app.ask(scope="mcp:acme")
     eyes.look("needs-credentials")
     page.get_by_label("API key").fill("a-wrong-key")
-    page.get_by_role("button", name="Connect Acme RMM").click()
+    press(page.get_by_role("button", name="Connect Acme RMM"))
     expect(page.get_by_role("alert")).to_be_visible()
     eyes.look("wrong-credentials")
-    someone.connect_acme(org)
+    someone.has_acme(org)
     local.ask()
     expect(page.get_by_text("Any program on this computer could be behind this.")).to_be_visible()
     eyes.look("loopback")
-    page.get_by_role("button", name="Cancel").click()
+    press(page.get_by_role("button", name="Cancel"))
     assert local.received()["error"] == "access_denied"
     someone.open("/welcome").get_by_label("Organization name").fill("Südwind Beteiligungen und Verwaltungen")
-    page.get_by_role("button", name="Create organization").click()
+    press(page.get_by_role("button", name="Create organization"))
     page.wait_for_url(f"{someone.base}/orgs/*")
     app.ask()
     eyes.look("two-organizations")
@@ -155,12 +149,11 @@ def test_the_consent_page(eyes: Eyes) -> None:
 def test_a_member_learns_whom_to_ask(eyes: Eyes, visitor: NewVisitor) -> None:
     owner, someone = visitor(), eyes.someone
     org = owner.found_organization("Nordwind")
-    owner.connect_acme(org)
-    invited = owner.page.context.request.post(f"{owner.base}/api{org}/invitations", data={})
-    assert invited.status == 201, invited.text()
+    owner.has_acme(org)
+    link = owner.invitation(org)
     someone.sign_in(name="Bo Berg")
-    someone.page.goto(invited.json()["inviteUrl"])
-    someone.page.get_by_role("button", name="Join").click()
+    someone.open(link)
+    press(someone.page.get_by_role("button", name="Join"))
     someone.page.wait_for_url(f"{someone.base}{org}")
     page = App(someone, WEB).ask()
     expect(page.get_by_text("No access")).to_be_visible()
@@ -176,17 +169,17 @@ def test_connected_apps(eyes: Eyes) -> None:
     org = someone.found_organization("Nordwind")
     someone.open(f"{org}/apps")
     eyes.look("no-app")
-    someone.connect_acme(org)
+    someone.has_acme(org)
     for name, address in (("Night editor", WEB), ("A terminal with quite a long name of its own", LOOPBACK)):
         app = App(someone, address, name=name)
         app.ask()
-        page.get_by_role("button", name="Allow").click()
+        press(page.get_by_role("button", name="Allow"))
         received = app.received()
         assert set(received) == {"code", "state", "iss"}
         app.redeem(received["code"])
     someone.open(f"{org}/apps")
     eyes.look("two-apps")
-    page.get_by_role("button", name="Revoke Night editor of").click()
+    press(page.get_by_role("button", name="Revoke Night editor of"))
     expect(page.get_by_role("status").filter(has_text="Night editor is disconnected.")).to_be_visible()
     eyes.look("revoked")
     assert not eyes.found, "\n".join(eyes.found)
@@ -203,21 +196,21 @@ def test_the_device_page(eyes: Eyes) -> None:
     expect(page.get_by_label("Code from your agent")).to_have_value(started["user_code"])
     eyes.look("enter")
     page.get_by_label("Code from your agent").fill("BBBB-BBBB")
-    page.get_by_role("button", name="Continue").click()
+    press(page.get_by_role("button", name="Continue"))
     expect(page.get_by_role("alert")).to_contain_text("That code is not valid or has expired.")
     eyes.look("wrong-code")
     page.get_by_label("Code from your agent").fill(started["user_code"].lower())
-    page.get_by_role("button", name="Continue").click()
+    press(page.get_by_role("button", name="Continue"))
     expect(page.get_by_text("Do you have this code on a screen in front of you?")).to_be_visible()
     eyes.look("confirm")
-    page.get_by_role("button", name="Approve").click()
+    press(page.get_by_role("button", name="Approve"))
     expect(page.get_by_role("heading", name="Connected")).to_be_visible()
     eyes.look("approved")
     page.goto(f"{someone.base}/device")
     another = post(someone, "/oauth/device_authorization", data=service_client)
     page.get_by_label("Code from your agent").fill(another["user_code"])
-    page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Deny").click()
+    press(page.get_by_role("button", name="Continue"))
+    press(page.get_by_role("button", name="Deny"))
     expect(page.get_by_role("heading", name="Denied")).to_be_visible()
     eyes.look("denied")
     someone.open(f"/orgs/{ready['org_id']}/apps")

@@ -7,12 +7,11 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Visitor, stop_clock
-from tests.browser.test_access_pages import agent_key
-from tests.browser.test_pages import NewVisitor, faults
+from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, PHONE, faults_in, press
+from tests.browser.test_pages import NewVisitor
 
 TAIL_MS = 5_000
 
@@ -20,8 +19,8 @@ TAIL_MS = 5_000
 def organization_with_calls(someone: Visitor, calls: int = 3) -> tuple[str, str]:
     """The path of a new organization with a service account's calls, and the account's key."""
     org = someone.found_organization("Nordwind")
-    someone.connect_acme(org)
-    key = agent_key(someone, org)
+    someone.has_acme(org)
+    key = someone.agent_key(org)
     for _ in range(calls):
         assert someone.call_tool(key).status_code == 200
     return org, key
@@ -171,15 +170,15 @@ def test_without_scripts(visitor: NewVisitor, tmp_path: Path) -> None:
     assert len((tmp_path / "saved.csv").read_text().splitlines()) == 4
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
-def test_every_page_is_accessible(visitor: NewVisitor, scheme: str, width: int, tmp_path: Path) -> None:
-    someone = visitor(color_scheme=scheme, viewport={"width": width, "height": 844})
+def test_every_page_is_accessible(visitor: NewVisitor, tmp_path: Path) -> None:
+    someone = visitor(viewport={"width": PHONE, "height": 844})
     page, found = someone.page, []
+    views = (LIGHT_WIDE, DARK_WIDE, LIGHT_PHONE, DARK_PHONE)
     org = someone.found_organization("Nordwind")
     for path in ("/audit", "/audit/admin?event_type=team.created"):
-        found += faults(someone.open(f"{org}{path}"))
-    someone.connect_acme(org)
-    key = agent_key(someone, org)
+        found += faults_in(someone.open(f"{org}{path}"), views)
+    someone.has_acme(org)
+    key = someone.agent_key(org)
     for tool in ("acme_whoami", "acme_fail", "acme_unknown"):
         someone.call_tool(key, tool)
     page.context.request.patch(f"{someone.base}/api{org}/settings", data={"defaultServerAccess": "all"})
@@ -193,14 +192,10 @@ def test_every_page_is_accessible(visitor: NewVisitor, scheme: str, width: int, 
     for number, path in enumerate(paths):
         someone.open(f"{org}{path}")
         if page.locator(".export-help").count():
-            page.locator(".export-help > summary").click()
-            page.get_by_role("switch", name="Live").click()
-        found += faults(page)
-        page.screenshot(path=tmp_path / f"{number}.png", full_page=True)
+            press(page.locator(".export-help > summary"))
+            press(page.get_by_role("switch", name="Live"))
+        found += faults_in(page, views, pictures=tmp_path / f"{number}")
         if page.locator(".row-details").count():
-            page.locator(".row-details > summary").first.click()
-            found += faults(page)
-            page.screenshot(path=tmp_path / f"{number}-drawer.png")
-        if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
-            found.append(f"{path} is {wide} pixels wide")
+            press(page.locator(".row-details > summary").first)
+            found += faults_in(page, views, pictures=tmp_path / f"{number}-drawer")
     assert not found, "\n".join(found)

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Error, Page, Response, Route, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from tests.browser.conftest import Visitor, stop_clock, wait_until
+from tests.browser.looking import BOTH_THEMES, LIGHT_NARROW, LIGHT_PHONE, NARROW, PAGE_WIDTH, PHONE, THEME, faults_in
 
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
-LOOKS = 3
-SERIOUS = {"serious", "critical"}
 PUBLIC_DOCS = ("/docs/api", "/docs/migrate")
-# Axe describes the places that pass a rule as well, unless it is told not to.
-LOOK = {"resultTypes": ["violations"]}
-# The dark theme changes colours and nothing else.
-LOOK_AT_COLOURS = {**LOOK, "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
-
-
-def faults(page: Page) -> list[str]:
-    """Violations that axe calls serious or critical on the page as it is."""
-    return [
-        f"{page.url} {each['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for each in violations(page)
-        if each["impact"] in SERIOUS
-        for node in each["nodes"]
-    ]
-
-
-def violations(page: Page) -> list[dict[str, Any]]:
-    """Violations that axe finds. A look begins again when a click was still opening the next page."""
-    for _ in range(LOOKS):
-        page.wait_for_load_state()
-        address = page.url
-        with suppress(Error):
-            options = LOOK_AT_COLOURS if page.evaluate(IS_DARK) else LOOK
-            found: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
-            if page.url == address:
-                return found
-    raise AssertionError(f"{page.url} could not be looked at")
 
 
 def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
@@ -68,7 +37,7 @@ def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
     someone = visitor()
     page = someone.open("/")
     page.get_by_role("main").get_by_role("link", name="Sign in").click()
-    org = someone.found_organization("Nordwind")
+    org = someone.found_organization_by_form("Nordwind")
     expect(page.get_by_role("status").filter(has_text="Nordwind is ready")).to_be_visible()
     expect(page.get_by_role("heading", name="Get started 0 of 4 done")).to_be_visible()
 
@@ -171,15 +140,10 @@ def test_a_service_client_with_credentials_of_its_own(visitor: NewVisitor) -> No
 def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     someone = visitor()
     org = someone.found_organization()
-    someone.connect_acme(org)
-    someone.create_service_client(org, "Patch report")
-    page = someone.page
-    page.get_by_role("link", name="I have saved it").click()
-    page.get_by_role("link", name="Create key for Patch report").click()
-    page.get_by_role("button", name="Create key").click()
-    old = page.get_by_label("Agent key", exact=True).input_value()
+    someone.has_acme(org)
+    old = someone.agent_key(org, "Patch report")
     assert someone.call_tool(old).status_code == 200
-    page.get_by_role("link", name="I have saved it").click()
+    page = someone.open(f"{org}/service-accounts")
 
     page.get_by_role("link", name="Rotate key of Patch report").click()
     expect(page.get_by_text("stops working immediately")).to_be_visible()
@@ -198,14 +162,13 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     assert someone.call_tool(new).status_code == 200
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible(visitor: NewVisitor, scheme: str) -> None:
-    someone = visitor(color_scheme=scheme)
+def test_every_page_is_accessible(visitor: NewVisitor) -> None:
+    someone = visitor()
     page, found = someone.page, []
+    faults = partial(faults_in, views=BOTH_THEMES)
     for path in ("/", "/signin?next=/profile&failed=unreachable", "/nothing-here", *PUBLIC_DOCS):
         found += faults(someone.open(path))
-    assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
-    empty = someone.found_organization()
+    empty = someone.found_organization_by_form("Nordwind")
     found += faults(page)
     for path in ("/service-accounts", "/audit", "/audit/admin", "/connections", "/setup"):
         found += faults(someone.open(f"{empty}{path}"))
@@ -280,7 +243,7 @@ def tab_to(page: Page, name: str) -> None:
 
 def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     someone = visitor()
-    page = someone.sign_in()
+    page = someone.sign_in_by_form()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
@@ -326,7 +289,7 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
 def test_without_scripts(visitor: NewVisitor) -> None:
     someone = visitor(java_script_enabled=False)
     page = someone.page
-    org = someone.found_organization("Scriptless")
+    org = someone.found_organization_by_form("Scriptless")
     expect(page.get_by_role("row", name="Day Calls")).to_have_count(0)
     page.get_by_text("View as table").click()
     expect(page.get_by_role("row", name="Day Calls")).to_be_visible()
@@ -402,8 +365,13 @@ def test_the_theme_is_chosen_and_kept(visitor: NewVisitor) -> None:
     page.get_by_role("button", name="Switch between light and dark").click()
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.reload()
-    assert page.evaluate("document.documentElement.dataset.bsTheme") == "dark"
+    assert page.evaluate(THEME) == "dark"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground == "rgb(13, 18, 20)"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_that_of_the_system_until_one_is_chosen(visitor: NewVisitor, scheme: str) -> None:
+    assert visitor(color_scheme=scheme).open("/").evaluate(THEME) == scheme
 
 
 def test_the_health_table_renews_itself_while_people_look(visitor: NewVisitor) -> None:
@@ -447,16 +415,14 @@ def _status_of_next_renewal(page: Page) -> int:
     return answers[0].status
 
 
-@pytest.mark.parametrize("width", [390, 320])
-def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -> None:
-    someone = visitor(viewport={"width": width, "height": 760})
+def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor) -> None:
+    someone = visitor(viewport={"width": PHONE, "height": 760})
     for tool in ("acme_whoami", "acme_fail"):
         someone.call_tool(someone.ready["agent_key"], tool)
-    someone.open("/")
-    wide, found = [], []
-    paths = ["/", "/signin", "/nothing-here", *PUBLIC_DOCS]
+    paths = ["/", "/signin", "/nothing-here"]
+    wide = [fault for path in paths for fault in too_wide(someone.open(path))]
     org = someone.sign_in_owner()
-    paths += ["/welcome", "/profile", f"{org}/leave"]
+    paths = ["/", "/nothing-here", "/welcome", "/profile", f"{org}/leave"]
     paths += [
         f"{org}{rest}"
         for rest in (
@@ -471,15 +437,27 @@ def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor, width: int) -
         )
     ]
     for path in paths:
-        page = someone.open(path)
-        if path in PUBLIC_DOCS:
-            found += faults(open_every_section(page))
-        if page.evaluate("document.documentElement.scrollWidth") > width:
-            wide.append(path)
+        wide += too_wide(someone.open(path))
+    assert not wide, "\n".join(wide)
+
+
+def too_wide(page: Page) -> list[str]:
+    """The page, once for each of the two small screens that it does not fit on."""
+    found = []
+    for width in (PHONE, NARROW):
+        page.set_viewport_size({"width": width, "height": 760})
+        if (wide := page.evaluate(PAGE_WIDTH)) > width:
+            found.append(f"{page.url} is {wide} pixels wide at {width}")
+    return found
+
+
+def test_what_the_documentation_and_an_account_show_fits_on_a_small_screen(visitor: NewVisitor) -> None:
+    someone = visitor(viewport={"width": PHONE, "height": 760})
+    faults = partial(faults_in, views=(LIGHT_PHONE, LIGHT_NARROW))
+    org, found = someone.sign_in_owner(), []
+    for path in PUBLIC_DOCS:
+        found += faults(open_every_section(someone.open(path)))
     service_client = someone.open(f"{org}/service-accounts").locator("tbody th a").first.get_attribute("href")
     for path in (f"{service_client}", f"{service_client}/credentials/acme"):
         found += faults(someone.open(path))
-        if page.evaluate("document.documentElement.scrollWidth") > width:
-            wide.append(path)
-    assert not wide
     assert not found, "\n".join(found)
