@@ -123,7 +123,7 @@ class Visitor:
         self.page.wait_for_url(f"{self.base}/orgs/*")
         return self.page.url.removeprefix(self.base)
 
-    # What a test starts from, made without a page. The pages that make it have tests of their own.
+    # The state that a test starts from, made without a page. The pages that make it have tests of their own.
 
     def sign_in(self, email: str = "", name: str = "Nina Novak") -> None:
         """Signed in as a person that nobody has seen, or as `email`."""

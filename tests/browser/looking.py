@@ -1,6 +1,6 @@
 """A look at a page: what axe finds in it, in both themes and at the widths of people's screens, from one load of it.
 
-Which rules a view needs follows from what sets it apart from a view before it:
+The rules for a view follow from its difference from a view before it:
 
 - LIGHT_WIDE is the page as it is loaded: every rule.
 - DARK_WIDE differs by the values of colours alone. The theme is an attribute of the document that only style sheets
