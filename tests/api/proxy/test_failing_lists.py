@@ -174,6 +174,7 @@ async def test_a_list_that_is_not_known_delays_the_others_until_the_deadline_onl
     vendor.list_gate.set()
     await settled()
     assert await listed(agent, tenant.agent_key) == (KNOWN, {})
+    assert vendor.seen["tools/list"] == 1, "the first caller's deadline did not end the fetch"
 
 
 async def test_a_directory_is_no_ring(agent: Agent, tenant: Tenant, vendor: ListingVendor) -> None:

@@ -193,14 +193,18 @@ async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
 # --- what is kept -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("is_reloaded", [True, False])
 async def test_who_was_used_longest_ago_is_forgotten_first(
-    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, is_reloaded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caller_cache, "MAX_CALLERS", 2)
     cache = runtime.current().caller_cache
     first = await cache.get(tenant.agent_key, ADDRESS)
     await cache.get(jwt, ADDRESS)
-    first = await cache.reload(tenant.agent_key)
+    if is_reloaded:
+        first = await cache.reload(tenant.agent_key)
+    else:
+        assert await cache.get(tenant.agent_key, ADDRESS) is first
     await cache.get(other_tenant.agent_key, ADDRESS)
     assert len(cache._callers) == 2
     assert await cache.get(tenant.agent_key, ADDRESS) is first

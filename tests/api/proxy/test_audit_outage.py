@@ -1,0 +1,31 @@
+"""While call records cannot be committed, a call is refused before its vendor is asked. Spec: D80 · reliability.md 4"""
+
+from __future__ import annotations
+
+from proxy import runtime
+from tests.api.proxy.conftest import Agent
+from tests.factories.tenant import Tenant
+from tests.fakes.vendor import FakeVendor
+
+
+async def test_an_outage_keeps_calls_from_the_vendor(
+    agent: Agent, tenant: Tenant, jwt: str, vendor: FakeVendor
+) -> None:
+    statuses = [(await agent.call(tenant.agent_key, "fake_write")).status_code]
+    statuses.append((await agent.cli(jwt, "write")).status_code)
+    assert statuses == [200, 200], "both callers and the tool list are known"
+    asked = vendor.seen.total()
+    outage = runtime.current().audit.outage
+    outage.is_active = True
+    refused = [
+        await agent.call(tenant.agent_key, "fake_write"),
+        await agent.call(tenant.agent_key, "fake_list"),
+        await agent.cli(jwt, "write"),
+        await agent.cli(jwt, "list"),
+    ]
+    assert {answer.status_code for answer in refused} == {503}
+    assert all(answer.headers["Retry-After"] for answer in refused)
+    assert vendor.seen.total() == asked
+    outage.is_active = False
+    assert (await agent.call(tenant.agent_key, "fake_write")).status_code == 200
+    assert vendor.seen.total() == asked + 1
