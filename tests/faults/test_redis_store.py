@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
@@ -127,6 +127,30 @@ async def test_a_hang_costs_a_crowd_one_deadline_and_later_calls_nothing(
             assert later_s < LONGEST_S
             assert await store.begin_epochs(["cache:a"]) is await store.read_epochs(["cache:a"]) is None
         assert (await believed(store)).epochs == ("",)
+    assert heart.longest_s < LONGEST_S
+
+
+FIRST: dict[str, Callable[[FallbackStore], Awaitable[object]]] = {
+    "charge": lambda store: store.charge(RULE, "anna", 2),
+    "read": lambda store: store.read_epochs(["cache:a"]),
+    "begin": lambda store: store.begin_epochs(["cache:a"]),
+    "renew": lambda store: store.renew_epoch("cache:a"),
+}
+
+
+@pytest.mark.parametrize("operation", FIRST)
+async def test_the_operation_that_meets_a_hang_first_holds_no_loop(
+    own: RedisServer, opened: Open, operation: str
+) -> None:
+    store = opened(own.url, thread_s=LONG_THREAD_S)
+    async with asyncio.timeout(30), Heartbeat() as heart:
+        await believed(store)
+        with own.hung():
+            began_s = time.monotonic()
+            await FIRST[operation](store)
+            assert time.monotonic() - began_s < LONGEST_S
+            assert store.is_away()
+        await believed(store)
     assert heart.longest_s < LONGEST_S
 
 

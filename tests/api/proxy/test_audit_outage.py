@@ -1,7 +1,14 @@
-"""While call records cannot be committed, a call is refused before its vendor is asked. Spec: D80 · reliability.md 4"""
+"""While call records cannot be committed, calls are refused before a vendor or the database is asked.
+
+Spec: D80 · reliability.md 4
+"""
 
 from __future__ import annotations
 
+import pytest
+
+from oauth_ext import bearer as bearers
+from oauth_ext.bearer import BearerIdentity
 from proxy import runtime
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
@@ -29,3 +36,23 @@ async def test_an_outage_keeps_calls_from_the_vendor(
     outage.is_active = False
     assert (await agent.call(tenant.agent_key, "fake_write")).status_code == 200
     assert vendor.seen.total() == asked + 1
+
+
+async def test_an_outage_keeps_unknown_callers_from_the_database(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    load = bearers.load_identity
+
+    def recorded(bearer: str) -> BearerIdentity:
+        looked_up.append(bearer)
+        return load(bearer)
+
+    monkeypatch.setattr(bearers, "load_identity", recorded)
+    outage = runtime.current().audit.outage
+    outage.is_active = True
+    assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 503
+    assert looked_up == []
+    outage.is_active = False
+    assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
+    assert looked_up != []
