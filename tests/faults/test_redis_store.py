@@ -54,17 +54,19 @@ def own(shared: RedisServer) -> RedisServer:
 @pytest.fixture
 async def opened() -> AsyncIterator[Open]:
     """Opens stores as a process of production has them; two processes share the limits."""
-    made: list[FallbackStore] = []
+    made: list[tuple[FallbackStore, RedisStore]] = []
 
     def opened(url: str, operation_s: float = OPERATION_S, thread_s: float = THREAD_S) -> FallbackStore:
-        store = RedisStore(url, new_value, "test:", operation_s=operation_s, thread_s=thread_s)
-        made.append(FallbackStore(store, processes=2))
-        return made[-1]
+        inner = RedisStore(url, new_value, "test:", operation_s=operation_s, thread_s=thread_s)
+        made.append((FallbackStore(inner, processes=2), inner))
+        return made[-1][0]
 
     yield opened
-    for store in made:
+    for store, inner in made:
         await asyncio.to_thread(store.stop)
         await store.aclose()
+        for client in (inner._sync, inner._probe_client):  # of threads; a process keeps them until it ends
+            client.close()
 
 
 class Heartbeat:
