@@ -82,3 +82,15 @@ def test_the_exit_code_says_what_was_found(
     monkeypatch.setenv("OSV_URL", "http://127.0.0.1:9")
     assert main() == NOT_ASKED
     assert "were not audited" in capsys.readouterr().out
+
+
+def test_continuous_integration_asks_before_the_suite_and_fails_when_something_is_known() -> None:
+    script = (audit_dependencies.ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    steps = (
+        'timed "make audit" .venv/bin/python scripts/audit_dependencies.py || answer=$?',
+        f'[[ $answer -eq 0 || ( $answer -eq {NOT_ASKED} && ${{AUDIT:-}} != 1 ) ]] || exit "$answer"',
+        'timed "make test"',
+    )
+    places = [script.find(step) for step in steps]
+    assert -1 not in places
+    assert places == sorted(places)
