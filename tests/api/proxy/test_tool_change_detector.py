@@ -349,6 +349,27 @@ async def test_organizations_are_compared_round_robin(
     assert len(begun) == 1 + tool_change_detector.MAX_QUEUED_PER_ORGANIZATION
 
 
+async def test_the_time_of_a_comparison_begins_with_its_turn(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[PoolKey] = []
+
+    def compare(key: PoolKey, *_: object) -> bytes:
+        compared.append(key)
+        return b""
+
+    monkeypatch.setattr(tool_change_detector, "_compare", compare)
+    detector = runtime.current().tool_change_detector
+    own = PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {})
+    loop = asyncio.get_running_loop()
+    time = loop.time
+    async with detector._scheduler.slot("another organization"):
+        detector.submit(own, {})
+        await until(lambda: len(detector._scheduler._line) == 1)
+        monkeypatch.setattr(loop, "time", lambda: time() + 10 * caller_cache.DB_DEADLINE_S)
+        await asyncio.sleep(0)
+    await detector.settled()
+    assert compared == [own]
+
+
 async def test_lists_that_wait_are_bounded_in_bytes(
     tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
