@@ -54,25 +54,43 @@ class Batch:
     through: Place
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A number of rows, all that come after one place up to and including another; the cursor has moved to the latter.
+
+    Nothing but their removal changes which rows they are.
+    """
+
+    after: Place
+    through: Place
+    rows: int
+
+
 def take(name: str, log: Log, limit: int) -> Batch | None:
     """Returns the next rows and moves the cursor, in the caller's transaction; None while another one holds it.
 
     The consumer stores its results in the same transaction. Raises: RuntimeError outside one.
     """
-    if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError("rows are taken in the transaction that uses them")
     cursor = _locked(name, log)
     if cursor is None:
         return None
-    after = Place(cursor.position, cursor.row_id)
     asked_at = clock.now()
-    rows = list(rows_after(after, log)[:limit])
-    through = place_of_row(rows[-1]) if rows else after
-    cursor.position, cursor.row_id = through.position, through.id
-    if len(rows) < limit:
-        cursor.reached_at = asked_at
-    cursor.save(update_fields=["position", "row_id", "reached_at"])
+    rows = list(rows_after(_place(cursor), log)[:limit])
+    through = place_of_row(rows[-1]) if rows else _place(cursor)
+    _move(cursor, through, reached_at=asked_at if len(rows) < limit else None)
     return Batch(rows, through)
+
+
+def take_stretch(name: str, log: Log, limit: int) -> Stretch | None:
+    """As `take`, for a consumer whose own statements read the rows."""
+    cursor = _locked(name, log)
+    if cursor is None:
+        return None
+    asked_at, after = clock.now(), _place(cursor)
+    places = list(rows_after(after, log).values_list("position", "id")[:limit])
+    through = Place(*places[-1]) if places else after
+    _move(cursor, through, reached_at=asked_at if len(places) < limit else None)
+    return Stretch(after, through, len(places))
 
 
 def rows_after(place: Place, log: Log) -> QuerySet[Entry]:
@@ -98,8 +116,7 @@ def place_of_row(row: Entry) -> Place:
 
 def place_of(name: str, log: Log) -> Place:
     """Returns where a cursor is; the beginning for an unknown one."""
-    cursor = StreamCursor.objects.filter(name=name, log=log).first() or StreamCursor()
-    return Place(cursor.position, cursor.row_id)
+    return _place(StreamCursor.objects.filter(name=name, log=log).first() or StreamCursor())
 
 
 def first_waiting(name: str, log: Log) -> Entry | None:
@@ -128,7 +145,21 @@ def _finish(log: Log, opened_before: uuid.UUID) -> int:
         return rows.filter(id__in=ids, position__isnull=True).update(position=NewPosition(table))
 
 
+def _place(cursor: StreamCursor) -> Place:
+    return Place(cursor.position, cursor.row_id)
+
+
+def _move(cursor: StreamCursor, through: Place, reached_at: datetime | None) -> None:
+    """`reached_at`: when nothing was behind `through`; None while there may be more."""
+    cursor.position, cursor.row_id = through.position, through.id
+    if reached_at is not None:
+        cursor.reached_at = reached_at
+    cursor.save(update_fields=["position", "row_id", "reached_at"])
+
+
 def _locked(name: str, log: Log) -> StreamCursor | None:
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("rows are taken in the transaction that uses them")
     cursors = StreamCursor.objects.filter(name=name, log=log)
     if not cursors.exists():
         # A second process waits here for the first transaction of a new consumer; later ones do not wait.

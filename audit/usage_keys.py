@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from datetime import date
 from enum import StrEnum
-from typing import NamedTuple
 
 from audit.call_status import CallStatus
 
@@ -27,41 +24,7 @@ class Outcome(StrEnum):
 COUNTED = (Outcome.SUCCESS, Outcome.ERROR, Outcome.UNKNOWN)  # a call in usage
 TIMED = (Outcome.SUCCESS, Outcome.ERROR)  # has a duration that counts
 
-
-class CountKey(NamedTuple):
-    org_id: uuid.UUID
-    day: date
-    hour: int
-    vendor: str
-    tool: str
-    user_id: str
-    source: str
-    outcome: str
-
-
-class DurationKey(NamedTuple):
-    org_id: uuid.UUID
-    day: date
-    hour: int
-    vendor: str
-    bucket: int
-
-
-class Sums(NamedTuple):
-    calls: int
-    duration_ms: int
-    vendor_ms: int
-    request_bytes: int
-    response_bytes: int
-
-    def plus(self, other: Sums) -> Sums:
-        return Sums(*map(int.__add__, self, other))
-
-
-NOTHING = Sums(0, 0, 0, 0, 0)
-
-
-def outcome_of(status: str, error_code: str) -> Outcome:
-    if status == CallStatus.DENIED and error_code == RATE_LIMITED:
-        return Outcome.RATE_LIMITED
-    return Outcome(status)
+# Columns of the counters. One row of a table has one value of its key.
+COUNT_KEY = ("org_id", "day", "hour", "vendor", "tool", "user_id", "source", "outcome")
+DURATION_KEY = ("org_id", "day", "hour", "vendor", "bucket")
+SUMS = ("calls", "duration_ms", "vendor_ms", "request_bytes", "response_bytes")

@@ -9,10 +9,10 @@ from audit.usage_keys import Outcome
 OUTCOME_CHOICES = [(outcome.value, outcome.name.capitalize().replace("_", " ")) for outcome in Outcome]
 
 
-class _RollUp(models.Model):
+class RollUp(models.Model):
     """Sums of one hour, or of one whole day, in UTC. Both levels are fed in the same transaction."""
 
-    # Made of the other columns of the key: `audit.usage.fold`. An index of those columns would be larger than the rows.
+    # Made of the other columns of the key, and the only index: see `audit.usage.row_ids`.
     id = models.UUIDField(primary_key=True, editable=False)
     org_id = models.UUIDField()
     day = models.DateField()
@@ -24,7 +24,7 @@ class _RollUp(models.Model):
         abstract = True
 
 
-class UsageCount(_RollUp):
+class UsageCount(RollUp):
     """Calls of one subject with one tool, route and outcome."""
 
     tool = models.CharField(max_length=128, blank=True)
@@ -37,20 +37,14 @@ class UsageCount(_RollUp):
     request_bytes = models.BigIntegerField()
     response_bytes = models.BigIntegerField()
 
-    class Meta:
-        indexes = [models.Index(fields=["org_id", "hour", "day"], name="usage_count_by_time")]
-
     def __str__(self) -> str:
         return f"{self.day} {self.hour} {self.user_id} {self.tool} {self.outcome}: {self.calls}"
 
 
-class UsageDuration(_RollUp):
+class UsageDuration(RollUp):
     """A histogram of a vendor's durations: calls with the outcome success or error, by bucket."""
 
     bucket = models.SmallIntegerField()  # see audit.usage.durations
-
-    class Meta:
-        indexes = [models.Index(fields=["org_id", "hour", "day"], name="usage_duration_by_time")]
 
     def __str__(self) -> str:
         return f"{self.day} {self.hour} {self.vendor} bucket {self.bucket}: {self.calls}"

@@ -28,9 +28,6 @@ class Migration(migrations.Migration):
                 ('request_bytes', models.BigIntegerField()),
                 ('response_bytes', models.BigIntegerField()),
             ],
-            options={
-                'indexes': [models.Index(fields=['org_id', 'hour', 'day'], name='usage_count_by_time')],
-            },
         ),
         migrations.CreateModel(
             name='UsageDuration',
@@ -43,9 +40,6 @@ class Migration(migrations.Migration):
                 ('calls', models.BigIntegerField()),
                 ('bucket', models.SmallIntegerField()),
             ],
-            options={
-                'indexes': [models.Index(fields=['org_id', 'hour', 'day'], name='usage_duration_by_time')],
-            },
         ),
         migrations.CreateModel(
             name='UsageLabel',

@@ -1,78 +1,119 @@
-"""Pure: rows of the request log, folded into the counters that usage stores. Spec: §2 Usage aggregates · D150"""
+"""SQL that folds rows of the request log into counters and adds these to the stored ones.
+
+The database folds, so that no row leaves it, and adds, so that two additions never lose each other. PostgreSQL and
+SQLite share the text but for a few functions. Spec: §2 Usage aggregates · D150
+"""
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
-from audit.usage.durations import bucket_of
-from audit.usage_keys import NOTHING, TIMED, WHOLE_DAY, CountKey, DurationKey, Sums, outcome_of
-from gateway.lib import ids
+from audit.usage.durations import LOWEST
+from audit.usage.log_sql import DAY, HOUR, OUTCOME, TABLE, is_in
+from audit.usage.row_ids import row_id_sql
+from audit.usage_keys import COUNT_KEY, DURATION_KEY, SUMS, TIMED, WHOLE_DAY
+from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 
-
-class LoggedCall(Protocol):
-    """A final row of the request log."""
-
-    id: uuid.UUID
-    org_id: uuid.UUID
-    user_id: str
-    user_label: str
-    vendor: str
-    tool: str
-    source: str
-    status: str
-    error_code: str
-    duration_ms: int
-    vendor_ms: int
-    request_bytes: int
-    response_bytes: int
-    count: int
+# SQLite has no such functions: `audit.usage.counters` adds them.
+ROW_ID_FUNCTION, BUCKET_FUNCTION = "usage_row_id", "usage_bucket"
+_BUCKET = {
+    "postgresql": f"CAST(width_bucket(duration_ms, ARRAY[{', '.join(map(str, LOWEST))}]) - 1 AS smallint)",
+    "sqlite": f"{BUCKET_FUNCTION}(duration_ms)",
+}
+_TAKEN = ("id", "org_id", "user_id", "user_label", "vendor", "tool", "source", *SUMS[1:])
 
 
-COLUMNS = tuple(LoggedCall.__annotations__)
+class _Table(NamedTuple):
+    name: str
+    key: tuple[str, ...]
+    sums: tuple[str, ...]
+    rows: str  # a condition on the rows that it counts
 
 
-@dataclass(slots=True)
-class Counters:
-    """Sums by key; `labels`: the latest label of a subject in an organization, with the id of its row."""
-
-    counts: dict[CountKey, Sums] = field(default_factory=lambda: defaultdict(lambda: NOTHING))
-    durations: dict[DurationKey, int] = field(default_factory=lambda: defaultdict(int))
-    labels: dict[tuple[uuid.UUID, str], tuple[uuid.UUID, str]] = field(default_factory=dict)
-
-    def add_days(self, *others: Counters) -> None:
-        """Adds the sums of whole days over these hours and those of `others`."""
-        for hours in (self, *others):
-            for count, sums in list(hours.counts.items()):
-                day = count._replace(hour=WHOLE_DAY)
-                self.counts[day] = self.counts[day].plus(sums)
-            for duration, calls in list(hours.durations.items()):
-                self.durations[duration._replace(hour=WHOLE_DAY)] += calls
+COUNTS = _Table(UsageCount._meta.db_table, COUNT_KEY, SUMS, "true")
+DURATIONS = _Table(UsageDuration._meta.db_table, DURATION_KEY, ("calls",), is_in(TIMED))
+_LABELS = UsageLabel._meta.db_table
 
 
-def fold(rows: Iterable[LoggedCall]) -> Counters:
-    """Counts by hour. A row belongs to the hour of its id."""
-    counters = Counters()
-    for row in rows:
-        at, outcome = ids.time_of(row.id), outcome_of(row.status, row.error_code)
-        day = at.date()
-        key = CountKey(row.org_id, day, at.hour, row.vendor, row.tool, row.user_id, row.source, outcome.value)
-        sums = Sums(row.count, row.duration_ms, row.vendor_ms, row.request_bytes, row.response_bytes)
-        counters.counts[key] = counters.counts[key].plus(sums)
-        if outcome in TIMED:
-            bucket = bucket_of(row.duration_ms)
-            counters.durations[DurationKey(row.org_id, day, at.hour, row.vendor, bucket)] += row.count
-        subject = (row.org_id, row.user_id)
-        counters.labels[subject] = max(counters.labels.get(subject, (ids.NO_ID, "")), (row.id, row.user_label))
-    return counters
+class _Addition(NamedTuple):
+    """An INSERT and the tables that it reads."""
+
+    tables: str
+    insert: str
 
 
-def row_id(key: CountKey | DurationKey) -> uuid.UUID:
-    """The id of the key's row. Rows of one day are neighbours in the index of the ids."""
-    # A unit separator is in no text of the log: audit.plain_text.
-    digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()
-    return uuid.UUID(bytes=key.day.toordinal().to_bytes(4, "big") + digest[:12])
+@cache
+def statements(vendor: str, condition: str) -> tuple[str, ...]:
+    """Statements that add the rows of the log with `condition`. Each takes the condition's values.
+
+    On PostgreSQL there is one, because two could see different rows while old ones are removed. SQLite has one writer.
+    """
+    rows = (
+        f"batch AS MATERIALIZED (SELECT {', '.join(_TAKEN)}, count AS calls, {DAY[vendor]} AS day,"  # noqa: S608
+        f" {HOUR[vendor]} AS hour, {OUTCOME} AS outcome, {_BUCKET[vendor]} AS bucket"
+        f" FROM {TABLE} WHERE position IS NOT NULL AND {condition})"
+    )
+    additions = [_hours_and_days(vendor, COUNTS), _hours_and_days(vendor, DURATIONS), _LATEST_LABELS]
+    if vendor == "sqlite":
+        return tuple(f"WITH {rows}, {each.tables} {each.insert}" for each in additions)
+    parts = [f"addition_{number} AS (WITH {each.tables} {each.insert})" for number, each in enumerate(additions)]
+    return (f"WITH {', '.join([rows, *parts])} SELECT 1",)
+
+
+@cache
+def day_statement(vendor: str, table: _Table) -> str:
+    """Adds stored hours to their days. The values: an organization, and the first and the last id of the hours."""
+    hours = f"SELECT {_columns(table)} FROM {table.name} WHERE org_id = %s AND id >= %s AND id <= %s"  # noqa: S608
+    return f"WITH hours AS ({hours}), added AS ({_days(table)}) {_insert(vendor, table)}"
+
+
+def _hours_and_days(vendor: str, table: _Table) -> _Addition:
+    hours = (
+        f"SELECT {', '.join(table.key)}, {_summed(table)} FROM batch WHERE {table.rows} GROUP BY {', '.join(table.key)}"  # noqa: S608
+    )
+    return _Addition(
+        f"hours AS MATERIALIZED ({hours}), added AS (SELECT * FROM hours UNION ALL {_days(table)})",  # noqa: S608
+        _insert(vendor, table),
+    )
+
+
+def _days(table: _Table) -> str:
+    key = [f"CAST({WHOLE_DAY} AS smallint) AS hour" if column == "hour" else column for column in table.key]
+    grouped = [column for column in table.key if column != "hour"]
+    return f"SELECT {', '.join(key)}, {_summed(table)} FROM hours GROUP BY {', '.join(grouped)}"  # noqa: S608
+
+
+def _insert(vendor: str, table: _Table) -> str:
+    # In one order everywhere: two transactions that write the same rows wait for each other and never in a circle.
+    return (
+        f"INSERT INTO {table.name} (id, {_columns(table)}) SELECT {_row_id(vendor, table.key)}, {_columns(table)}"  # noqa: S608
+        f" FROM added WHERE true ORDER BY 1 ON CONFLICT (id) DO UPDATE SET "
+        + ", ".join(f"{column} = {table.name}.{column} + EXCLUDED.{column}" for column in table.sums)
+    )
+
+
+_LATEST_LABELS = _Addition(
+    # Ids are times.
+    "ranked AS (SELECT org_id, user_id, user_label, id,"
+    " row_number() OVER (PARTITION BY org_id, user_id ORDER BY id DESC) AS place FROM batch)",
+    f"INSERT INTO {_LABELS} (org_id, user_id, label, row_id) SELECT org_id, user_id, user_label, id FROM ranked"  # noqa: S608
+    " WHERE place = 1 ORDER BY org_id, user_id ON CONFLICT (org_id, user_id) DO UPDATE"
+    f" SET label = EXCLUDED.label, row_id = EXCLUDED.row_id WHERE EXCLUDED.row_id > {_LABELS}.row_id",
+)
+
+
+def _row_id(vendor: str, key: Sequence[str]) -> str:
+    texts = [column for column in key if column not in {"org_id", "day", "hour"}]
+    if vendor == "sqlite":
+        return f"{ROW_ID_FUNCTION}(org_id, day, hour, {', '.join(texts)})"
+    return row_id_sql(texts)
+
+
+def _columns(table: _Table) -> str:
+    return ", ".join((*table.key, *table.sums))
+
+
+def _summed(table: _Table) -> str:
+    return ", ".join(f"CAST(SUM({column}) AS bigint) AS {column}" for column in table.sums)

@@ -7,44 +7,32 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import DateField, UUIDField
 
-from audit.models import RequestAuditEntry, StreamCursor
+from audit.models import StreamCursor
 from audit.stream import FINAL_AFTER_S
-from audit.usage.period import HoursOfDay, Parts
+from audit.usage import log_sql, row_ids
+from audit.usage.log_sql import is_in, uuid_value
+from audit.usage.period import Parts
 from audit.usage.rollup import CONSUMER, LOG
-from audit.usage_keys import COUNTED, RATE_LIMITED, TIMED, WHOLE_DAY, Outcome
+from audit.usage_keys import COUNTED, TIMED
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
 
 # A row becomes final within FINAL_AFTER_S, or a little later when the process that finishes it is busy.
 LATEST = timedelta(seconds=FINAL_AFTER_S + 300)
 _NEVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC))
-_LOG, _CURSORS = RequestAuditEntry._meta.db_table, StreamCursor._meta.db_table
+_CURSORS = StreamCursor._meta.db_table
 _COUNTS, _DURATIONS, _LABELS = (model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel))
 _SUMS = "calls, duration_ms, request_bytes, response_bytes"
 _SUMMED = f"day, vendor, tool, user_id, source, outcome, {_SUMS}"
-_DAY = {
-    "postgresql": "CAST(CAST(timestamp AT TIME ZONE 'UTC' AS date) AS text)",
-    "sqlite": "substr(timestamp, 1, 10)",
-}
 _NO_ID = {"postgresql": "CAST(%s AS uuid)", "sqlite": "%s"}
-_OUTCOME = (
-    f"CASE WHEN status = '{Outcome.DENIED}' AND error_code = '{RATE_LIMITED}'"
-    f" THEN '{Outcome.RATE_LIMITED}' ELSE status END"
-)
 _BEYOND = "(position, id) > (SELECT position, row_id FROM place)"
 
-
-def _in(outcomes: Sequence[Outcome]) -> str:
-    return f"outcome IN ({', '.join(repr(outcome.value) for outcome in outcomes)})"
-
-
-COUNTED_ONLY, TIMED_ONLY = _in(COUNTED), _in(TIMED)
+COUNTED_ONLY, TIMED_ONLY = is_in(COUNTED), is_in(TIMED)
 _CALLERS = (
     f"caller AS MATERIALIZED (SELECT user_id, SUM(calls) AS calls FROM part WHERE {COUNTED_ONLY} GROUP BY user_id)"  # noqa: S608
 )
@@ -105,11 +93,11 @@ class _Builder:
 
     def __init__(self, org_id: uuid.UUID) -> None:
         self.values: list[Any] = []
-        self._org_id = _uuid(org_id)
+        self._org, self._org_id = org_id, uuid_value(org_id)
 
     def place(self) -> str:
         # Before the first batch there is no cursor.
-        self.values += [CONSUMER, LOG.value, _uuid(ids.NO_ID)]
+        self.values += [CONSUMER, LOG.value, uuid_value(ids.NO_ID)]
         cursor = f"SELECT position, row_id FROM {_CURSORS} WHERE name = %s AND log = %s"  # noqa: S608
         return f"place AS ({cursor} UNION ALL SELECT -1, {_NO_ID[connection.vendor]} ORDER BY 1 DESC LIMIT 1)"
 
@@ -135,34 +123,21 @@ class _Builder:
         return f"label AS ({chosen})"
 
     def _log(self, low: datetime, high: datetime) -> str:
-        self.values += [self._org_id, _uuid(ids.first_log_id_at(low)), _uuid(ids.first_log_id_at(high))]
-        columns = f"{_DAY[connection.vendor]} AS day, vendor, tool, user_id, source, {_OUTCOME} AS outcome"
+        self.values += [self._org_id, uuid_value(ids.first_log_id_at(low)), uuid_value(ids.first_log_id_at(high))]
+        day = f"CAST({log_sql.DAY[connection.vendor]} AS text)"
+        columns = f"{day} AS day, vendor, tool, user_id, source, {log_sql.OUTCOME} AS outcome"
         sums = "count AS calls, duration_ms, request_bytes, response_bytes, id, user_label"
         final = "org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL"
-        return f"SELECT {columns}, {sums} FROM {_LOG} WHERE {final}"  # noqa: S608
+        return f"SELECT {columns}, {sums} FROM {log_sql.TABLE} WHERE {final}"  # noqa: S608
 
     def _rolled(self, table: str, columns: str, parts: Parts) -> str:
         """One SELECT for each part, each with UNION ALL behind it."""
-        chosen = []
-        if parts.days is not None:
-            self.values += [self._org_id, *map(_date, parts.days)]
-            chosen.append(f"hour = {WHOLE_DAY} AND day >= %s AND day < %s")
-        for each in parts.hours:
-            self.values += [self._org_id, _date(each.day)]
-            chosen.append(f"hour IN ({_numbers(each)}) AND day = %s")
-        return "".join(f"SELECT {columns} FROM {table} WHERE org_id = %s AND {part} UNION ALL " for part in chosen)  # noqa: S608
-
-
-def _numbers(hours: HoursOfDay) -> str:
-    return ", ".join(map(str, range(hours.first, hours.last)))
-
-
-def _uuid(value: uuid.UUID) -> Any:
-    return UUIDField().get_db_prep_value(value, connection)
-
-
-def _date(value: date) -> Any:
-    return DateField().get_db_prep_value(value, connection)
+        chosen = [row_ids.of_days(self._org, *parts.days)] if parts.days is not None else []
+        chosen += [row_ids.of_hours(self._org, each.day, each.first, each.last) for each in parts.hours]
+        for rows in chosen:
+            self.values += [self._org_id, *map(uuid_value, rows)]
+        part = f"SELECT {columns} FROM {table} WHERE org_id = %s AND id >= %s AND id <= %s UNION ALL "  # noqa: S608
+        return part * len(chosen)
 
 
 def _tail_begin() -> datetime:

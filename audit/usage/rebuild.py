@@ -11,22 +11,21 @@ from datetime import time as time_of_day
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Min, Q
+from django.db.models import Max, Min, QuerySet, Sum
 
 from audit.models import RequestAuditEntry
 from audit.organizations import organizations_of
 from audit.stream import Place
-from audit.usage.counters import add_counters
-from audit.usage.fold import COLUMNS, Counters, fold
+from audit.usage import row_ids
+from audit.usage.counters import add_rows, add_stored_hours
+from audit.usage.log_sql import LogRows
 from audit.usage.rollup import BATCH_ROWS, take_and_add
-from audit.usage_keys import WHOLE_DAY, CountKey, DurationKey, Sums
-from audit.usage_models import UsageCount, UsageDuration
+from audit.usage_models import RollUp, UsageCount, UsageDuration
 from gateway.lib import clock, ids
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 PAUSE_S = 0.2  # between attempts to get the lock
 ATTEMPTS = 300
-FETCHED_ROWS = 5_000
 
 
 class RollUpBusy(Exception):
@@ -73,26 +72,23 @@ def _recount(org_id: uuid.UUID, day: date, first: datetime, last: datetime, thro
     begin, end = max(first, _complete_from(org_id), midnight), min(last + HOUR, midnight + DAY)
     if begin >= end:
         return 0
-    hours = range(begin.hour, begin.hour + (end - begin) // HOUR)
+    hours = row_ids.of_hours(org_id, day, begin.hour, begin.hour + (end - begin) // HOUR)
     for model in (UsageCount, UsageDuration):
-        model._default_manager.filter(org_id=org_id, day=day, hour__in=[*hours, WHOLE_DAY]).delete()
-    rolled = Q(position__lt=through.position) | Q(position=through.position, id__lte=through.id)
-    rows = RequestAuditEntry.objects.filter(rolled, **_ids(org_id, begin, end))
-    counters = fold(rows.values_list(*COLUMNS, named=True).iterator(FETCHED_ROWS))
-    counted = sum(sums.calls for sums in counters.counts.values())
-    counters.add_days(_kept_hours(org_id, day))
-    add_counters(counters)
-    return counted
+        for recounted in (hours, row_ids.of_days(org_id, day, day + DAY)):
+            _stored(model, org_id, recounted).delete()
+    add_stored_hours(org_id, day)  # those that are kept
+    low, high = ids.first_log_id_at(begin), ids.first_log_id_at(end)
+    add_rows(LogRows.between_ids(org_id, low, high, through))
+    return _stored(UsageCount, org_id, hours).aggregate(calls=Sum("calls"))["calls"] or 0
 
 
-def _kept_hours(org_id: uuid.UUID, day: date) -> Counters:
-    kept = Counters()
-    for row in UsageCount.objects.filter(org_id=org_id, day=day, hour__in=range(WHOLE_DAY)):
-        key = CountKey(*(getattr(row, name) for name in CountKey._fields))
-        kept.counts[key] = Sums(*(getattr(row, name) for name in Sums._fields))
-    for each in UsageDuration.objects.filter(org_id=org_id, day=day, hour__in=range(WHOLE_DAY)):
-        kept.durations[DurationKey(*(getattr(each, name) for name in DurationKey._fields))] = each.calls
-    return kept
+def _stored(model: type[RollUp], org_id: uuid.UUID, rows: row_ids.Range) -> QuerySet[RollUp]:
+    return model._default_manager.filter(org_id=org_id, id__gte=rows.low, id__lte=rows.high)
+
+
+def _counted_days(org_id: uuid.UUID) -> dict[str, date | None]:
+    """The first and the last day that has counters."""
+    return _stored(UsageCount, org_id, row_ids.of_all_days(org_id)).aggregate(first=Min("day"), last=Max("day"))
 
 
 def _complete_from(org_id: uuid.UUID) -> datetime:
@@ -101,8 +97,10 @@ def _complete_from(org_id: uuid.UUID) -> datetime:
     if oldest is None:
         return datetime.max.replace(tzinfo=UTC)
     hour = _hour(ids.time_of(oldest))
-    counted = UsageCount.objects.filter(org_id=org_id, hour=WHOLE_DAY).aggregate(first=Min("day"))["first"]
-    earlier = UsageCount.objects.filter(org_id=org_id, day=hour.date(), hour__in=range(hour.hour)).exists()
+    counted = _counted_days(org_id)["first"]
+    earlier = (
+        hour.hour > 0 and _stored(UsageCount, org_id, row_ids.of_hours(org_id, hour.date(), 0, hour.hour)).exists()
+    )
     # Counters from before the oldest row: the log has removed rows, perhaps also of that row's hour.
     if (counted is not None and counted < hour.date()) or earlier:
         hour += HOUR
@@ -112,10 +110,9 @@ def _complete_from(org_id: uuid.UUID) -> datetime:
 
 def _days(org_id: uuid.UUID, first: datetime, last: datetime) -> Iterator[date]:
     """Days of the range on which the organization has counters or rows."""
-    counted = UsageCount.objects.filter(org_id=org_id, hour=WHOLE_DAY).aggregate(first=Min("day"), last=Max("day"))
     logged = RequestAuditEntry.objects.filter(org_id=org_id).order_by("id").values_list("id", flat=True)
     oldest, newest = logged.first(), logged.last()
-    known = [day for day in counted.values() if day is not None]
+    known = [day for day in _counted_days(org_id).values() if day is not None]
     known += [ids.time_of(each).date() for each in (oldest, newest) if each is not None]
     if not known:
         return
@@ -123,10 +120,6 @@ def _days(org_id: uuid.UUID, first: datetime, last: datetime) -> Iterator[date]:
     while day <= min(last.date(), max(known)):
         yield day
         day += DAY
-
-
-def _ids(org_id: uuid.UUID, begin: datetime, end: datetime) -> dict[str, uuid.UUID]:
-    return {"org_id": org_id, "id__gte": ids.first_log_id_at(begin), "id__lt": ids.first_log_id_at(end)}
 
 
 def _hour(moment: datetime) -> datetime:

@@ -11,7 +11,8 @@ from django.db.models import Model
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
 from audit.organizations import organizations_of
-from audit.usage_models import UsageCount, UsageDuration, UsageLabel
+from audit.usage.row_ids import of_organization
+from audit.usage_models import RollUp, UsageCount, UsageDuration, UsageLabel
 
 BATCH_ROWS = 5_000  # of one transaction
 LONGEST_RUN_S = 240.0  # a task is killed at 300 s; the next night takes the remaining rows
@@ -22,8 +23,9 @@ def remove_usage_of_deleted_organizations(
 ) -> int:
     """Returns the number of removed rows. Calls that ended after the deletion leave rows for the next run."""
     stop_at, removed = monotonic() + longest_run_s, 0
-    for model in (UsageCount, UsageDuration, UsageLabel):
-        for org_id in organizations_of(model):
+    # The labels go last: each organization with counters is found by them.
+    for org_id in organizations_of(UsageLabel):
+        for model in (UsageCount, UsageDuration, UsageLabel):
             while _is_deleted(org_id) and monotonic() < stop_at and (rows := _remove_batch(model, org_id)):
                 removed += rows
     return removed
@@ -35,5 +37,8 @@ def _is_deleted(org_id: uuid.UUID) -> bool:
 
 
 def _remove_batch(model: type[Model], org_id: uuid.UUID) -> int:
-    rows = model._default_manager
-    return rows.filter(pk__in=rows.filter(org_id=org_id).values("pk")[:BATCH_ROWS]).delete()[0]
+    rows = model._default_manager.filter(org_id=org_id)
+    if issubclass(model, RollUp):
+        low, high = of_organization(org_id)
+        rows = rows.filter(id__gte=low, id__lte=high)
+    return model._default_manager.filter(pk__in=rows.values("pk")[:BATCH_ROWS]).delete()[0]

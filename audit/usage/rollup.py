@@ -6,15 +6,13 @@ Counters and cursor move in one transaction: a process that dies at any step lea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable
 
 from django.db import transaction
 
-from audit.models import RequestAuditEntry
-from audit.stream import Log, Place, finish_stale_rows, take
-from audit.usage.counters import add_counters
-from audit.usage.fold import fold
+from audit.stream import Log, Place, finish_stale_rows, take_stretch
+from audit.usage.counters import add_rows
+from audit.usage.log_sql import LogRows
 
 CONSUMER = "usage"
 LOG = Log.REQUESTS
@@ -47,11 +45,9 @@ def take_and_add(limit: int) -> tuple[int, Place] | None:
     Returns the batch's rows and the place that all counted rows are at or before; None while another process has the
     lock.
     """
-    batch = take(CONSUMER, LOG, limit)
-    if batch is None:
+    stretch = take_stretch(CONSUMER, LOG, limit)
+    if stretch is None:
         return None
-    if batch.rows:
-        counters = fold(cast(Sequence[RequestAuditEntry], batch.rows))
-        counters.add_days()
-        add_counters(counters)
-    return len(batch.rows), batch.through
+    if stretch.rows:
+        add_rows(LogRows.of_stretch(stretch))
+    return stretch.rows, stretch.through

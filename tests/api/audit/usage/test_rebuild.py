@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.models import RequestAuditEntry, UsageCount, UsageDuration
-from audit.stream import take
+from audit.stream import take_stretch
 from audit.usage import rebuild as rebuilding
 from audit.usage import rollup
 from audit.usage.rebuild import ATTEMPTS, RollUpBusy, rebuild
@@ -132,11 +132,11 @@ def test_a_rebuild_waits_for_the_roll_up_and_gives_up_after_a_minute(monkeypatch
     damage()
     slept: list[float] = []
     answers = [None, None, None]
-    monkeypatch.setattr(rollup, "take", lambda *args: answers.pop() if answers else take(*args))
+    monkeypatch.setattr(rollup, "take_stretch", lambda *args: answers.pop() if answers else take_stretch(*args))
     assert len(list(rebuild(ORG, START, END, sleep=slept.append))) == 1
     assert stored() == expected([row])
     assert len(slept) == 3
-    monkeypatch.setattr(rollup, "take", lambda *args: None)
+    monkeypatch.setattr(rollup, "take_stretch", lambda *args: None)
     with pytest.raises(RollUpBusy):
         list(rebuild(ORG, START, END, sleep=slept.append))
     assert len(slept) == 3 + ATTEMPTS
