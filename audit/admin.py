@@ -19,6 +19,8 @@ from audit.models import (
     UsageDuration,
     UsageLabel,
 )
+from audit.usage.row_ids import of_organization
+from gateway.lib import ids
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 MAX_COUNTED = 10_000  # bounds a page's count: an exact one reads every row of the table
@@ -78,8 +80,19 @@ class PrunedLogAdmin(ReadOnlyAdmin):
     search_fields = ("log",)
 
 
+class RollUpAdmin(LogAdmin):
+    """By organization, newest first. Days come before hours."""
+
+    def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
+        for term in search_term.split():
+            if org_id := ids.parse_id(term):  # the ids have the only index
+                low, high = of_organization(org_id)
+                queryset = queryset.filter(id__gte=low, id__lte=high)
+        return super().get_search_results(request, queryset, search_term)
+
+
 @admin.register(UsageCount)
-class UsageCountAdmin(LogAdmin):
+class UsageCountAdmin(RollUpAdmin):
     list_display = tuple("day hour org_id vendor tool user_id source outcome calls duration_ms".split())
     list_filter = ("source", "outcome")
     search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact")
@@ -87,7 +100,7 @@ class UsageCountAdmin(LogAdmin):
 
 
 @admin.register(UsageDuration)
-class UsageDurationAdmin(LogAdmin):
+class UsageDurationAdmin(RollUpAdmin):
     list_display = ("day", "hour", "org_id", "vendor", "bucket", "calls")
     search_fields = ("=org_id", "vendor__exact")
     search_help_text = "Whole values: organization id or vendor."
