@@ -11,6 +11,7 @@ from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from gateway.lib import clock
 from gateway.web.chosen_org import ChosenOrgView
 from gateway.web.gate import Gate
+from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
 from orgs.selectors import mean_tool_list_bytes
@@ -42,7 +43,9 @@ class UsageDashboard(_Dashboard):
     operations = {"GET": Operation("Its calls, by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
 
     def get(self, request: Request) -> Response:
-        return self.answer(selectors.usage(self.organization.id, self.period()))
+        period = self.period()
+        with log_read(self.organization.id):
+            return self.answer(selectors.usage(self.organization.id, period))
 
 
 class SavingsDashboard(_Dashboard):
@@ -51,8 +54,10 @@ class SavingsDashboard(_Dashboard):
     operations = {"GET": Operation("What command-line calls saved, estimated", answer=SavingsOut, query=_QUERY)}
 
     def get(self, request: Request) -> Response:
-        period, sizes = self.period(), mean_tool_list_bytes(self.organization)
-        return self.answer(selectors.savings(self.organization.id, period, sizes))
+        period = self.period()
+        with log_read(self.organization.id):
+            sizes = mean_tool_list_bytes(self.organization)
+            return self.answer(selectors.savings(self.organization.id, period, sizes))
 
 
 class VendorsDashboard(_Dashboard):
@@ -61,5 +66,6 @@ class VendorsDashboard(_Dashboard):
     operations = {"GET": Operation("Its vendors by calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)}
 
     def get(self, request: Request) -> Response:
-        rows = selectors.vendors(self.organization.id, self.period())
-        return self.answer({"vendors": rows})
+        period = self.period()
+        with log_read(self.organization.id):
+            return self.answer({"vendors": selectors.vendors(self.organization.id, period)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -20,6 +21,7 @@ from audit.selectors import matching_entries
 from gateway.web.chosen_org import ChosenOrgView
 from gateway.web.csv_export import CsvTable, csv_export
 from gateway.web.gate import Gate
+from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
 
@@ -47,13 +49,15 @@ _PART = (
 class LogView(ChosenOrgView):
     gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
 
-    def answer_log(self, rows: QuerySet[Any], csv: CsvColumns) -> HttpResponseBase:
-        """Raises: Invalid; TooManyExports, ExportsBusy for CSV."""
+    def answer_log(self, find: Callable[[], QuerySet[Any]], csv: CsvColumns) -> HttpResponseBase:
+        """`find` returns the matching rows. Raises: Invalid; TooManyExports, ExportsBusy for CSV; those of log_read."""
         query = LogQuery.parse(self.request.query_params)
         if query.is_csv:
             http = self.request._request
-            return csv_export(http, self.organization.id, lambda: _table(rows, query, csv))
-        page, total = page_of(rows, query), total_of(rows)
+            return csv_export(http, self.organization.id, lambda: _table(find(), query, csv))
+        with log_read(self.organization.id):
+            rows = find()
+            page, total = page_of(rows, query), total_of(rows)
         shown: dict[str, Any] = {"entries": page.entries, "total": total.rows}
         shown |= {"limit": query.page_limit, "offset": query.offset}
         if total.is_estimate:
@@ -86,7 +90,7 @@ class RequestLog(LogView):
 
     def get(self, request: Request) -> HttpResponseBase:
         filters = RequestFilters.parse(request.query_params)
-        return self.answer_log(matching_entries(self.organization.id, filters=filters), REQUEST_CSV)
+        return self.answer_log(lambda: matching_entries(self.organization.id, filters=filters), REQUEST_CSV)
 
 
 class AdminLog(LogView):
@@ -109,7 +113,7 @@ class AdminLog(LogView):
 
     def get(self, request: Request) -> HttpResponseBase:
         filters = AdminFilters.parse(request.query_params)
-        return self.answer_log(matching_admin_entries(self.organization.id, filters=filters), ADMIN_CSV)
+        return self.answer_log(lambda: matching_admin_entries(self.organization.id, filters=filters), ADMIN_CSV)
 
 
 def _table(rows: QuerySet[Any], query: LogQuery, csv: CsvColumns) -> CsvTable:

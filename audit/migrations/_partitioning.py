@@ -80,23 +80,23 @@ def partition(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
             _prepare(connection, cursor, now)
             _replace(connection, run, now)
         for name in OLD_INDEXES:
-            _patiently(connection, run, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+            patiently(connection, run, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
 def _prepare(connection: Any, cursor: Any, now: datetime) -> None:
     run = cursor.execute
     for table in (TABLE, ADMIN_TABLE):
-        _with_lock(connection, run, lambda table=table: _add_position(run, table))  # type: ignore[misc]
+        with_lock(connection, run, lambda table=table: _add_position(run, table))  # type: ignore[misc]
     # Rows that may still change are not final yet.
     run(
         f"UPDATE {TABLE} SET position = NULL WHERE id >= %s AND (status = 'unknown' OR count_parts IS NOT NULL)",  # noqa: S608
         [_first_id(now - MAY_CHANGE_FOR)],
     )
     for name, columns in INDEXES.items():
-        _make_index(connection, cursor, f"{name}_before", TABLE, columns)
+        make_index(connection, cursor, f"{name}_before", TABLE, columns)
     for name, columns in ADMIN_INDEXES.items():
-        _make_index(connection, cursor, name, ADMIN_TABLE, columns)
-    _patiently(connection, run, "DROP INDEX CONCURRENTLY IF EXISTS admin_audit_by_org")
+        make_index(connection, cursor, name, ADMIN_TABLE, columns)
+    patiently(connection, run, "DROP INDEX CONCURRENTLY IF EXISTS admin_audit_by_org")
 
 
 def _replace(connection: Any, run: Execute, now: datetime) -> None:
@@ -104,12 +104,12 @@ def _replace(connection: Any, run: Execute, now: datetime) -> None:
     bound = _first_id(_month(now, 1 if _month(now, 1) - now > timedelta(days=7) else 2))
     drop = f"ALTER TABLE {TABLE} DROP CONSTRAINT IF EXISTS {BEFORE}_ids"
     add = f"ALTER TABLE {TABLE} ADD CONSTRAINT {BEFORE}_ids CHECK (id < '{bound}') NOT VALID"
-    _with_lock(connection, run, lambda: (run(drop), run(add)))
+    with_lock(connection, run, lambda: (run(drop), run(add)))
     try:
-        _patiently(connection, run, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {BEFORE}_ids")
-        _with_lock(connection, run, lambda: _swap(run, bound, now))
+        patiently(connection, run, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {BEFORE}_ids")
+        with_lock(connection, run, lambda: _swap(run, bound, now))
     except BaseException:
-        _with_lock(connection, run, lambda: run(drop))
+        with_lock(connection, run, lambda: run(drop))
         raise
 
 
@@ -119,14 +119,14 @@ def _add_position(run: Execute, table: str) -> None:
     run(f"ALTER TABLE {table} ALTER COLUMN position DROP DEFAULT")
 
 
-def _make_index(connection: Any, cursor: Any, name: str, table: str, columns: str) -> None:
+def make_index(connection: Any, cursor: Any, name: str, table: str, columns: str) -> None:
     cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [name])
     row = cursor.fetchone()
     if row and row[0]:
         return
     # An earlier attempt was stopped.
-    _patiently(connection, cursor.execute, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-    _patiently(connection, cursor.execute, f"CREATE INDEX CONCURRENTLY {name} ON {table} {columns}")
+    patiently(connection, cursor.execute, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+    patiently(connection, cursor.execute, f"CREATE INDEX CONCURRENTLY {name} ON {table} {columns}")
 
 
 def _swap(run: Execute, bound: uuid.UUID, now: datetime) -> None:
@@ -152,7 +152,7 @@ def _is_partitioned(cursor: Any) -> bool:
     return bool(cursor.fetchone()[0])
 
 
-def _with_lock(connection: Any, run: Execute, change: Callable[[], object]) -> None:
+def with_lock(connection: Any, run: Execute, change: Callable[[], object]) -> None:
     # A statement that waits for the table's lock holds up the calls behind it, so it gives up soon and tries again.
     for attempt in range(1, LOCK_ATTEMPTS + 1):
         try:
@@ -166,7 +166,7 @@ def _with_lock(connection: Any, run: Execute, change: Callable[[], object]) -> N
             time.sleep(LOCK_PAUSE_S)
 
 
-def _patiently(connection: Any, run: Execute, statement: str) -> None:
+def patiently(connection: Any, run: Execute, statement: str) -> None:
     """These wait for the transactions that are open, and no call waits for them meanwhile."""
     if connection.settings_dict.get(HAS_POOLER):  # other clients share the session
         run(statement)

@@ -21,6 +21,7 @@ from audit.selectors import KnownUser
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
 from gateway.web.gate import Gate
+from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 
@@ -61,6 +62,11 @@ class LogPage(OrgPage):
         raise NotImplementedError
 
     def get(self, request: HttpRequest) -> HttpResponse:
+        """Raises: TooManyReads, ReadsBusy."""
+        with log_read(self.organization.id):
+            return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
         people = People(self.known_subjects())
         asked = self._asked(request, people)
         context = {**self.choices(), **self._filter_context(asked, people)}

@@ -17,6 +17,7 @@ from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
 from gateway.web.gate import Gate
+from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import mean_tool_list_bytes
@@ -55,6 +56,11 @@ class UsagePage(OrgPage):
     nav_route = "audit_pages:usage"
 
     def get(self, request: HttpRequest) -> HttpResponse:
+        """Raises: TooManyReads, ReadsBusy."""
+        with log_read(self.organization.id):
+            return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
         now, errors = clock.now(), {}
         try:
             period = Period.parse(request.GET, now)

@@ -18,6 +18,9 @@ CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION = 2
 # Exports under way, per process and per organization in it. They hold no slot of PAGE_CONCURRENCY while they are sent.
 CONCURRENT_EXPORTS = max(1, min(4, PAGE_CONCURRENCY // 4))
 CONCURRENT_EXPORTS_OF_ORGANIZATION = min(2, CONCURRENT_EXPORTS)
+# Log pages and dashboards under way, on pages and over /api, per process and per organization in it.
+CONCURRENT_LOG_READS = max(1, PAGE_CONCURRENCY // 2)
+CONCURRENT_LOG_READS_OF_ORGANIZATION = max(1, PAGE_CONCURRENCY // 4)
 # Per organization, on routes that ask a vendor and have no number in section 8.
 VENDOR_REQUESTS = Rule("vendor-questions", limit=60, window_s=60)
 # Per address: sign-ins begun without a session, each of which stores a session row for half an hour.
