@@ -245,7 +245,7 @@ def plan_of(select: Callable[[], object]) -> str:
         # SQLite has no statistics to choose by; it reads the organization's part of one index.
         ({"tool": "t-1"}, "request_log_of_vendor" if connection.vendor == "postgresql" else "COVERING"),
         ({"tool": "t-1", "vendor": "v-1"}, "request_log_of_vendor"),
-        ({"source": "cli"}, "request_log_of_org"),
+        ({"source": "mcp"}, "request_log_of_org"),
         ({"status": "denied"}, "request_log_of_status"),
         ({"request_id": "r-1"}, "request_log_of_request"),
     ],
