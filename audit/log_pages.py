@@ -97,7 +97,8 @@ def _whole(part: QuerySet[Any]) -> QuerySet[Any]:
 
     Only ids are looked for with the filters, in an index alone: rows that the offset skips are not read.
     """
-    return part.model._default_manager.filter(id__in=part.values("id"))
+    rows: QuerySet[Any] = part.model._default_manager.filter(id__in=part.values("id"))
+    return rows
 
 
 def _estimate(rows: QuerySet[Any]) -> int:

@@ -52,4 +52,3 @@ def vendors_of(org_id: uuid.UUID) -> Q:
     if len(known) == MAX_KNOWN:  # there may be more
         return Q()
     return Q(vendor__in=["", *known])
-

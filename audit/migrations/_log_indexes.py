@@ -1,4 +1,4 @@
-"""Replaces the indexes of the request log while calls go on: docs/decisions/0046.
+"""Makes the indexes of the request log while calls go on: docs/decisions/0046.
 
 On PostgreSQL each partition gets its index beside the calls. The index of the whole table becomes valid when the last
 partition has one, and a partition that is made meanwhile gets its own when it is attached. Each step finds out whether
@@ -56,13 +56,13 @@ def _replace_on_partitions(connection: Any, cursor: Any) -> None:
     for name, columns in INDEXES.items():
         make = f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {TABLE} {columns}"
         with_lock(connection, run, lambda make=make: run(make))  # type: ignore[misc]
-        for partition in _partitions(cursor):
+        for partition in partitions_of(connection):
             if not _has_part(cursor, name, partition):
                 part = f"{name}{partition.removeprefix(TABLE)}"
                 make_index(connection, cursor, part, partition, columns)
                 attach = f"ALTER INDEX {name} ATTACH PARTITION {part}"
                 with_lock(connection, run, lambda attach=attach: run(attach))  # type: ignore[misc]
-    for partition in _partitions(cursor):
+    for partition in partitions_of(connection):
         patiently(connection, run, f"ALTER TABLE {partition} SET ({SETTINGS})")
         # The statistics of an index's expression; without them the planner may not take the index.
         patiently(connection, run, f"ANALYZE {partition}")
@@ -71,12 +71,12 @@ def _replace_on_partitions(connection: Any, cursor: Any) -> None:
         with_lock(connection, run, lambda drop=drop: run(drop))  # type: ignore[misc]
 
 
-def _partitions(cursor: Any) -> list[str]:
-    cursor.execute(
-        "SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = %s::regclass ORDER BY 1",
-        [TABLE],
-    )
-    return [name for (name,) in cursor.fetchall()]
+def partitions_of(connection: Any) -> list[str]:
+    """Returns all of them: with the default one, and without one that is attached while this runs."""
+    sql = "SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = %s::regclass ORDER BY 1"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [TABLE])
+        return [name for (name,) in cursor.fetchall()]
 
 
 def _has_part(cursor: Any, name: str, partition: str) -> bool:

@@ -1,4 +1,4 @@
-"""What dashboards count is what the rows of an export add up to: the same period, recounted from the CSV. Spec: §4.11"""
+"""What dashboards count is what the rows of an export add up to, in the same period. Spec: §4.11"""
 
 from __future__ import annotations
 
