@@ -16,16 +16,16 @@ SHARED_SERVERS = {"sign_in_gateway": "SignInGateway", "gateway": "Gateway"}
 # Shared servers and files that take longest on production's back ends, in order. Others follow, by their tests' number.
 LONGEST_FIRST = (
     "gateway",
-    "tests/e2e/test_make_run.py",
     "tests/faults/test_redis_hangs.py",
-    "tests/e2e/test_crowds.py",
-    "tests/faults/test_database_silent.py",
     "sign_in_gateway",
-    "tests/faults/test_upgraded_log.py",
-    "tests/faults/test_followed_stream.py",
+    "tests/e2e/test_make_run.py",
+    "tests/faults/test_database_silent.py",
     "tests/faults/test_gateway_durability.py",
-    "tests/faults/test_audit_durability.py",
+    "tests/faults/test_upgraded_log.py",
     "tests/e2e/test_secret_hygiene.py",
+    "tests/e2e/test_crowds.py",
+    "tests/faults/test_followed_stream.py",
+    "tests/faults/test_audit_durability.py",
 )
 
 
