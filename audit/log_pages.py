@@ -44,11 +44,10 @@ class ExportedRows:
 def page_of(rows: QuerySet[Any], query: LogQuery) -> LogPage:
     """Follow `next_cursor` for pages that are equally fast everywhere, and stable while rows arrive."""
     limit = query.page_limit
-    found = _whole(_part(rows, query)[: limit + 1])
-    entries = sorted(found, key=lambda entry: entry.id, reverse=True)
-    more = len(entries) > limit
-    del entries[limit:]
-    return LogPage(entries, entries[-1].id if more else None)
+    log_ids = _ids_of(_part(rows, query)[: limit + 1])
+    shown = log_ids[:limit]
+    entries = sorted(_rows_of(rows, shown), key=lambda entry: entry.id, reverse=True)
+    return LogPage(entries, shown[-1] if len(log_ids) > limit else None)
 
 
 def total_of(rows: QuerySet[Any]) -> Total:
@@ -85,20 +84,23 @@ def _part(rows: QuerySet[Any], query: LogQuery) -> QuerySet[Any]:
 def _pages(rows: QuerySet[Any], newest: uuid.UUID, left: int, columns: Sequence[str]) -> Iterator[list[Sequence[Any]]]:
     ordered = rows.order_by(NewestFirst())
     below = ordered.filter(id__lte=newest)
-    while left > 0 and (found := list(_whole(below[: min(left, EXPORT_PAGE_ROWS)]).values_list("id", *columns))):
-        page = sorted(found, key=lambda row: row[0], reverse=True)
-        left -= len(page)
-        below = ordered.filter(id__lt=page[-1][0])
+    while left > 0 and (log_ids := _ids_of(below[: min(left, EXPORT_PAGE_ROWS)])):
+        left -= len(log_ids)
+        below = ordered.filter(id__lt=log_ids[-1])
+        page = sorted(_rows_of(rows, log_ids).values_list("id", *columns), key=lambda row: row[0], reverse=True)
         yield [row[1:] for row in page]
 
 
-def _whole(part: QuerySet[Any]) -> QuerySet[Any]:
-    """The rows of a part, in no order.
+def _ids_of(part: QuerySet[Any]) -> list[uuid.UUID]:
+    """Only ids are looked for with the filters, in an index alone: rows that the offset skips are not read."""
+    found: list[uuid.UUID] = list(part.values_list("id", flat=True))
+    return found
 
-    Only ids are looked for with the filters, in an index alone: rows that the offset skips are not read.
-    """
-    rows: QuerySet[Any] = part.model._default_manager.filter(id__in=part.values("id"))
-    return rows
+
+def _rows_of(rows: QuerySet[Any], log_ids: Sequence[uuid.UUID]) -> QuerySet[Any]:
+    """The rows with these ids, in no order. A statement of its own tells the planner how few they are."""
+    wanted: QuerySet[Any] = rows.model._default_manager.filter(id__in=log_ids)
+    return wanted
 
 
 def _estimate(rows: QuerySet[Any]) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from audit.usage.durations import LOWEST
 from audit.usage.log_sql import DAY, HOUR, OUTCOME, TABLE, is_in
 from audit.usage.row_ids import row_id_sql
-from audit.usage_keys import COUNT_KEY, DURATION_KEY, SUMS, TIMED, WHOLE_DAY
+from audit.usage_keys import COUNT_KEY, DURATION_KEY, SUMS, TIMED, WHOLE_DAY, Outcome
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 
 # SQLite has no such functions: `audit.usage.counters` adds them.
@@ -22,7 +22,9 @@ _BUCKET = {
     "postgresql": f"CAST(width_bucket(duration_ms, ARRAY[{', '.join(map(str, LOWEST))}]) - 1 AS smallint)",
     "sqlite": f"{BUCKET_FUNCTION}(duration_ms)",
 }
-_TAKEN = ("id", "org_id", "user_id", "user_label", "vendor", "tool", "source", *SUMS[1:])
+_TAKEN = ("id", "org_id", "user_id", "user_label", "vendor", "source", *SUMS[1:])
+# Callers invent the names of tools that are refused, and sums are kept longer than rows.
+_TOOL = f"CASE WHEN status = '{Outcome.DENIED}' THEN '' ELSE tool END AS tool"
 
 
 class _Table(NamedTuple):
@@ -51,7 +53,7 @@ def statements(vendor: str, condition: str) -> tuple[str, ...]:
     On PostgreSQL there is one, because two could see different rows while old ones are removed. SQLite has one writer.
     """
     rows = (
-        f"batch AS MATERIALIZED (SELECT {', '.join(_TAKEN)}, count AS calls, {DAY[vendor]} AS day,"  # noqa: S608
+        f"batch AS MATERIALIZED (SELECT {', '.join(_TAKEN)}, {_TOOL}, count AS calls, {DAY[vendor]} AS day,"  # noqa: S608
         f" {HOUR[vendor]} AS hour, {OUTCOME} AS outcome, {_BUCKET[vendor]} AS bucket"
         f" FROM {TABLE} WHERE position IS NOT NULL AND {condition})"
     )

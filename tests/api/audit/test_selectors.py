@@ -204,7 +204,7 @@ def test_last_calls_are_of_the_asked_and_of_the_organization() -> None:
 
 
 def plan_of(select: Callable[[], object]) -> str:
-    """How the database would run the last query of `select`, in a log of 4,000 rows of 40 organizations."""
+    """How the database would find the rows of `select`, in a log of 4,000 rows of 40 organizations."""
     orgs = [ORG, OTHER_ORG, *(uuid.UUID(int=number) for number in range(38))]
     rows = [
         RequestAuditEntry(
@@ -228,7 +228,8 @@ def plan_of(select: Callable[[], object]) -> str:
             cursor.execute("ANALYZE audit_requestauditentry")
         with CaptureQueriesContext(connection) as captured:
             select()
-        query = captured[-1]["sql"].replace("%", "%%")
+        asked = [each["sql"] for each in captured]
+        query = next((sql for sql in asked if "ORDER BY" in sql), asked[-1]).replace("%", "%%")
         cursor.execute(("EXPLAIN " if postgresql else "EXPLAIN QUERY PLAN ") + query, [])
         lines = [str(line) for line in cursor.fetchall()]
     # Months without a row are read as they are.
@@ -239,7 +240,7 @@ def plan_of(select: Callable[[], object]) -> str:
     ("query", "index"),
     [
         ({}, "request_log_of_org"),
-        ({"start": "2026-03-01", "end": "2026-03-02"}, "request_log_of_org"),
+        ({"start": "2026-03-08", "end": "2026-03-09"}, "request_log_of_org"),
         ({"user_id": "user-1"}, "request_log_of_user"),
         ({"vendor": "v-1"}, "request_log_of_vendor"),
         # SQLite has no statistics to choose by; it reads the organization's part of one index.

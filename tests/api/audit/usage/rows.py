@@ -103,7 +103,8 @@ def expected(rows: Iterable[RequestAuditEntry]) -> tuple[Counter[Any], Counter[A
         labels[row.org_id, row.user_id] = row.user_label
         for hour in (row.timestamp.hour, WHOLE_DAY):
             when = (row.org_id, row.timestamp.date(), hour)
-            key = (*when, row.vendor, row.tool, row.user_id, row.source, outcome(row))
+            tool = "" if row.status == "denied" else row.tool
+            key = (*when, row.vendor, tool, row.user_id, row.source, outcome(row))
             sums[*key, "calls"] += row.count
             for name in ("duration_ms", "vendor_ms", "request_bytes", "response_bytes"):
                 sums[*key, name] += getattr(row, name)

@@ -1,4 +1,4 @@
-"""What dashboards count is what the rows of an export add up to, in the same period. Spec: §4.11"""
+"""Dashboards count the same as the rows of an export of the period add up to. Spec: §4.11"""
 
 from __future__ import annotations
 
