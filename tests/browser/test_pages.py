@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Response, Route, expect
 
 from tests.browser.conftest import Visitor, stop_clock, wait_until
-from tests.browser.looking import BOTH_THEMES, LIGHT_NARROW, LIGHT_PHONE, NARROW, PAGE_WIDTH, PHONE, THEME, faults_in
+from tests.browser.looking import BOTH_THEMES, LIGHT_NARROW, LIGHT_PHONE, NARROW, PHONE, THEME, excess_width, faults_in
 
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
@@ -446,7 +446,7 @@ def too_wide(page: Page) -> list[str]:
     found = []
     for width in (PHONE, NARROW):
         page.set_viewport_size({"width": width, "height": 760})
-        if (wide := page.evaluate(PAGE_WIDTH)) > width:
+        if wide := excess_width(page, width):
             found.append(f"{page.url} is {wide} pixels wide at {width}")
     return found
 
