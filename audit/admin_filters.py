@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from audit.query_values import Faults, read, read_period, text
-from gateway.lib.errors import Invalid
+from audit.query_values import all_faults, read, read_period, text
 
 TEXTS = ("event_type", "actor_id", "target_id")
 
@@ -26,9 +25,7 @@ class AdminFilters:
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> AdminFilters:
         """Ignores empty and unknown names. Raises: Invalid with every wrong field. Spec: D3, D83"""
-        faults: Faults = {}
-        texts = {name: read(faults, query, name, text) or "" for name in TEXTS}
-        start_at, end_before = read_period(faults, query)
-        if faults:
-            raise Invalid(fields=faults)
+        with all_faults() as faults:
+            texts = {name: read(faults, query, name, text) or "" for name in TEXTS}
+            start_at, end_before = read_period(faults, query)
         return cls(**texts, start_at=start_at, end_before=end_before)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from audit.call_record import SOURCES, STATUSES
-from audit.query_values import Faults, choice, place, read, read_period, text
-from gateway.lib.errors import Invalid
+from audit.query_values import all_faults, choice, place, read, read_period, text
 
 _TEXTS = ("user_id", "vendor", "tool", "request_id")
 
@@ -30,20 +29,15 @@ class RequestFilters:
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> RequestFilters:
         """Ignores empty and unknown names. Raises: Invalid with every wrong field. Spec: D3, D83"""
-        faults: Faults = {}
-        texts = {name: read(faults, query, name, text) or "" for name in _TEXTS}
-        source = read(faults, query, "source", choice(SOURCES)) or ""
-        status = read(faults, query, "status", choice(STATUSES)) or ""
-        start_at, end_before = read_period(faults, query)
-        if faults:
-            raise Invalid(fields=faults)
+        with all_faults() as faults:
+            texts = {name: read(faults, query, name, text) or "" for name in _TEXTS}
+            source = read(faults, query, "source", choice(SOURCES)) or ""
+            status = read(faults, query, "status", choice(STATUSES)) or ""
+            start_at, end_before = read_period(faults, query)
         return cls(**texts, source=source, status=status, start_at=start_at, end_before=end_before)
 
 
 def parse_before(query: Mapping[str, str]) -> uuid.UUID | None:
     """The last entry of a page, below which the next one begins. Raises: Invalid."""
-    faults: Faults = {}
-    before = read(faults, query, "before", place)
-    if faults:
-        raise Invalid(fields=faults)
-    return before
+    with all_faults() as faults:
+        return read(faults, query, "before", place)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from audit.query_values import Faults, choice, place, read, whole_number
+from audit.query_values import all_faults, choice, place, read, whole_number
 from gateway.lib.errors import Invalid
 
 DEFAULT_LIMIT = 50
@@ -35,13 +35,11 @@ class LogQuery:
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> LogQuery:
         """Ignores empty and unknown names. Raises: Invalid with every wrong field; NarrowTheRange."""
-        faults: Faults = {}
-        limit = read(faults, query, "limit", _limit)
-        offset = read(faults, query, "offset", whole_number) or 0
-        cursor = read(faults, query, "cursor", place)
-        asked_format = read(faults, query, "format", choice(FORMATS))
-        if faults:
-            raise Invalid(fields=faults)
+        with all_faults() as faults:
+            limit = read(faults, query, "limit", _limit)
+            offset = read(faults, query, "offset", whole_number) or 0
+            cursor = read(faults, query, "cursor", place)
+            asked_format = read(faults, query, "format", choice(FORMATS))
         if offset > MAX_OFFSET:
             raise NarrowTheRange
         return cls(limit=limit, offset=offset, cursor=cursor, is_csv=asked_format == "csv")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from audit.plain_text import has_harmful_characters
 from gateway.lib import ids
+from gateway.lib.errors import Invalid
 
 MAX_TEXT_CHARACTERS = 255  # longer than any filtered column
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
@@ -20,6 +22,15 @@ _WRONG_PLACE = "This is not a place in the log."
 _DIGITS_READ = 20  # more make no difference: every limit is lower
 T = TypeVar("T")
 Faults = dict[str, list[str]]
+
+
+@contextmanager
+def all_faults() -> Iterator[Faults]:
+    """Raises at its end: Invalid with every fault that was noted."""
+    faults: Faults = {}
+    yield faults
+    if faults:
+        raise Invalid(fields=faults)
 
 
 def read(faults: Faults, query: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:

@@ -8,7 +8,7 @@ handed out, so no slow commit is overtaken. A position says nothing about the ti
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -134,6 +134,12 @@ def finish_stale_rows(now: datetime | None = None) -> int:
         begin_era(connection)
     opened_before = first_log_id_at((now or clock.now()) - timedelta(seconds=FINAL_AFTER_S))
     return sum(_finish(log, opened_before) for log in Log)
+
+
+def finish_all_stale_rows(may_go_on: Callable[[], bool]) -> None:
+    """The same, batch by batch, while it may go on."""
+    while finish_stale_rows() and may_go_on():
+        pass
 
 
 def _finish(log: Log, opened_before: uuid.UUID) -> int:

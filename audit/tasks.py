@@ -12,7 +12,7 @@ from django.conf import settings
 from audit import partitions
 from audit.retention import prune
 from audit.seals import BATCH_ROWS, CURSOR, seal_next
-from audit.stream import Log, finish_stale_rows, first_waiting
+from audit.stream import Log, finish_all_stale_rows, first_waiting
 from audit.usage.removal import remove_usage_of_deleted_organizations
 from audit.usage.rollup import roll_up_all
 from gateway.lib import clock
@@ -54,8 +54,7 @@ def make_partitions() -> int:
 def seal_logs() -> int:
     """Seals what is new in both logs, until the time is up. Returns the number of rows."""
     stop_at = time.monotonic() + LONGEST_SEALING_S
-    while finish_stale_rows() and time.monotonic() < stop_at:
-        pass
+    finish_all_stale_rows(lambda: time.monotonic() < stop_at)
     sealed = 0
     for log in Log:
         rows = BATCH_ROWS

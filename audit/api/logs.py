@@ -50,7 +50,7 @@ class LogView(ChosenOrgView):
     gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
 
     def answer_log(self, find: Callable[[], QuerySet[Any]], csv: CsvColumns) -> HttpResponseBase:
-        """`find` returns the matching rows. Raises: Invalid; TooManyExports, ExportsBusy for CSV; those of log_read."""
+        """`find` returns the matching rows. Raises: Invalid; ShareTaken, SlotsTaken."""
         query = LogQuery.parse(self.request.query_params)
         if query.is_csv:
             http = self.request._request

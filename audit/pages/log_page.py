@@ -62,7 +62,7 @@ class LogPage(OrgPage):
         raise NotImplementedError
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Raises: TooManyReads, ReadsBusy."""
+        """Raises: ShareTaken, SlotsTaken."""
         with log_read(self.organization.id):
             return self._answer(request)
 

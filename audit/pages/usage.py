@@ -56,7 +56,7 @@ class UsagePage(OrgPage):
     nav_route = "audit_pages:usage"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Raises: TooManyReads, ReadsBusy."""
+        """Raises: ShareTaken, SlotsTaken."""
         with log_read(self.organization.id):
             return self._answer(request)
 

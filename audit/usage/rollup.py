@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from audit.stream import Log, Place, finish_stale_rows, take_stretch
+from audit.stream import Log, Place, finish_all_stale_rows, take_stretch
 from audit.usage.counters import add_rows
 from audit.usage.log_sql import LogRows
 
@@ -32,8 +32,7 @@ def roll_up_all(
 ) -> int:
     """Folds batches until the stream is empty or the time is up. Returns the rows of all."""
     stop_at, total = monotonic() + longest_run_s, 0
-    while finish_stale_rows() and monotonic() < stop_at:
-        pass
+    finish_all_stale_rows(lambda: monotonic() < stop_at)
     while monotonic() < stop_at and (rows := roll_up(limit)):
         total += rows
     return total

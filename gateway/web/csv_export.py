@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,15 +19,12 @@ from django.utils.cache import patch_vary_headers
 from gateway.lib import clock
 from gateway.lib.csv_text import MEDIA_TYPE, encode_rows
 from gateway.lib.database_threads import with_own_connection
-from gateway.lib.errors import DomainError
 from gateway.lib.gzip_stream import accepts_gzip, gzip_parts
-from gateway.lib.shared_slots import SharedSlots, SlotResult
 from gateway.middleware.concurrency_limit import release_slot_early
+from gateway.web.organization_slots import OrganizationSlots
 
 log = structlog.get_logger(__name__)
 TOTAL_HEADER = "X-Total-Count"
-# Seconds in `Retry-After`: most exports end earlier.
-_RETRY_AFTER_S = 10
 # Of one export. A million rows take a few minutes; a slow reader is cut off after it.
 LONGEST_S = 900.0
 
@@ -35,25 +32,13 @@ LONGEST_S = 900.0
 SLOWEST_BYTES_PER_S = 20_000
 GRACE_S = 60.0
 
-exports: SharedSlots[uuid.UUID] = SharedSlots(
-    size=settings.CONCURRENT_EXPORTS, of_owner=settings.CONCURRENT_EXPORTS_OF_ORGANIZATION
+exports = OrganizationSlots(
+    size=settings.CONCURRENT_EXPORTS,
+    of_owner=settings.CONCURRENT_EXPORTS_OF_ORGANIZATION,
+    retry_after_s=10,  # most exports end earlier
+    share_taken="Other exports of this organization are still running. Try again when one has ended.",
+    slots_taken="Too many exports are running. Try again in a moment.",
 )
-
-
-class TooManyExports(DomainError):
-    """The organization's limit is reached."""
-
-    code, status = "rate_limited", 429
-    message = "Other exports of this organization are still running. Try again when one has ended."
-    headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
-
-
-class ExportsBusy(DomainError):
-    """The process's limit is reached."""
-
-    code, status = "overloaded", 503
-    message = "Too many exports are running. Try again in a moment."
-    headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 
 class ExportBroken(Exception):
@@ -78,15 +63,11 @@ class CsvTable:
 class _ExportSlot:
     """A taken slot of `exports`. `release` gives it back, at the latest when nothing refers to it any more.
 
-    Raises: TooManyExports; ExportsBusy.
+    Raises: ShareTaken; SlotsTaken.
     """
 
     def __init__(self, organization_id: uuid.UUID) -> None:
-        match exports.take(organization_id):
-            case SlotResult.OWNER_HAS_ALL_OF_ITS:
-                raise TooManyExports
-            case SlotResult.NONE_FREE:
-                raise ExportsBusy
+        exports.require(organization_id)
         # A response whose client left early is never sent and never closed. A second call does nothing.
         self.release = weakref.finalize(self, exports.give_back, organization_id)
         self.release.atexit = False
@@ -128,7 +109,7 @@ class _ExportBody:
 
 
 def csv_export(request: HttpRequest, organization_id: uuid.UUID, find: Callable[[], CsvTable]) -> StreamingHttpResponse:
-    """The answer with the table that `find` returns. Raises: TooManyExports, ExportsBusy; those of `find`."""
+    """The answer with the table that `find` returns. Raises: ShareTaken, SlotsTaken; those of `find`."""
     slot = _ExportSlot(organization_id)
     try:
         table = find()
