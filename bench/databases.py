@@ -56,12 +56,16 @@ def back_ends(environ: Mapping[str, str]) -> Iterator[BackEnds]:
 
 
 @contextlib.contextmanager
-def own_database(server_url: str) -> Iterator[str]:
-    """The address of a new database, which is dropped in the end."""
-    name = f"bench_{os.getpid()}"
+def own_database(server_url: str, suffix: str = "", template: str = "template1") -> Iterator[str]:
+    """The address of a new database, which is dropped in the end. `template` is a database that nobody is connected to.
+
+    Raises: BenchFailed.
+    """
+    name = f"bench_{os.getpid()}{suffix}"
     try:
         with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            names = sql.Identifier(name), sql.Identifier(template)
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
     except psycopg.Error as fault:
         raise BenchFailed(f"BENCH_DATABASE_URL: no database could be made there ({_first_line(fault)}).") from None
     try:
