@@ -6,7 +6,7 @@ from enum import StrEnum
 class EventType(StrEnum):
     # Beyond D82: member.added (by a command), service_client.secret_rotated, oauth.app_revoked,
     # oauth.code_reuse_detected, vendor.tools_approved, vendor.secret_echoed, billing.updated (a change within one plan
-    # state).
+    # state), log_shipping.updated, .replayed, .recovered, .records_skipped.
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -55,3 +55,10 @@ class EventType(StrEnum):
     BILLING_ACTIVATED = "billing.activated"
     BILLING_LAPSED = "billing.lapsed"
     BILLING_UPDATED = "billing.updated"
+    LOG_SHIPPING_CREATED = "log_shipping.created"
+    LOG_SHIPPING_UPDATED = "log_shipping.updated"
+    LOG_SHIPPING_DELETED = "log_shipping.deleted"
+    LOG_SHIPPING_REPLAYED = "log_shipping.replayed"
+    LOG_SHIPPING_DELIVERY_FAILED = "log_shipping.delivery_failed"
+    LOG_SHIPPING_RECOVERED = "log_shipping.recovered"
+    LOG_SHIPPING_RECORDS_SKIPPED = "log_shipping.records_skipped"

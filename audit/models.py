@@ -5,12 +5,16 @@ from __future__ import annotations
 from django.db import models
 
 from audit.call_status import CallSource, CallStatus
+from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
 
 __all__ = [
     "AdminAuditEntry",
+    "DeliveryHour",
+    "LogDestination",
     "PrunedLog",
+    "RefusedRecord",
     "RequestAuditEntry",
     "Seal",
     "StreamCursor",
@@ -73,6 +77,7 @@ class RequestAuditEntry(models.Model):
             models.Index(fields=["org_id", "vendor", "id", "tool", "source"], name="request_log_of_vendor"),
             models.Index(fields=["org_id", "request_id", "id"], name="request_log_of_request"),
             models.Index(fields=["position", "id"], name="request_log_stream", condition=FINAL),
+            models.Index(fields=["org_id", "position", "id"], name="request_log_stream_of_org", condition=FINAL),
             models.Index(
                 fields=["org_id", "status", "id", "user_id", "vendor", "tool", "source"],
                 name="request_log_of_status",
@@ -110,6 +115,7 @@ class AdminAuditEntry(models.Model):
             models.Index(fields=["org_id", "actor_id", "id"], name="admin_log_by_actor"),
             models.Index(fields=["org_id", "target_id", "id"], name="admin_log_by_target"),
             models.Index(fields=["position", "id"], name="admin_log_stream", condition=FINAL),
+            models.Index(fields=["org_id", "position", "id"], name="admin_log_stream_of_org", condition=FINAL),
             models.Index(fields=["id"], name="admin_log_open", condition=~FINAL),
         ]
 

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
-from audit.models import AdminAuditEntry, RequestAuditEntry, StreamCursor
+from audit.models import AdminAuditEntry, RequestAuditEntry, StreamCursor, StreamEra
 from audit.stream_position import Beyond, NewPosition, ReadableBelow, begin_era
 from gateway.lib import clock
-from gateway.lib.ids import first_log_id_at
+from gateway.lib.ids import LAST_ID, first_log_id_at
 
 # Longer than any call: its timeout of 300 s, finding its tool and its place in the queue of records.
 FINAL_AFTER_S = 600
@@ -97,6 +97,22 @@ def rows_after(place: Place, log: Log) -> QuerySet[Entry]:
     """The rows that may be handed out after `place`, in order."""
     rows = final_rows(log).filter(beyond(place, log), position__lt=ReadableBelow())
     return rows.order_by("position", "id")
+
+
+def rows_of_organization_after(place: Place, log: Log, org_id: uuid.UUID) -> QuerySet[Entry]:
+    """The same rows, of one organization."""
+    return rows_after(place, log).filter(org_id=org_id)
+
+
+def end_of(log: Log) -> Place:
+    """Returns the place behind which every row comes that is written from now on, and perhaps a few before them."""
+    if connection.vendor == "postgresql":
+        begin_era(connection)
+        # Of the one row that there is for this cluster.
+        readable = StreamEra.objects.annotate(below=ReadableBelow()).values_list("below", flat=True).first()
+        return Place((readable or 1) - 1, LAST_ID)
+    highest = final_rows(log).aggregate(highest=Max("position"))["highest"]
+    return Place(highest or 0, LAST_ID)
 
 
 def final_rows(log: Log) -> QuerySet[Entry]:

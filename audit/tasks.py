@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from uuid import UUID
 
 import structlog
 from celery import shared_task
@@ -12,6 +13,9 @@ from django.conf import settings
 from audit import partitions
 from audit.retention import prune
 from audit.seals import BATCH_ROWS, CURSOR, seal_next
+from audit.shipping.claims import claim_due
+from audit.shipping.delivery import deliver
+from audit.shipping.results import CLAIMED_FOR, prune_hours
 from audit.stream import Log, finish_all_stale_rows, first_waiting
 from audit.usage.removal import remove_usage_of_deleted_organizations
 from audit.usage.rollup import roll_up_all
@@ -82,3 +86,25 @@ def roll_up_usage() -> int:
 def remove_usage() -> int:
     """Returns the number of removed roll-ups of deleted organizations. Spec: D151"""
     return remove_usage_of_deleted_organizations()
+
+
+@shared_task(name="audit.ship_logs")  # type: ignore[untyped-decorator]
+def ship_logs() -> int:
+    """Starts a delivery for each destination that has records waiting and a slot. Returns their number. Spec: D98"""
+    claimed = claim_due()
+    for destination_id, claim in claimed:
+        # A message that is lost costs the time of the claim, and no record.
+        deliver_logs.apply_async(args=[str(destination_id), str(claim)], expires=CLAIMED_FOR.total_seconds())
+    return len(claimed)
+
+
+@shared_task(name="audit.deliver_logs")  # type: ignore[untyped-decorator]
+def deliver_logs(destination_id: str, claim: str) -> int:
+    """Returns the number of records that were dealt with."""
+    return deliver(UUID(destination_id), UUID(claim))
+
+
+@shared_task(name="audit.prune_shipping")  # type: ignore[untyped-decorator]
+def prune_shipping() -> int:
+    """Returns the number of hours of deliveries removed."""
+    return prune_hours()

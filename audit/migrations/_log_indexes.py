@@ -7,6 +7,7 @@ an earlier attempt has made it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -53,7 +54,20 @@ def replace_indexes(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 def _replace_on_partitions(connection: Any, cursor: Any) -> None:
     run = cursor.execute
-    for name, columns in INDEXES.items():
+    add_to_partitions(connection, cursor, INDEXES)
+    for partition in partitions_of(connection):
+        patiently(connection, run, f"ALTER TABLE {partition} SET ({SETTINGS})")
+        # The statistics of an index's expression; without them the planner may not take the index.
+        patiently(connection, run, f"ANALYZE {partition}")
+    for name in REPLACED:
+        drop = f"DROP INDEX IF EXISTS {name}"
+        with_lock(connection, run, lambda drop=drop: run(drop))  # type: ignore[misc]
+
+
+def add_to_partitions(connection: Any, cursor: Any, indexes: Mapping[str, str]) -> None:
+    """`indexes`: columns by name."""
+    run = cursor.execute
+    for name, columns in indexes.items():
         make = f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {TABLE} {columns}"
         with_lock(connection, run, lambda make=make: run(make))  # type: ignore[misc]
         for partition in partitions_of(connection):
@@ -62,13 +76,6 @@ def _replace_on_partitions(connection: Any, cursor: Any) -> None:
                 make_index(connection, cursor, part, partition, columns)
                 attach = f"ALTER INDEX {name} ATTACH PARTITION {part}"
                 with_lock(connection, run, lambda attach=attach: run(attach))  # type: ignore[misc]
-    for partition in partitions_of(connection):
-        patiently(connection, run, f"ALTER TABLE {partition} SET ({SETTINGS})")
-        # The statistics of an index's expression; without them the planner may not take the index.
-        patiently(connection, run, f"ANALYZE {partition}")
-    for name in REPLACED:
-        drop = f"DROP INDEX IF EXISTS {name}"
-        with_lock(connection, run, lambda drop=drop: run(drop))  # type: ignore[misc]
 
 
 def partitions_of(connection: Any) -> list[str]:

@@ -1,4 +1,7 @@
-"""`web | worker | beat | manage | health [worker]`: the container's entry point. The container engine supervises it."""
+"""`web | worker | shipping | beat | manage | health [worker | shipping]`: the container's entry point.
+
+The container engine supervises it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from urllib.parse import urlsplit
 
 from gateway.supervisor.options import Options, StartRefused, read_options
 from gateway.supervisor.readiness import answers_ok
-from gateway.supervisor.services import web_command
+from gateway.supervisor.services import shipping_command, web_command
 
 # It holds only each entry's last run, so a new container may start without it.
 BEAT_SCHEDULE = "/tmp/beat-schedule"  # noqa: S108
-ROLES = ("web", "worker", "beat", "manage", "health")
+ROLES = ("web", "worker", "shipping", "beat", "manage", "health")
 # Variables read here and not by the settings. NAME_FILE works for them as for settings.
 VARIABLES = ("BASE_URL", "HOST", "PORT", "REDIS_URL", "WEB_PROCESSES", "WORKER_PROCESSES")
 # Seconds that the worker has to answer the health check.
@@ -43,7 +46,7 @@ def container_options(environ: Mapping[str, str]) -> Options:
 
 def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Pure: the command line of a role. Raises: StartRefused for an unknown role or a wrong variable."""
-    if role in {"web", "worker"} and environ.get("GATEWAY_ROLE") == "helper":
+    if role in {"web", "worker", "shipping"} and environ.get("GATEWAY_ROLE") == "helper":
         raise StartRefused(f"{role} needs its keys: GATEWAY_ROLE=helper is for beat, migrations and load_vendors.")
     celery = (sys.executable, "-m", "celery", "--app", "gateway.celery")
     log = ("--loglevel", "INFO")
@@ -51,6 +54,8 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
         return (*web_command(container_options(environ)), *arguments)
     if role == "worker":
         return (*celery, "worker", *log, "--concurrency", environ.get("WORKER_PROCESSES") or "2", *arguments)
+    if role == "shipping":
+        return (*shipping_command(environ), *arguments)
     if role == "beat":
         return (*celery, "beat", *log, "--schedule", BEAT_SCHEDULE, "--pidfile=", *arguments)
     if role == "manage":
@@ -58,11 +63,12 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
     raise StartRefused(f"{role} is none of {', '.join(ROLES)}.")
 
 
-def ping_command(host: str) -> tuple[str, ...]:
-    """Pure: the command that pings this container's worker."""
+def ping_command(role: str, host: str) -> tuple[str, ...]:
+    """Pure: the command that pings this container's worker, or its worker of log shipping."""
+    name = "celery" if role == "worker" else role
     celery = (sys.executable, "-m", "celery", "--app", "gateway.celery", "inspect", "ping")
     # Without the destination any worker of the deployment would answer.
-    return (*celery, "--destination", f"celery@{host}", "--timeout", str(PING_S))
+    return (*celery, "--destination", f"{name}@{host}", "--timeout", str(PING_S))
 
 
 def is_alive(environ: Mapping[str, str]) -> bool:
@@ -77,9 +83,10 @@ def main() -> int:
     role, *arguments = sys.argv[1:] or ["web"]
     try:
         environ = with_files(os.environ)
-        if role == "health" and arguments != ["worker"]:
+        if role == "health" and arguments not in (["worker"], ["shipping"]):
             return 0 if is_alive(environ) else 1
-        command = ping_command(socket.gethostname()) if role == "health" else role_command(role, arguments, environ)
+        is_ping = role == "health"
+        command = ping_command(*arguments, socket.gethostname()) if is_ping else role_command(role, arguments, environ)
     except StartRefused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2

@@ -58,8 +58,11 @@ def send(
     max_bytes: int,
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
+    body: bytes | None = None,
 ) -> Response:
-    """Blocks at most `timeout_s`, plus the time of the system's resolver, which takes no deadline.
+    """Sends `form` or `body`, if any.
+
+    Blocks at most `timeout_s`, plus the time of the system's resolver, which takes no deadline.
 
     Raises: AddressRefused; OutboundTimeout, ResponseTooLarge and BadResponse, which are OutboundErrors.
     """
@@ -70,7 +73,7 @@ def send(
     try:
         with (
             httpx.Client(transport=_GuardedTransport(network), trust_env=False) as client,
-            client.stream(method, target, headers={**_HEADERS, **(headers or {})}, data=form) as response,
+            client.stream(method, target, headers={**_HEADERS, **(headers or {})}, data=form, content=body) as response,
         ):
             return Response(response.status_code, response.headers, _read(response, max_bytes))
     except httpx.TimeoutException as fault:

@@ -41,6 +41,7 @@ class _LogIds:
 
 
 NO_ID = uuid.UUID(int=0)  # before all others
+LAST_ID = uuid.UUID(int=(1 << 128) - 1)  # after all others
 _RANDOM_BITS = (1 << 62) - 1  # the last ones, below the variant
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery.schedules import crontab
 
+from gateway.lib.queues import SHIPPING_QUEUE
 from gateway.settings.base import REDIS_URL, VAR
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
@@ -29,6 +30,9 @@ CELERY_TASK_TIME_LIMIT = 300
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "gateway"
+# Deliveries wait for other people's servers, so they have a queue and a worker of their own.
+CELERY_TASK_ROUTES = {name: {"queue": SHIPPING_QUEUE} for name in ("audit.ship_logs", "audit.deliver_logs")}
+SHIPPING_EVERY_S = 2.0
 CELERY_TIMEZONE = "UTC"
 USAGE_EVERY_S = 5.0
 # Each task can be derived from the database again, so the broker may lose or delay a message.
@@ -43,6 +47,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": USAGE_EVERY_S,
         "options": {"expires": USAGE_EVERY_S},  # one message that is late stands for all
     },
+    "audit.ship_logs": {
+        "task": "audit.ship_logs",
+        "schedule": SHIPPING_EVERY_S,
+        "options": {"expires": SHIPPING_EVERY_S},
+    },
+    "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
     "gateway.remove_idempotency_records": {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gateway.lib.queues import SHIPPING_QUEUE, SHIPPING_THREADS
 from gateway.supervisor.child_environment import (
     DEMO_CLIENT_ID,
     demo_environment,
@@ -102,7 +103,14 @@ def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapp
         may_restart=True,
         ready_file=ready_file,
     )
-    return [web, worker]
+    shipping = Service(
+        name="shipping",
+        command=shipping_command(environ),
+        environment=environment,
+        stop_timeout_s=WORKER_STOP_S,
+        may_restart=True,
+    )
+    return [web, worker, shipping]
 
 
 def web_command(options: Options) -> tuple[str, ...]:
@@ -123,6 +131,15 @@ def worker_command(folder: Path) -> tuple[str, ...]:
         *_module("celery", "--app", "gateway.celery", "worker", "--beat", "--schedule", str(folder / "beat-schedule")),
         *("--include", "gateway.supervisor.worker_ready", "--concurrency", "2", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle"),
+    )
+
+
+def shipping_command(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The worker of log shipping. Its threads wait for other people's servers most of the time."""
+    return (
+        *_module("celery", "--app", "gateway.celery", "worker", "--queues", SHIPPING_QUEUE, "--pool", "threads"),
+        *("--concurrency", environ.get("SHIPPING_CONCURRENCY") or SHIPPING_THREADS),
+        *("--hostname", "shipping@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
     )
 
 

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from audit.admin_log import record_admin
 from audit.event_types import EventType
+from audit.shipping.destinations import delete_all_of as delete_all_destinations_of
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid
 from gateway.lib.rows import required_row
@@ -70,6 +71,7 @@ def delete_organization(*, actor: User, organization: Organization) -> None:
     members = list(Membership.objects.filter(organization=locked).values_list("user_id", flat=True))
     # Before the rows: receivers destroy the data keys.
     events.organization_deleting.send(sender=Organization, organization=locked)
+    delete_all_destinations_of(locked.id)
     record_admin(
         EventType.ORGANIZATION_DELETED,
         org_id=locked.id,

@@ -110,7 +110,7 @@ class Platform(ABC):
     preset_url: str = ""  # used when endpointUrl is left out
     fields: tuple[ConfigField, ...] = ()
 
-    def check(self, url: str, config: Mapping[str, str]) -> None:
+    def check(self, url: str, config: Mapping[str, str]) -> None:  # noqa: B027 - most have no more rules
         """The platform's own rules beyond required fields; scheme, port and host have been checked.
 
         Raises: InvalidDestination.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from audit.shipping.config_sealing import configs_per_key_id, reseal_configs
 from credentials.services.master_key import BATCH_SIZE, rewrap_data_keys, rows_per_key_id
 from oauth_ext.jwt.rotation import reseal_signing_keys, signing_keys_per_key_id
 from orgs.services.identity_sealing import refresh_tokens_per_key_id, reseal_refresh_tokens
@@ -17,8 +18,8 @@ class Command(BaseCommand):
         "Wraps every organization's data keys with the first key of CREDENTIAL_KEYS. Safe to repeat and to interrupt;"
         " the service keeps running. Order of a rotation: add the new key as the last entry everywhere, make it the"
         " first everywhere, run this, remove the old key when --check shows zero rows for it. The signing keys of"
-        " access tokens, the tokens of open invitations and the identity provider's refresh tokens are sealed under"
-        " CREDENTIAL_KEYS as well and go along."
+        " access tokens, the tokens of open invitations, the identity provider's refresh tokens and the"
+        " configurations of log shipping are sealed under CREDENTIAL_KEYS as well and go along."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,6 +46,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{reseal_signing_keys()} signing keys sealed again")
         self.stdout.write(f"{reseal_tokens()} invitation tokens sealed again")
         self.stdout.write(f"{reseal_refresh_tokens()} refresh tokens of the identity provider sealed again")
+        self.stdout.write(f"{reseal_configs()} log shipping configurations sealed again")
         self.stdout.write(f"done: {rewrapped} re-wrapped, {failed} failed")
         return failed
 
@@ -61,4 +63,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{key_id}: {rows} invitation tokens")
         for key_id, rows in refresh_tokens_per_key_id().items():
             self.stdout.write(f"{key_id}: {rows} refresh tokens of the identity provider")
+        for key_id, rows in configs_per_key_id().items():
+            self.stdout.write(f"{key_id}: {rows} log shipping configurations")
         return unreadable

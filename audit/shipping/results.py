@@ -1,0 +1,186 @@
+"""What became of a batch, written in one transaction by the holder of the destination's claim."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from audit.actor import Target, system
+from audit.admin_log import record_admin
+from audit.event_types import EventType
+from audit.models import DeliveryHour, LogDestination, RefusedRecord
+from audit.shipping.platforms.platform import DestinationRefused, RetryLater
+from audit.shipping.waiting import Record, columns_of, last_places
+from audit.shipping_models import DestinationStatus
+from audit.stream import Log, Place
+from gateway.lib import clock
+
+SHORTEST_WAIT_S = 1.0
+LONGEST_WAIT_S = 300.0
+WAIT_OF_A_REFUSED_DESTINATION_S = 60.0
+FAILING_AFTER = timedelta(minutes=5)
+KEPT_FOR = timedelta(hours=24)  # records wait so long for a destination that fails. Spec: D98
+KEPT_REFUSED_RECORDS = 1_000
+HOURS_KEPT_FOR = timedelta(days=2)
+# Longer than the longest request. Each batch renews the claim.
+CLAIMED_FOR = timedelta(seconds=60)
+ACTOR = system("log shipping")
+
+
+class ClaimLost(Exception):
+    """The destination was deleted, changed or claimed by another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a batch: `records` are those that were handled, `refused` the places of some of them with reasons."""
+
+    records: Sequence[Record]
+    refused: dict[int, str]
+    sent_bytes: int = 0
+
+
+def write_progress(destination: LogDestination, claim: UUID, outcome: Outcome) -> None:
+    """Moves the destination on. Raises: ClaimLost."""
+    accepted = len(outcome.records) - len(outcome.refused)
+    with transaction.atomic():
+        row = _claimed(destination.pk, claim)
+        _move(row, last_places(outcome.records))
+        row.claimed_until = clock.now() + CLAIMED_FOR
+        row.delivered += accepted
+        row.refused += len(outcome.refused)
+        _count(row, delivered=accepted, refused=len(outcome.refused), sent_bytes=outcome.sent_bytes)
+        _set_aside(row, outcome)
+        if accepted:
+            _recover(row)
+        row.save()
+    _refresh(destination, row)
+
+
+def write_failure(
+    destination: LogDestination,
+    claim: UUID,
+    fault: RetryLater | DestinationRefused,
+    words: str,
+    chance: Callable[[], float] = random.random,
+) -> None:
+    """Counts a failed attempt and sets the time of the next one. Raises: ClaimLost."""
+    now = clock.now()
+    with transaction.atomic():
+        row = _claimed(destination.pk, claim)
+        row.failures += 1
+        row.failing_since = row.failing_since or now
+        row.last_error = words
+        row.next_attempt_at = now + timedelta(seconds=_wait_s(row.failures, fault, chance))
+        if now - row.failing_since >= KEPT_FOR:
+            row.skip_before = now - KEPT_FOR
+        _count(row, failures=1)
+        is_failing = isinstance(fault, DestinationRefused) or now - row.failing_since >= FAILING_AFTER
+        if is_failing and row.status != DestinationStatus.FAILING:
+            _audit(EventType.LOG_SHIPPING_DELIVERY_FAILED, row, error=words)
+        if row.status != DestinationStatus.FAILING:
+            row.status = DestinationStatus.FAILING if is_failing else DestinationStatus.RETRYING
+        row.save()
+    _refresh(destination, row)
+
+
+def write_skipped(destination: LogDestination, claim: UUID, log: Log, rows: Sequence[tuple[Place, datetime]]) -> None:
+    """Leaves out rows that are too old, and counts them. Raises: ClaimLost."""
+    first, last = (clock.rfc3339(rows[end][1]) for end in (0, -1))
+    with transaction.atomic():
+        row = _claimed(destination.pk, claim)
+        _move(row, {log: rows[-1][0]})
+        row.skipped += len(rows)
+        row.claimed_until = clock.now() + CLAIMED_FOR
+        _count(row, skipped=len(rows))
+        _audit(EventType.LOG_SHIPPING_RECORDS_SKIPPED, row, records=len(rows), log=log.value, first=first, last=last)
+        row.save()
+    _refresh(destination, row)
+
+
+def end_skipping(destination: LogDestination, claim: UUID) -> None:
+    """Raises: ClaimLost."""
+    with transaction.atomic():
+        row = _claimed(destination.pk, claim)
+        row.skip_before = None
+        row.save()
+    _refresh(destination, row)
+
+
+def prune_hours() -> int:
+    """Returns the number of removed rows."""
+    removed, _ = DeliveryHour.objects.filter(hour__lt=clock.now() - HOURS_KEPT_FOR).delete()
+    return removed
+
+
+def _claimed(pk: UUID, claim: UUID) -> LogDestination:
+    row = LogDestination.objects.select_for_update().filter(pk=pk, claim=claim, enabled=True).first()
+    if row is None:
+        raise ClaimLost
+    row.last_attempt_at = clock.now()
+    return row
+
+
+def _move(row: LogDestination, places: dict[Log, Place]) -> None:
+    for column, value in columns_of(places).items():
+        setattr(row, column, value)
+
+
+def _recover(row: LogDestination) -> None:
+    if row.status == DestinationStatus.FAILING:
+        _audit(EventType.LOG_SHIPPING_RECOVERED, row)
+    row.status, row.failures, row.failing_since, row.last_error = DestinationStatus.OK, 0, None, ""
+    row.last_delivery_at = row.next_attempt_at = clock.now()
+
+
+def _count(row: LogDestination, **numbers: int) -> None:
+    # The claim keeps others away from this row.
+    hour, _ = DeliveryHour.objects.get_or_create(
+        destination=row, hour=clock.now().replace(minute=0, second=0, microsecond=0)
+    )
+    for name, number in numbers.items():
+        setattr(hour, name, getattr(hour, name) + number)
+    hour.save()
+
+
+def _set_aside(row: LogDestination, outcome: Outcome) -> None:
+    if not outcome.refused:
+        return
+    now = clock.now()
+    RefusedRecord.objects.bulk_create(
+        RefusedRecord(
+            destination=row,
+            log=outcome.records[place].log.value,
+            row_id=outcome.records[place].place.id,
+            reason=reason,
+            refused_at=now,
+        )
+        for place, reason in sorted(outcome.refused.items())
+    )
+    kept = row.refused_records.order_by("-pk").values_list("pk", flat=True)
+    if oldest := list(kept[KEPT_REFUSED_RECORDS - 1 : KEPT_REFUSED_RECORDS]):
+        row.refused_records.filter(pk__lt=oldest[0]).delete()
+
+
+def _wait_s(failures: int, fault: RetryLater | DestinationRefused, chance: Callable[[], float]) -> float:
+    longest = min(LONGEST_WAIT_S, SHORTEST_WAIT_S * 2 ** min(failures - 1, 20))
+    if isinstance(fault, DestinationRefused):
+        longest = max(longest, WAIT_OF_A_REFUSED_DESTINATION_S)
+    # Destinations that failed together come back one after another.
+    wait_s = longest * (0.5 + chance() / 2)
+    wish_s = fault.after_s if isinstance(fault, RetryLater) else None
+    return max(wait_s, wish_s or 0.0)
+
+
+def _audit(event: EventType, row: LogDestination, **facts: object) -> None:
+    record_admin(event, org_id=row.org_id, actor=ACTOR, target=Target(str(row.pk), row.label), metadata=facts)
+
+
+def _refresh(destination: LogDestination, row: LogDestination) -> None:
+    for each in row._meta.concrete_fields:
+        setattr(destination, each.attname, getattr(row, each.attname))

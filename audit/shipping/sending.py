@@ -1,0 +1,137 @@
+"""One request to a platform: with its token, compressed, through the guarded client, and its answer read."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+
+from audit.plain_text import plain_text
+from audit.shipping.config_sealing import config_of
+from audit.shipping.events import Event
+from audit.shipping.platforms.platform import (
+    Answer,
+    BatchRefused,
+    DestinationRefused,
+    Outgoing,
+    Platform,
+    RetryLater,
+    Target,
+    Token,
+    Verdict,
+)
+from audit.shipping.platforms.registry import PLATFORMS
+from audit.shipping_models import ERROR_CHARACTERS, LogDestination
+from gateway.lib import clock
+from gateway.lib.bounded import put_newest
+from gateway.lib.crypto import CryptoError
+from gateway.lib.guarded_client import OutboundError, OutboundTimeout, Response, ResponseTooLarge, send
+from gateway.lib.masking import MASK, mask_text
+from gateway.lib.outbound import AddressRefused
+
+TIMEOUT_S = 10.0
+MAX_ANSWER_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024  # of a batch, before compression
+TOKEN_RESERVE_S = 60.0  # a token is renewed so long before its end
+_HIDDEN_FROM_CHARACTERS = 4  # shorter values of a configuration are no secrets
+_TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
+_NO_CONNECTION = "No connection could be made: check the name, the port and the certificate."
+_BROKEN = "The connection broke before there was a whole answer."
+_MAX_TOKENS = 1_000
+# Tokens of platforms with the end of their use. They are in this process alone.
+_tokens: OrderedDict[tuple[UUID, bytes], tuple[str, float]] = OrderedDict()
+_tokens_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    verdict: Verdict
+    sent_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Sends batches of one destination. Its representation shows no secret."""
+
+    platform: Platform
+    target: Target
+    token_key: tuple[UUID, bytes] = field(repr=False)
+    request: Callable[..., Response] = send
+
+    def send(self, events: Sequence[Event]) -> Sent:
+        """Blocks for at most two requests of TIMEOUT_S. Never raises for what a platform does."""
+        token = self._token()
+        if not isinstance(token, str):
+            return Sent(token)
+        outgoing = self.platform.request(self.target, events, now=clock.now(), token=token)
+        if len(outgoing.body) > MAX_BODY_BYTES:
+            return Sent(_TOO_LARGE)
+        answer = self._ask(outgoing)
+        verdict = self.platform.read(answer, events) if isinstance(answer, Answer) else answer
+        if isinstance(verdict, DestinationRefused) and token:
+            with _tokens_lock:
+                _tokens.pop(self.token_key, None)  # revoked, perhaps
+        return Sent(verdict, len(outgoing.body))
+
+    def words(self, reason: str) -> str:
+        """A reason as one line for the tenant, without any value of the configuration."""
+        for value in self.target.config.values():
+            if len(value) >= _HIDDEN_FROM_CHARACTERS:
+                reason = reason.replace(value, MASK)
+        return plain_text(mask_text(reason), max_characters=ERROR_CHARACTERS)
+
+    def _token(self) -> str | RetryLater | DestinationRefused:
+        outgoing = self.platform.token_request(self.target)
+        if outgoing is None:
+            return ""
+        kept = _tokens.get(self.token_key)
+        if kept is not None and kept[1] > time.monotonic():
+            return kept[0]
+        answer = self._ask(outgoing)
+        token = self.platform.read_token(answer) if isinstance(answer, Answer) else answer
+        if not isinstance(token, Token):
+            return token
+        usable_until = time.monotonic() + max(0.0, token.lifetime_s - TOKEN_RESERVE_S)
+        with _tokens_lock:
+            put_newest(_tokens, self.token_key, (token.value, usable_until), _MAX_TOKENS)
+        return token.value
+
+    def _ask(self, outgoing: Outgoing) -> Answer | RetryLater | DestinationRefused:
+        headers, body = dict(outgoing.headers), outgoing.body
+        if outgoing.may_compress:
+            headers["Content-Encoding"], body = "gzip", gzip.compress(body, compresslevel=1, mtime=0)
+        try:
+            response = self.request(
+                "POST",
+                outgoing.url,
+                allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
+                timeout_s=TIMEOUT_S,
+                max_bytes=MAX_ANSWER_BYTES,
+                headers=headers,
+                body=body,
+            )
+        except AddressRefused:
+            return DestinationRefused("The address leads to a network that is not allowed.")
+        except OutboundTimeout:
+            return RetryLater(f"There was no answer within {TIMEOUT_S:.0f} s.")
+        except ResponseTooLarge:
+            return RetryLater("The answer was too large.")
+        except OutboundError as fault:
+            return RetryLater(_NO_CONNECTION if str(fault) == "ConnectError" else _BROKEN)
+        return Answer(response.status, response.headers, response.body)
+
+
+def sender_for(destination: LogDestination, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
+    try:
+        config = config_of(destination)
+    except CryptoError:
+        return DestinationRefused("The stored configuration cannot be opened. Enter it again.")
+    target = Target(destination.endpoint_url, config)
+    key = (destination.pk, bytes(destination.config_sealed)[-32:])
+    return Sender(PLATFORMS[destination.platform], target, key, request)

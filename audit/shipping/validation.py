@@ -1,0 +1,117 @@
+"""What a destination may be: its platform, its address and its configuration. Spec: §2 · D96, D97, D140"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from audit.plain_text import has_harmful_characters
+from audit.shipping.platforms.platform import InvalidDestination, Platform
+from audit.shipping.platforms.registry import PLATFORMS, platform_named
+from audit.shipping_models import URL_CHARACTERS
+from gateway.lib.errors import DomainError, Invalid
+from gateway.lib.outbound import AddressRefused, check_url
+
+VALUE_CHARACTERS = 4_096  # of one value of a configuration
+PORTS = frozenset({443, 8088, 8443})
+FIRST_HIGH_PORT = 9200
+MASK_SHOWN = 4
+MASK = "*" * 8
+_SHORTEST_SHOWN = 8  # of a shorter value, four characters would be most
+
+
+class EndpointNotAllowed(DomainError):
+    """Spec: D97"""
+
+    code, message, status = "endpoint_not_allowed", "This address is not allowed.", 400
+
+
+class ConfigMissing(DomainError):
+    """Spec: D97"""
+
+    code, message, status = "config_missing", "The platform needs these values.", 400
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDestination:
+    platform: Platform
+    endpoint_url: str
+    config: dict[str, str]
+
+
+def checked_platform(name: str) -> Platform:
+    """Raises: Invalid."""
+    platform = platform_named(name)
+    if platform is None:
+        raise Invalid(fields={"platform": [f"Choose one of {', '.join(PLATFORMS)}."]})
+    return platform
+
+
+def checked_destination(platform: Platform, endpoint_url: str, config: Mapping[str, object]) -> CheckedDestination:
+    """Raises: Invalid, ConfigMissing, EndpointNotAllowed."""
+    values = _checked_values(platform, config)
+    url = endpoint_url.strip() or platform.preset_url
+    _check_endpoint(url)
+    try:
+        platform.check(url, values)
+    except InvalidDestination as fault:
+        fields = {name: [text] for name, text in fault.fields.items()}
+        raise (ConfigMissing if fault.code == ConfigMissing.code else EndpointNotAllowed)(fields=fields) from None
+    return CheckedDestination(platform, url, values)
+
+
+def masked(platform: Platform, config: Mapping[str, str]) -> dict[str, str]:
+    """The first four characters and eight asterisks of each secret; asterisks alone for a short one. Spec: D96"""
+    shown = {each.name for each in platform.fields if not each.secret}
+    return {name: value if name in shown else masked_value(value) for name, value in config.items()}
+
+
+def masked_value(value: str) -> str:
+    return MASK if len(value) < _SHORTEST_SHOWN else value[:MASK_SHOWN] + MASK
+
+
+def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[str, str]:
+    known = {each.name: each for each in platform.fields}
+    faults: dict[str, list[str]] = {}
+    values = {}
+    for name, value in config.items():
+        # An unknown name may be long, or a secret in the wrong place: it is not repeated.
+        if name not in known:
+            faults["config"] = [f"Only these are known: {', '.join(known) or 'none'}."]
+        elif value is None or value == "":
+            continue
+        elif not isinstance(value, str):
+            faults[f"config.{name}"] = ["Must be a text."]
+        elif len(value) > VALUE_CHARACTERS:
+            faults[f"config.{name}"] = [f"Use at most {VALUE_CHARACTERS} characters."]
+        elif has_harmful_characters(value.replace("\n", "")):
+            faults[f"config.{name}"] = ["Control characters are not allowed."]
+        else:
+            values[name] = value.strip()
+    if faults:
+        raise Invalid(fields=faults)
+    missing = [each for each in platform.fields if each.required and not values.get(each.name)]
+    if missing:
+        raise ConfigMissing(fields={f"config.{each.name}": [f"{each.label} is required."] for each in missing})
+    return values
+
+
+def _check_endpoint(url: str) -> None:
+    if not url:
+        raise Invalid(fields={"endpointUrl": ["Enter the address."]})
+    if len(url) > URL_CHARACTERS or has_harmful_characters(url) or " " in url:
+        raise EndpointNotAllowed(fields={"endpointUrl": ["This is no address."]})
+    try:
+        check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
+    except (AddressRefused, ValueError):
+        text = "Use an https:// address of a public host, without a user name."
+        raise EndpointNotAllowed(fields={"endpointUrl": [text]}) from None
+    port = urlsplit(url).port or 443
+    if not settings.ALLOW_PRIVATE_ENDPOINTS and port not in PORTS and port < FIRST_HIGH_PORT:
+        text = f"Port {port} is not allowed: use 443, 8088, 8443, or one from {FIRST_HIGH_PORT} on."
+        raise EndpointNotAllowed(fields={"endpointUrl": [text]})
+    if urlsplit(url).fragment:
+        raise EndpointNotAllowed(fields={"endpointUrl": ["An address has no part after #."]})

@@ -1,0 +1,96 @@
+"""A destination of each organization, and a platform that is played by a function."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from audit.actor import Actor
+from audit.audit_connection import open_audit_connection
+from audit.call_record import CallRecord
+from audit.models import LogDestination
+from audit.shipping import destinations
+from audit.shipping.claims import claim_due
+from audit.shipping.delivery import deliver
+from gateway.lib import clock
+from gateway.lib.guarded_client import Response
+from tests.api.audit.rows import ORG, make_record
+
+ANA = Actor("user-1", "Ana")
+URL = "https://logs.example.com/hook"
+Reply = Response | Exception
+
+
+@dataclass
+class PlayedPlatform:
+    """Answers with `replies` in turn, then with 200. `refuses`: request ids of records that it answers with 422."""
+
+    replies: list[Reply] = field(default_factory=list)
+    refuses: set[str] = field(default_factory=set)
+    batches: list[list[dict[str, Any]]] = field(default_factory=list)
+    meanwhile: Callable[[], None] | None = None
+
+    def __call__(self, method: str, url: str, **options: Any) -> Response:
+        body = options["body"]
+        is_packed = options["headers"].get("Content-Encoding") == "gzip"
+        sent = json.loads(gzip.decompress(body) if is_packed else body)["events"]
+        events = [{"id": event["id"], **event["data"]} for event in sent]
+        self.batches.append(events)
+        if self.meanwhile is not None:
+            self.meanwhile()
+        reply = self.replies.pop(0) if self.replies else Response(200, {}, b"")
+        if isinstance(reply, Exception):
+            raise reply
+        if self.refuses & {event.get("requestId") for event in events}:
+            return Response(422, {}, b"bad field")
+        return reply
+
+    def accepted(self) -> list[str]:
+        """The request ids of all batches that were sent."""
+        return [event["requestId"] for batch in self.batches for event in batch if "requestId" in event]
+
+
+def change(destination: LogDestination, **changes: Any) -> None:
+    with transaction.atomic():
+        row = destinations.destination_of(destination.org_id, destination.pk, locked=True)
+        destinations.change(row, destinations.Changes(**changes), actor=ANA)
+
+
+def replay(destination: LogDestination, since: datetime) -> None:
+    with transaction.atomic():
+        row = destinations.destination_of(destination.org_id, destination.pk, locked=True)
+        destinations.replay(row, since, actor=ANA)
+
+
+def make_destination(org_id: uuid.UUID = ORG, label: str = "SIEM", **config: str) -> LogDestination:
+    with transaction.atomic():
+        return destinations.create(
+            org_id=org_id, actor=ANA, label=label, platform="webhook", endpoint_url=URL, config=config
+        )
+
+
+def record_calls(*names: str, org_id: uuid.UUID = ORG, **changes: object) -> None:
+    """Committed as the call path does."""
+    connection = open_audit_connection()
+    connection.commit([_call(name, org_id, changes) for name in names])
+    connection.close()
+
+
+def _call(name: str, org_id: uuid.UUID, changes: dict[str, object]) -> CallRecord:
+    return make_record(**{"request_id": name, "org_id": org_id, "timestamp": clock.now(), **changes})
+
+
+def deliver_due(platform: Callable[..., Response]) -> int:
+    """One round of the scheduler and its deliveries."""
+    return sum(deliver(pk, claim, platform) for pk, claim in claim_due())
+
+
+def answers(*statuses: int) -> Sequence[Reply]:
+    return [Response(status, {}, b"not now") for status in statuses]
