@@ -13,7 +13,16 @@ from audit.shipping.batch import Progress, send_in_order
 from audit.shipping.claims import release, renew
 from audit.shipping.events import Event
 from audit.shipping.platforms.platform import DestinationRefused, RetryLater, Verdict
-from audit.shipping.results import ClaimLost, Outcome, end_skipping, write_failure, write_progress, write_skipped
+from audit.shipping.results import (
+    ClaimLost,
+    Outcome,
+    bytes_left,
+    end_skipping,
+    write_failure,
+    write_postponed,
+    write_progress,
+    write_skipped,
+)
 from audit.shipping.sending import Sender, sender_for
 from audit.shipping.waiting import Record, next_records, rows_before
 from audit.stream import Log
@@ -40,8 +49,11 @@ def deliver(pk: UUID, claim: UUID, request: Callable[..., Response] = send) -> i
             write_failure(destination, claim, sender, sender.reason)
             return 0
         delivery = _Delivery(destination, claim, sender)
+        if not delivery.has_allowance():
+            write_postponed(destination, claim)
+            return 0
         delivery.skip_old_records()
-        while time.monotonic() < stop_at and (done := delivery.deliver_batch()):
+        while time.monotonic() < stop_at and delivery.has_allowance() and (done := delivery.deliver_batch()):
             handled += done
     except ClaimLost:
         log.info("log_shipping.claim_lost", destination=str(pk))
@@ -55,6 +67,11 @@ class _Delivery:
         self._destination, self._claim, self._sender = destination, claim, sender
         self._renew_at = time.monotonic() + RENEWED_AFTER_S
         self._sent_bytes = 0
+        self._allowance = bytes_left(destination.org_id)
+
+    def has_allowance(self) -> bool:
+        """Two deliveries of one organization may exceed it by what they send in LONGEST_S."""
+        return self._allowance > 0
 
     def skip_old_records(self) -> None:
         """Raises: ClaimLost."""
@@ -92,6 +109,7 @@ class _Delivery:
     def _send(self, events: Sequence[Event]) -> Verdict:
         sent = self._sender.send(events)
         self._sent_bytes += sent.sent_bytes
+        self._allowance -= sent.sent_bytes
         return sent.verdict
 
     def _may_go_on(self) -> bool:

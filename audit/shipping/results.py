@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Sum
 
 from audit.actor import Target, system
 from audit.admin_log import record_admin
@@ -30,6 +32,7 @@ HOURS_KEPT_FOR = timedelta(days=2)
 # Longer than the longest request. Each batch renews the claim.
 CLAIMED_FOR = timedelta(seconds=60)
 ACTOR = system("log shipping")
+ALLOWANCE_USED = "The organization has sent as much as it may in one hour. Delivery goes on in the next."
 
 
 class ClaimLost(Exception):
@@ -112,6 +115,23 @@ def end_skipping(destination: LogDestination, claim: UUID) -> None:
     _refresh(destination, row)
 
 
+def bytes_left(org_id: UUID) -> int:
+    """What the organization may still send in this hour."""
+    hours = DeliveryHour.objects.filter(destination__org_id=org_id, hour=_this_hour())
+    sent = hours.aggregate(sent=Sum("sent_bytes"))["sent"] or 0
+    return max(0, settings.SHIPPING_BYTES_PER_HOUR - sent)
+
+
+def write_postponed(destination: LogDestination, claim: UUID) -> None:
+    """The next hour brings a new allowance. Raises: ClaimLost."""
+    with transaction.atomic():
+        row = _claimed(destination.pk, claim)
+        row.next_attempt_at = _this_hour() + timedelta(hours=1)
+        row.last_error = ALLOWANCE_USED
+        row.save()
+    _refresh(destination, row)
+
+
 def prune_hours() -> int:
     """Returns the number of removed rows."""
     removed, _ = DeliveryHour.objects.filter(hour__lt=clock.now() - HOURS_KEPT_FOR).delete()
@@ -140,12 +160,14 @@ def _recover(row: LogDestination) -> None:
 
 def _count(row: LogDestination, **numbers: int) -> None:
     # The claim keeps others away from this row.
-    hour, _ = DeliveryHour.objects.get_or_create(
-        destination=row, hour=clock.now().replace(minute=0, second=0, microsecond=0)
-    )
+    hour, _ = DeliveryHour.objects.get_or_create(destination=row, hour=_this_hour())
     for name, number in numbers.items():
         setattr(hour, name, getattr(hour, name) + number)
     hour.save()
+
+
+def _this_hour() -> datetime:
+    return clock.now().replace(minute=0, second=0, microsecond=0)
 
 
 def _set_aside(row: LogDestination, outcome: Outcome) -> None:
@@ -168,7 +190,7 @@ def _set_aside(row: LogDestination, outcome: Outcome) -> None:
 
 
 def _wait_s(failures: int, fault: RetryLater | DestinationRefused, chance: Callable[[], float]) -> float:
-    longest = min(LONGEST_WAIT_S, SHORTEST_WAIT_S * 2 ** min(failures - 1, 20))
+    longest = min(LONGEST_WAIT_S, SHORTEST_WAIT_S * float(1 << min(failures - 1, 20)))
     if isinstance(fault, DestinationRefused):
         longest = max(longest, WAIT_OF_A_REFUSED_DESTINATION_S)
     # Destinations that failed together come back one after another.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -247,3 +248,23 @@ def test_destinations_that_do_not_answer_leave_half_of_the_slots() -> None:
     doubtful = [pk for pk, _ in claimed if pk != good.pk]
     assert len(doubtful) <= 4
     assert good.pk in {pk for pk, _ in claimed}
+
+
+def test_an_organization_sends_so_many_bytes_in_an_hour(settings: Any) -> None:
+    settings.SHIPPING_BYTES_PER_HOUR = 1
+    ours, theirs = make_destination(ORG), make_destination(OTHER_ORG)
+    assert deliver_due(PlayedPlatform()) == 2, "a batch that has begun is sent"
+    record_calls("r-1")
+    record_calls("r-2", org_id=OTHER_ORG)
+    platform = PlayedPlatform()
+    assert deliver_due(platform) == 0
+    assert platform.batches == []
+    ours.refresh_from_db()
+    assert "in one hour" in ours.last_error
+    assert (ours.status, ours.failures) == ("ok", 0)
+    with time_machine.travel(clock.now() + timedelta(hours=1), tick=False):
+        assert deliver_due(platform) == 2
+    assert sorted(platform.accepted()) == ["r-1", "r-2"]
+    for each in (ours, theirs):
+        each.refresh_from_db()
+        assert each.last_error == ""
