@@ -84,7 +84,7 @@ class AzureMonitor(Platform):
         # A token that ended early, or by a clock that differs: the next one may be accepted.
         if answer.status == 401:
             return RetryLater(words_of(answer), retry_after_s(answer))
-        # A value that does not fit its column is stored empty. What is refused is the rule or the stream.
+        # A value that does not fit its column is stored empty. So the refusal is of the rule or of the stream.
         if answer.status == 400:
             return DestinationRefused(words_of(answer))
         return verdict_of_status(answer)

@@ -32,7 +32,7 @@ from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, 
 from gateway.lib import clock
 
 _BASE64_PREFIX: Final = "whsec_"
-_KEY_BYTES: Final = range(24, 65)  # what the specification allows for its own form
+_KEY_BYTES: Final = range(24, 65)  # the lengths that the specification allows for its own form
 _UNREADABLE: Final = f"After {_BASE64_PREFIX} a secret is the base64 form of 24 to 64 bytes."
 _ALONE: Final = "Give the new secret beside the previous one."
 
