@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from audit.shipping.platforms.request_parts import fits_header
 
 MOST_HEADERS: Final = 20
-MOST_CHARACTERS: Final = 8192  # what common servers take for all headers
+MOST_CHARACTERS: Final = 8192  # common servers take so much for all headers
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LINE = re.compile(rf"\s*({_NAME.pattern})\s*:(.*)")
 # They belong to the connection or to the body; a second one would let a server and a proxy read two requests from one.
