@@ -59,7 +59,7 @@ class LogDestination(models.Model):
 
 
 class DeliveryHour(models.Model):
-    """What one destination got in one hour, in UTC. Kept for two days."""
+    """The records that one destination got in one hour, in UTC. Kept for two days."""
 
     destination = models.ForeignKey(LogDestination, on_delete=models.CASCADE, related_name="hours")
     hour = models.DateTimeField()

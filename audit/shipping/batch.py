@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
 
 # So many records refused one by one, and none accepted: something is wrong with the destination, not with them.
 SUSPICIOUS = 10

@@ -12,7 +12,7 @@ from audit.models import LogDestination
 from audit.shipping.batch import Progress, send_in_order
 from audit.shipping.claims import release, renew
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import DestinationRefused, RetryLater, Verdict
 from audit.shipping.results import (
     ClaimLost,
     Outcome,

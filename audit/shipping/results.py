@@ -1,4 +1,4 @@
-"""What became of a batch, written in one transaction by the holder of the destination's claim."""
+"""The results of a batch, written in one transaction by the holder of the destination's claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from audit.actor import Target, system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import DeliveryHour, LogDestination, RefusedRecord
-from audit.shipping.platforms.platform import DestinationRefused, RetryLater
+from audit.shipping.platforms.exchange import DestinationRefused, RetryLater
 from audit.shipping.waiting import Record, columns_of, last_places
 from audit.shipping_models import DestinationStatus
 from audit.stream import Log, Place
@@ -116,7 +116,7 @@ def end_skipping(destination: LogDestination, claim: UUID) -> None:
 
 
 def bytes_left(org_id: UUID) -> int:
-    """What the organization may still send in this hour."""
+    """The bytes that the organization may still send in this hour."""
     hours = DeliveryHour.objects.filter(destination__org_id=org_id, hour=_this_hour())
     sent = hours.aggregate(sent=Sum("sent_bytes"))["sent"] or 0
     return max(0, settings.SHIPPING_BYTES_PER_HOUR - sent)

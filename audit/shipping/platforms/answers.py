@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from audit.shipping.platforms.platform import Answer
+from audit.shipping.platforms.exchange import Answer
 
 T = TypeVar("T")
 

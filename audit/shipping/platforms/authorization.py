@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 
-from audit.shipping.platforms.platform import InvalidDestination
+from audit.shipping.platforms.exchange import InvalidDestination
 from audit.shipping.platforms.request_parts import fits_header
 
 

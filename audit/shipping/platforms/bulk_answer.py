@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from audit.shipping.platforms.answers import json_of
-from audit.shipping.platforms.platform import Answer, Delivered, DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import Answer, Delivered, DestinationRefused, RetryLater, Verdict
 from audit.shipping.platforms.verdicts import EXCERPT_CHARACTERS, retry_after_s, verdict_of_status, words_of
 
 _ALREADY_THERE: Final = 409

@@ -18,15 +18,8 @@ from audit.shipping.platforms.authorization import basic, check_header_text, che
 from audit.shipping.platforms.bulk_answer import verdict_of_bulk
 from audit.shipping.platforms.ecs import ecs_document
 from audit.shipping.platforms.encoding import json_lines
-from audit.shipping.platforms.platform import (
-    Answer,
-    ConfigField,
-    InvalidDestination,
-    Outgoing,
-    Platform,
-    Target,
-    Verdict,
-)
+from audit.shipping.platforms.exchange import Answer, InvalidDestination, Outgoing, Target, Verdict
+from audit.shipping.platforms.platform import ConfigField, Platform
 from gateway.lib.clock import rfc3339
 
 # Elasticsearch makes a data stream of it, by its own template for logs-*-*; OpenSearch makes an index.

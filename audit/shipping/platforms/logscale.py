@@ -10,16 +10,8 @@ from audit.shipping.events import Event
 from audit.shipping.platforms.authorization import check_header_text
 from audit.shipping.platforms.ecs import ecs_document
 from audit.shipping.platforms.encoding import epoch_seconds, json_lines
-from audit.shipping.platforms.platform import (
-    JSON_TYPE,
-    Answer,
-    ConfigField,
-    Outgoing,
-    Platform,
-    RetryLater,
-    Target,
-    Verdict,
-)
+from audit.shipping.platforms.exchange import JSON_TYPE, Answer, Outgoing, RetryLater, Target, Verdict
+from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 

@@ -10,19 +10,18 @@ from typing import Any, Final
 from audit.shipping.events import Event
 from audit.shipping.platforms.authorization import basic, check_pair
 from audit.shipping.platforms.encoding import epoch_nanoseconds, json_text
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     JSON_TYPE,
     Answer,
-    ConfigField,
     Delivered,
     DestinationRefused,
     InvalidDestination,
     Outgoing,
-    Platform,
     RetryLater,
     Target,
     Verdict,
 )
+from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib.clock import rfc3339

@@ -13,18 +13,17 @@ from audit.shipping.platforms.answers import json_of
 from audit.shipping.platforms.authorization import check_header_text
 from audit.shipping.platforms.changes import Change, change_of, noun_of
 from audit.shipping.platforms.encoding import epoch_seconds, json_lines
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     JSON_TYPE,
     Answer,
-    ConfigField,
     Delivered,
     DestinationRefused,
     Outgoing,
-    Platform,
     RetryLater,
     Target,
     Verdict,
 )
+from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 

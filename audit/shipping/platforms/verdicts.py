@@ -6,7 +6,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from audit.shipping.platforms.platform import Answer, BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import Answer, BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
 from gateway.lib import clock
 
 EXCERPT_CHARACTERS: Final = 200
@@ -26,7 +26,7 @@ def verdict_of_status(answer: Answer) -> Verdict:
 
 
 def words_of(answer: Answer) -> str:
-    """The status and the beginning of the body, as it came: whoever shows or stores it cleans it."""
+    """The status and the beginning of the body, as it came: it is cleaned before it is shown or stored."""
     if 300 <= answer.status < 400:
         return f"{answer.status}: the address redirects, which is not followed"
     excerpt = answer.body[: 4 * EXCERPT_CHARACTERS].decode(errors="replace")[:EXCERPT_CHARACTERS].strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from audit.shipping.platforms.platform import Answer
+from audit.shipping.platforms.exchange import Answer
 
 
 def answer(status: int, body: str | bytes = b"", **headers: str) -> Answer:

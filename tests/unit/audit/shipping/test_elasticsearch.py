@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from audit.shipping.platforms.elasticsearch import Elasticsearch
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     BatchRefused,
     Delivered,
     DestinationRefused,

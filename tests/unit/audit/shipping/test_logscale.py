@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from audit.shipping.platforms.logscale import LogScale
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     BatchRefused,
     Delivered,
     DestinationRefused,
@@ -15,6 +14,7 @@ from audit.shipping.platforms.platform import (
     Target,
     Verdict,
 )
+from audit.shipping.platforms.logscale import LogScale
 from tests.unit.audit.shipping.answers import answer
 from tests.unit.audit.shipping.sample_events import BATCH, CALL_ID, CHANGE_ID, NOW, ORG, PERSON
 

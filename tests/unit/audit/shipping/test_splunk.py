@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     BatchRefused,
     Delivered,
     DestinationRefused,
