@@ -1,11 +1,10 @@
 """Elasticsearch and OpenSearch: POST /_bulk or /INDEX/_bulk with create operations.
 
 Sources:
-https://www.elastic.co/guide/en/elasticsearch/reference/8.19/docs-bulk.html
-https://www.elastic.co/guide/en/elasticsearch/reference/8.19/security-api-create-api-key.html
-https://www.elastic.co/guide/en/elasticsearch/reference/8.19/indices-create-index.html (names of indexes)
-https://docs.opensearch.org/latest/api-reference/document-apis/bulk/
-github.com/elastic/elasticsearch docs/reference/docs/bulk.asciidoc (the answers, word for word)
+https://www.elastic.co/guide/en/elasticsearch/reference/7.1/docs-bulk.html
+https://www.elastic.co/guide/en/elasticsearch/reference/7.1/indices-create-index.html (names of indexes)
+https://www.elastic.co/guide/en/elasticsearch/reference/8.17/security-api-create-api-key.html
+github.com/elastic/elasticsearch docs/reference/docs/bulk.asciidoc (the answers)
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.receivers.strict_json import NotJson, parsed, text_of
 from tests.receivers.wire import Event, Reply, Request, Wire, in_json
@@ -116,7 +115,7 @@ class Elasticsearch(Wire):
             self.breach(f"the document of line {line + 1} is no object with an @timestamp")
         return {"_index": name, "_id": document_id, "_source": document}
 
-    def _illegal(self, words: str, kind: str = "illegal_argument_exception") -> Any:
+    def _illegal(self, words: str, kind: str = "illegal_argument_exception") -> NoReturn:
         self.refuse(fault(400, kind, words), words)
 
     def answer(self, events: Sequence[Event], refused: Mapping[int, int]) -> Reply:
@@ -125,7 +124,7 @@ class Elasticsearch(Wire):
             key = (event["_index"], event["_id"])
             item: dict[str, Any] = {"_index": key[0], "_id": key[1]}
             if place in refused:
-                kind, reason = REASONS[refused[place]]
+                kind, reason = REASONS.get(refused[place], REASONS[400])
                 item |= {"status": refused[place], "error": {"type": kind, "reason": reason}}
             elif key in self.documents:
                 reason = f"[{key[1]}]: version conflict, document already exists (current version [1])"

@@ -2,7 +2,7 @@
 
 Sources:
 https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-client-creds-grant-flow (form, answer, errors)
-https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes (AADSTS numbers)
+https://learn.microsoft.com/entra/identity-platform/reference-error-codes (AADSTS numbers)
 https://learn.microsoft.com/en-us/azure/azure-monitor/logs/tutorial-logs-ingestion-code (the scope, with two slashes)
 """
 

@@ -1,4 +1,4 @@
-"""What a receiver can be told to do instead of answering as it should."""
+"""The ways in which a receiver can be told to answer otherwise than it should."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Splunk(Wire):
     """
 
     has_partial_failures = True
-    paths = ("/services/collector", "/services/collector/event", "/services/collector/event/1.0")
+    paths: tuple[str, ...] = ("/services/collector", "/services/collector/event", "/services/collector/event/1.0")
     scheme = "Splunk"
     keys = frozenset({"time", "host", "source", "sourcetype", "index", "event", "fields"})
 

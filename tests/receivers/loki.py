@@ -4,7 +4,8 @@ Sources:
 https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
 https://grafana.com/docs/loki/latest/configure/#limits_config (limits: 15 labels, 1024 and 2048 characters, 256 KB)
 https://grafana.com/docs/loki/latest/operations/multi-tenancy/
-https://grafana.com/docs/loki/latest/operations/request-validation-rate-limits/
+https://grafana.com/docs/loki/latest/operations/request-validation-rate-limits
+https://grafana.com/docs/loki/latest/operations/troubleshooting/troubleshoot-ingest/
 github.com/grafana/loki pkg/validation/validate.go (the texts), pkg/ingester/stream.go (lines that are too far behind)
 """
 
@@ -15,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.receivers.strict_json import NotJson, parsed, text_of
 from tests.receivers.wire import Event, Reply, Request, Wire, in_text
@@ -94,7 +95,7 @@ class Loki(Wire):
             self._bad(f"stream '{selector(labels)}' has structured metadata too large: '{size}' bytes")
         return {"stream": labels, "time_ns": entry[0], "line": entry[1], "metadata": metadata}
 
-    def _bad(self, words: str) -> Any:
+    def _bad(self, words: str) -> NoReturn:
         self.refuse(in_text(400, words), words)
 
     def answer(self, events: Sequence[Event], refused: Mapping[int, int]) -> Reply:

@@ -19,13 +19,23 @@ GRPC_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 8, 429: 8, 503: 14}
 
 
 class Otlp(Wire):
-    """`headers` are asked for with these values, as those of a destination that authenticates by them."""
+    """`headers` are asked for with these values, as those of a destination that authenticates by them.
+
+    `success` is the body of a full success. It has no partialSuccess; real servers also send a null or an empty one.
+    """
 
     has_partial_failures = True
 
-    def __init__(self, *, headers: Mapping[str, str] | None = None, path: str = "/v1/logs", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        headers: Mapping[str, str] | None = None,
+        path: str = "/v1/logs",
+        success: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
-        self.headers, self.path = headers or {}, path
+        self.headers, self.path, self.success = headers or {}, path, success or {}
 
     def in_words(self, status: int) -> Reply:
         return _status(status, "said by the receiver")
@@ -55,7 +65,7 @@ class Otlp(Wire):
     def answer(self, events: Sequence[Event], refused: Mapping[int, int]) -> Reply:
         stored = [place for place in range(len(events)) if place not in refused]
         if not refused:
-            return in_json(200, {}, stored)  # on full success partialSuccess must be left out
+            return in_json(200, self.success, stored)
         partial = {"rejectedLogRecords": str(len(refused)), "errorMessage": "log records refused by the receiver"}
         return in_json(200, {"partialSuccess": partial}, stored)
 

@@ -4,7 +4,8 @@ Sources:
 https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 https://protobuf.dev/programming-guides/json/
 github.com/open-telemetry/opentelemetry-proto: collector/logs/v1/logs_service.proto, logs/v1/logs.proto,
-common/v1/common.proto, resource/v1/resource.proto (read at ac2c4b5d, August 2026)
+common/v1/common.proto, resource/v1/resource.proto (read at ac2c4b5d, August 2026). Fields that end in strindex are left
+out: they are for profiles alone.
 """
 
 from __future__ import annotations

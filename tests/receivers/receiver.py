@@ -72,7 +72,7 @@ class Receiver:
         return self.wire.breaches
 
     def ids(self, *path: str) -> list[Any]:
-        """What the kept events have at `path`; text is read as JSON where the path goes on, lists are flattened."""
+        """The values of the kept events at `path`; text is read as JSON where the path goes on, lists are flattened."""
         return [value for event in list(self.events) for value in values_at(event, path)]
 
     def fail_next(self, fault: Fault, times: float = 1, *, on: str = "") -> None:

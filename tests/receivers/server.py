@@ -47,7 +47,7 @@ class Server:
         self.stopping = threading.Event()
         self._http = _Threads(self, tls)
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._http.server_address[1]}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="receiver", daemon=True)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), name="receiver", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

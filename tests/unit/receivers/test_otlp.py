@@ -139,6 +139,13 @@ def test_a_partial_success_counts_the_rejected_records(receiver: Receiver) -> No
     assert receiver.ids("eventName") == ["kept"]
 
 
+@pytest.mark.parametrize("success", [{}, {"partialSuccess": None}, {"partialSuccess": {}}])
+def test_a_full_success_in_the_forms_of_real_servers(success: dict[str, Any]) -> None:
+    with Receiver("otlp", success=success) as receiver:
+        assert export(receiver, request(RECORD)).json() == success
+        assert len(receiver.events) == 1
+
+
 def test_headers_are_asked_for() -> None:
     with Receiver("otlp", headers={"api-key": "k"}) as receiver:
         assert export(receiver, request(RECORD)).status == 401
