@@ -56,7 +56,7 @@ class AzureMonitor(Platform):
         ConfigField("clientId", "Application (client) ID", "Of the app registration.", required=True, secret=False),
         ConfigField("clientSecret", "Client secret", "Its Value, not its Secret ID.", required=True),
         ConfigField("dcrImmutableId", "DCR immutable ID", "Begins with dcr-.", required=True, secret=False),
-        ConfigField("stream", "Stream", f"As the rule declares it. Left out: {DEFAULT_STREAM}.", secret=False),
+        ConfigField("stream", "Stream", f"As the rule declares it. Left out: {DEFAULT_STREAM}."),
     )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:

@@ -37,9 +37,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The platform has the batch. `refused`: places in the batch that it refused for good, with its reason for each."""
+    """The platform has the batch.
+
+    `refused`: places in the batch that it refused for good, with its reason for each. `unnamed`: reasons of so many
+    more, of which it does not say the places.
+    """
 
     refused: Mapping[int, str] = field(default_factory=dict)
+    unnamed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

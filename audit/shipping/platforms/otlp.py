@@ -123,10 +123,8 @@ def _read_success(answer: Answer, events: Sequence[Event]) -> Verdict:
         return DestinationRefused(f"{answer.status}: a web page answers at this address, no OTLP receiver")
     rejected, message = _partial_success(answer.body)
     count = min(max(rejected, 0), len(events))
-    # A batch in part accepted must not be sent again, and the answer never says which records were rejected. Their
-    # number is right; the reason says that the places are not known.
-    known = "" if count == len(events) else f"{count} of {len(events)} records of a batch, it is not said which: "
-    return Delivered(dict.fromkeys(range(count), f"{known}{message[:EXCERPT_CHARACTERS] or 'rejected'}"))
+    # A batch in part accepted must not be sent again, and the answer never says which records were rejected.
+    return Delivered(unnamed=(message[:EXCERPT_CHARACTERS] or "rejected",) * count)
 
 
 def _partial_success(body: bytes) -> tuple[int, str]:

@@ -11,13 +11,19 @@ from gateway.lib import clock
 
 EXCERPT_CHARACTERS: Final = 200
 LONGEST_WISH_S: Final = 3600.0
+WEB_PAGE: Final = "A web page answers at this address, and not the platform."
 _TOO_EARLY_OR_BUSY = frozenset({408, 425, 429})
 _OF_THE_RECORDS = frozenset({400, 413, 422})
 
 
+def is_web_page(answer: Answer) -> bool:
+    """A sign-in page, or one of a proxy: it answers 200 too, and keeps nothing."""
+    return answer.body.lstrip().startswith(b"<")
+
+
 def verdict_of_status(answer: Answer) -> Verdict:
     if 200 <= answer.status < 300:
-        return Delivered()
+        return RetryLater(WEB_PAGE) if is_web_page(answer) else Delivered()
     if answer.status in _TOO_EARLY_OR_BUSY or answer.status >= 500:
         return RetryLater(words_of(answer), retry_after_s(answer))
     if answer.status in _OF_THE_RECORDS:

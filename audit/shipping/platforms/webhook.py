@@ -20,6 +20,7 @@ from audit.shipping.events import Event
 from audit.shipping.platforms.exchange import (
     JSON_TYPE,
     Answer,
+    Delivered,
     InvalidDestination,
     Outgoing,
     RetryLater,
@@ -71,6 +72,8 @@ class Webhook(Platform):
     def read(self, answer: Answer, events: Sequence[Event]) -> Verdict:
         # Receivers answer 400 to a signature they cannot verify as well. Read as a bad record, that would set aside
         # every record one by one until the receiver is repaired.
+        if 200 <= answer.status < 300:  # with any body
+            return Delivered()
         if answer.status == 400:
             return RetryLater(words_of(answer), retry_after_s(answer))
         return verdict_of_status(answer)
