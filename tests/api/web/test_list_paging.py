@@ -16,6 +16,7 @@ from oauth_ext.services.service_clients import create_service_client
 from orgs.models import Invitation, Membership, ServerAccess, Team
 from orgs.services import invitation_sealing
 from orgs.services.invitations import create_invitation
+from orgs.services.log_destinations import create_destination
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
 
@@ -52,12 +53,25 @@ def fill_access(cast: Cast) -> None:
         ServiceClientVendor.objects.create(client=client, vendor=f"v{number}")
 
 
+def fill_destinations(cast: Cast) -> None:
+    for number in range(7):
+        create_destination(
+            actor=cast.user("owner"),
+            organization=cast.org,
+            label=f"SIEM {number % 3}",
+            platform="webhook",
+            endpoint_url="https://logs.example.com/hook",
+            config={},
+        )
+
+
 LISTS = {
     "members": fill_members,
     "teams": fill_teams,
     "invitations": fill_invitations,
     "service-clients": fill_clients,
     "server-access": fill_access,
+    "log-shipping": fill_destinations,
 }
 
 
