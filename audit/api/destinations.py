@@ -51,7 +51,7 @@ class DestinationOut(serializers.Serializer[Any]):
 
 
 class DestinationIn(serializers.Serializer[Any]):
-    label = Name()
+    label = Name()  # type: ignore[assignment]
     platform = Text(max_length=_PLATFORM_CHARACTERS, help_text="A value, or the name of the product.")
     endpointUrl = Text(
         required=False, allow_blank=True, max_length=URL_CHARACTERS, help_text="Some platforms have a preset one."
@@ -60,7 +60,7 @@ class DestinationIn(serializers.Serializer[Any]):
 
 
 class DestinationChange(serializers.Serializer[Any]):
-    label = Name(required=False)
+    label = Name(required=False)  # type: ignore[assignment]
     endpointUrl = Text(required=False, max_length=URL_CHARACTERS)
     config = serializers.DictField(
         required=False, help_text="Keys that are missing, or masked as they were read, stay; empty ones go."

@@ -155,8 +155,7 @@ def test_an_alias_is_stored_as_the_neutral_value(api: Api) -> None:
 @pytest.mark.parametrize("platform", ["", "platform_h", "syslog", 7, None, ["webhook"], "x" * 101])
 def test_an_unknown_platform_is_refused(api: Api, platform: object) -> None:
     status, error, fields = refusal(api, {**body_of(), "platform": platform})
-    assert (status, set(fields)) == (400, {"platform"})
-    assert error in {"invalid", "validation_error", "invalid_request"}
+    assert (status, error, set(fields)) == (400, "invalid", {"platform"})
 
 
 @pytest.mark.parametrize("platform", ["platform_c", "platform_d", "platform_e"])
