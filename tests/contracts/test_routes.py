@@ -32,12 +32,12 @@ from orgs.models import (
     ToolAllowlist,
 )
 from orgs.services.invitations import create_invitation
-from orgs.services.log_destinations import create_destination
 from tests.contracts.test_gates import NOT_GATED
 from tests.contracts.url_walk import api_addresses
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import make_setting
+from tests.factories.destinations import webhook_of
 from tests.factories.tenant import Tenant, connect, make_tenant
 
 
@@ -62,7 +62,6 @@ KEYS = f"{ORG}/credentials/{{vendor}}/keys"
 TOOLS = f"{ORG}/tool-access/{{vendor}}"
 SHIPPING = f"{ORG}/log-shipping"
 DESTINATION = f"{SHIPPING}/{{destination_id}}"
-DESTINATION_FIELDS = {"label": "SIEM", "platform": "webhook", "endpoint_url": "https://logs.example.com/hook"}
 WEBHOOK = {"label": "Other", "platform": "webhook", "endpointUrl": "https://logs.example.com/hook"}
 FIELDS = {"apiKey": "some-key"}
 TABLE: dict[tuple[str, str], Row] = {
@@ -235,7 +234,7 @@ def world(cast: Cast) -> World:
 
 def destination_in_a_forbidden_network(cast: Cast) -> LogDestination:
     """A test record to it is refused without a question to the network."""
-    made = create_destination(actor=cast.user("owner"), organization=cast.org, config={}, **DESTINATION_FIELDS)
+    made = webhook_of(cast.user("owner"), cast.org)
     LogDestination.objects.filter(pk=made.pk).update(endpoint_url="https://169.254.169.254/hook")
     return made
 

@@ -19,10 +19,10 @@ from audit.shipping.platforms.registry import PLATFORMS
 from gateway.site import errors
 from gateway.web.navigation import NAVIGATION
 from orgs.models import Organization
-from orgs.services.log_destinations import create_destination
 from tests.api.audit.log_rows import add_change
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
+from tests.factories.destinations import webhook_of
 from tests.factories.tenant import connect, make_tenant
 
 
@@ -103,14 +103,7 @@ def full(site: Site) -> Site:
     connect(site.cast.org, site.cast.user("owner"))
     for status in ("success", "error", "denied"):
         add_row(org_id=site.cast.org.id, status=status, request_id=f"r-{status}")
-    create_destination(
-        actor=site.cast.user("owner"),
-        organization=site.cast.org,
-        label="SIEM",
-        platform="webhook",
-        endpoint_url="https://logs.example.com/hook",
-        config={"secret": "some-signing-secret"},
-    )
+    webhook_of(site.cast.user("owner"), site.cast.org, secret="some-signing-secret")
     add_change(site.cast.org.id, metadata={"role": "admin", "was": "member", "email": "a@example.com"})
     return site
 

@@ -16,9 +16,9 @@ from oauth_ext.services.service_clients import create_service_client
 from orgs.models import Invitation, Membership, ServerAccess, Team
 from orgs.services import invitation_sealing
 from orgs.services.invitations import create_invitation
-from orgs.services.log_destinations import create_destination
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
+from tests.factories.destinations import webhook_of
 
 NEXT = re.compile(r'<http://testserver/api(?P<path>[^>]+)>; rel="next"')
 
@@ -55,14 +55,7 @@ def fill_access(cast: Cast) -> None:
 
 def fill_destinations(cast: Cast) -> None:
     for number in range(7):
-        create_destination(
-            actor=cast.user("owner"),
-            organization=cast.org,
-            label=f"SIEM {number % 3}",
-            platform="webhook",
-            endpoint_url="https://logs.example.com/hook",
-            config={},
-        )
+        webhook_of(cast.user("owner"), cast.org, f"SIEM {number % 3}")
 
 
 LISTS = {

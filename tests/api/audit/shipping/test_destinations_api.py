@@ -352,6 +352,14 @@ def test_a_configuration_that_does_not_open_is_shown_empty_and_can_be_entered_ag
     }
 
 
+def test_a_repeated_request_makes_one_destination(api: Api) -> None:
+    body, key = body_of(secret="a-signing-secret"), {"headers": {"Idempotency-Key": "once"}}
+    first, again = (api.send("admin", "POST", PATH, body, **key) for _ in range(2))
+    assert (first.status_code, again.status_code, again["Idempotent-Replayed"]) == (201, 201, "true")
+    assert first.json() == again.json()
+    assert LogDestination.objects.count() == 1
+
+
 def test_what_waits_and_what_became_of_the_rest(committed_api: Api) -> None:
     one = f"{PATH}/{create(committed_api)['id']}"
     record_calls("r-1", "r-2", org_id=committed_api.cast.org.id)

@@ -17,9 +17,9 @@ from audit.shipping.config_sealing import config_of
 from audit.shipping.platforms.registry import PLATFORMS
 from gateway.lib import clock
 from gateway.lib.guarded_client import Response
-from orgs.services.log_destinations import create_destination
-from tests.api.audit.shipping.stage import URL, PlayedPlatform
+from tests.api.audit.shipping.stage import PlayedPlatform
 from tests.factories.cast import Cast
+from tests.factories.destinations import URL, webhook_of
 
 SECRET = "a-signing-secret-that-nobody-may-read"
 SCRIPT, INERT = "<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -40,14 +40,7 @@ def platform(monkeypatch: pytest.MonkeyPatch) -> PlayedPlatform:
 
 
 def make(cast: Cast, label: str = "SIEM", **config: str) -> LogDestination:
-    return create_destination(
-        actor=cast.user("owner"),
-        organization=cast.org,
-        label=label,
-        platform="webhook",
-        endpoint_url=URL,
-        config=config or {"secret": SECRET},
-    )
+    return webhook_of(cast.user("owner"), cast.org, label, **(config or {"secret": SECRET}))
 
 
 def path(cast: Cast, name: str, *more: object) -> str:

@@ -8,21 +8,15 @@ from django.core.management import call_command
 
 from audit.models import DeliveryHour, LogDestination, RefusedRecord
 from gateway.lib import clock
-from orgs.services.log_destinations import create_destination
 from tests.factories.cast import Cast
+from tests.factories.destinations import webhook_of
 
 SECRET = "a-signing-secret-that-nobody-may-read"
 
 
 def test_staff_see_the_state_alone(cast: Cast) -> None:
-    destination = create_destination(
-        actor=cast.user("owner"),
-        organization=cast.org,
-        label="SIEM",
-        platform="webhook",
-        endpoint_url="https://logs.example.com/path-with-a-secret",
-        config={"secret": SECRET},
-    )
+    url = "https://logs.example.com/path-with-a-secret"
+    destination = webhook_of(cast.user("owner"), cast.org, url=url, secret=SECRET)
     hour = DeliveryHour.objects.create(destination=destination, hour=clock.now(), delivered=3)
     refused = RefusedRecord.objects.create(
         destination=destination, log="admin", row_id=destination.pk, reason="bad field", refused_at=clock.now()
