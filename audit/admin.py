@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib import admin
 from django.core.paginator import Paginator
 
 from audit.models import (
     AdminAuditEntry,
+    DeliveryHour,
+    LogDestination,
     PrunedLog,
+    RefusedRecord,
     RequestAuditEntry,
     Seal,
     StreamCursor,
@@ -78,6 +82,42 @@ class StreamEraAdmin(ReadOnlyAdmin):
 class PrunedLogAdmin(ReadOnlyAdmin):
     list_display = fields = ("log", "before")
     search_fields = ("log",)
+
+
+@admin.register(LogDestination)
+class LogDestinationAdmin(ReadOnlyAdmin):
+    """The address is shown as far as its host: a path may hold a secret."""
+
+    ordering = ("org_id", "label", "id")
+    list_display = fields = tuple(
+        "org_id label platform host enabled status failures last_error last_attempt_at last_delivery_at next_attempt_at"
+        " skip_before delivered refused skipped created_at".split()
+    )
+    list_filter = ("platform", "status", "enabled")
+    search_fields = ("=id", "=org_id", "label__icontains")
+    search_help_text = "A destination's or an organization's id, or a part of a label."
+
+    @admin.display(description="Host")
+    def host(self, destination: LogDestination) -> str:
+        return urlsplit(destination.endpoint_url).netloc
+
+
+@admin.register(DeliveryHour)
+class DeliveryHourAdmin(ReadOnlyAdmin):
+    ordering = ("-hour", "id")
+    list_display = fields = ("destination", "hour", "delivered", "refused", "skipped", "failures", "sent_bytes")
+    list_select_related = ("destination",)
+    search_fields = ("=destination__id", "=destination__org_id")
+    search_help_text = "A destination's or an organization's id."
+
+
+@admin.register(RefusedRecord)
+class RefusedRecordAdmin(ReadOnlyAdmin):
+    ordering = ("-id",)
+    list_display = fields = ("destination", "log", "row_id", "reason", "refused_at")
+    list_select_related = ("destination",)
+    search_fields = ("=destination__id", "=destination__org_id", "=row_id")
+    search_help_text = "A destination's, an organization's or a record's id."
 
 
 class RollUpAdmin(LogAdmin):

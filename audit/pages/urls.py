@@ -2,13 +2,21 @@
 
 from django.urls import path
 
+from audit.pages import shipping
 from audit.pages.admin_log import AdminLogPage
 from audit.pages.request_log import RequestLogPage
 from audit.pages.usage import UsagePage
 
 app_name = "audit_pages"
+_SHIPPING = "orgs/<uuid:org_id>/log-shipping"
+_DESTINATION = f"{_SHIPPING}/<uuid:destination_id>"
 urlpatterns = [
     path("orgs/<uuid:org_id>/audit", RequestLogPage.as_view(), name="request-log"),
     path("orgs/<uuid:org_id>/audit/admin", AdminLogPage.as_view(), name="admin-log"),
     path("orgs/<uuid:org_id>/usage", UsagePage.as_view(), name="usage"),
+    path(_SHIPPING, shipping.LogShippingPage.as_view(), name="log-shipping"),
+    path(f"{_SHIPPING}/new", shipping.ChoosePlatformPage.as_view(), name="log-platforms"),
+    path(f"{_SHIPPING}/new/<str:platform>", shipping.NewDestinationPage.as_view(), name="log-destination-new"),
+    path(_DESTINATION, shipping.DestinationPage.as_view(), name="log-destination"),
+    path(f"{_DESTINATION}/delete", shipping.DeleteDestinationPage.as_view(), name="log-destination-delete"),
 ]

@@ -42,7 +42,7 @@ class Changes:
 
 def destinations_of(org_id: UUID) -> QuerySet[LogDestination]:
     """By label."""
-    return LogDestination.objects.filter(org_id=org_id).order_by("label", "pk")
+    return LogDestination.objects.filter(org_id=org_id).order_by("label", "id")
 
 
 def destination_of(org_id: UUID, destination_id: UUID, *, locked: bool = False) -> LogDestination:

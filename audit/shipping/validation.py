@@ -59,7 +59,7 @@ def checked_destination(platform: Platform, endpoint_url: str, config: Mapping[s
     try:
         platform.check(url, values)
     except InvalidDestination as fault:
-        fields = {name: [text] for name, text in fault.fields.items()}
+        fields = {_member(name): [text] for name, text in fault.fields.items()}
         raise (ConfigMissing if fault.code == ConfigMissing.code else EndpointNotAllowed)(fields=fields) from None
     return CheckedDestination(platform, url, values)
 
@@ -72,6 +72,11 @@ def masked(platform: Platform, config: Mapping[str, str]) -> dict[str, str]:
 
 def masked_value(value: str) -> str:
     return MASK if len(value) < _SHORTEST_SHOWN else value[:MASK_SHOWN] + MASK
+
+
+def _member(name: str) -> str:
+    """A platform names the address or a key of `config`."""
+    return name if name == "endpointUrl" else f"config.{name}"
 
 
 def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[str, str]:

@@ -35,6 +35,15 @@ class Lag:
     records: int
     oldest: datetime | None
 
+    @property
+    def is_more(self) -> bool:
+        """There may be more records than `records`."""
+        return self.records >= COUNTED
+
+    def seconds(self, now: datetime) -> int:
+        """The age of the oldest record; 0 without one."""
+        return 0 if self.oldest is None else max(0, int((now - self.oldest).total_seconds()))
+
 
 def place_in(destination: LogDestination, log: Log) -> Place:
     position, row_id = _COLUMNS[log]

@@ -29,7 +29,13 @@ POLL_S = 0.1
 IDLE_WAIT_S = 60.0
 # Log lines shown of a program that ended.
 LOG_TAIL_LINES = 12
-TITLES = {"vendor": "Demo vendor", "identity": "Demo sign-in", "web": "Web server", "worker": "Worker"}
+TITLES = {
+    "vendor": "Demo vendor",
+    "identity": "Demo sign-in",
+    "web": "Web server",
+    "worker": "Worker",
+    "shipping": "Log shipping",
+}
 
 
 class Stopped(Exception):

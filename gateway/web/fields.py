@@ -49,6 +49,14 @@ class WholeNumber(serializers.IntegerField):
         return data
 
 
+class TrueOrFalse(serializers.BooleanField):
+    def to_internal_value(self, data: object) -> bool:
+        # Refuses the texts and numbers that DRF takes for one.
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("Must be true or false.")
+        return data
+
+
 class Texts(serializers.ListField):
     def __init__(self, **options: Any) -> None:
         """`max_characters`: the limit of each string, 200 by default."""

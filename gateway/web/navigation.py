@@ -60,6 +60,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
             NavItem("Usage", "audit_pages:usage", "chart-bar", Role.ADMIN),
             NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),
             NavItem("Admin log", "audit_pages:admin-log", "history", Role.ADMIN),
+            NavItem("Log shipping", "audit_pages:log-shipping", "send", Role.ADMIN),
         ),
     ),
     ("Settings", (NavItem("General", "orgs:settings", "settings", Role.OWNER),)),

@@ -16,7 +16,7 @@ from tests.factories.cast import Cast
 # Long lists, of which a caller may ask for parts.
 PAGED = {
     ("GET", f"/api/orgs/{{org_id}}/{name}")
-    for name in ("members", "invitations", "teams", "service-clients", "server-access")
+    for name in ("members", "invitations", "teams", "service-clients", "server-access", "log-shipping")
 }
 # Further names of the query string; tests/api/audit tries each.
 _OF_LOGS = set("org_id start end limit offset cursor format".split())

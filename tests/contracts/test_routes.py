@@ -17,7 +17,7 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client as Browser
 
-from audit.models import AdminAuditEntry
+from audit.models import AdminAuditEntry, LogDestination
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from gateway.lib import clock
@@ -37,6 +37,7 @@ from tests.contracts.url_walk import api_addresses
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import make_setting
+from tests.factories.destinations import webhook_of
 from tests.factories.tenant import Tenant, connect, make_tenant
 
 
@@ -59,6 +60,9 @@ ORG = "/api/orgs/{org_id}"
 MEMBER, TEAM, CLIENT = f"{ORG}/members/{{user_id}}", f"{ORG}/teams/{{team_id}}", f"{ORG}/service-clients/{{client_id}}"
 KEYS = f"{ORG}/credentials/{{vendor}}/keys"
 TOOLS = f"{ORG}/tool-access/{{vendor}}"
+SHIPPING = f"{ORG}/log-shipping"
+DESTINATION = f"{SHIPPING}/{{destination_id}}"
+WEBHOOK = {"label": "Other", "platform": "webhook", "endpointUrl": "https://logs.example.com/hook"}
 FIELDS = {"apiKey": "some-key"}
 TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/vendors"): Row(None, 200),
@@ -115,6 +119,13 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", f"{TOOLS}/{{role}}"): Row("owner", 204),
     ("GET", f"{TOOLS}/discover"): Row("admin", 502),
     ("GET", f"{ORG}/vendor-health"): Row("member", 200),
+    ("GET", SHIPPING): Row("admin", 200),
+    ("POST", SHIPPING): Row("admin", 201, WEBHOOK),
+    ("GET", DESTINATION): Row("admin", 200),
+    ("PATCH", DESTINATION): Row("admin", 200, {"enabled": False}),
+    ("DELETE", DESTINATION): Row("admin", 204),
+    ("POST", f"{DESTINATION}/test"): Row("admin", 200),
+    ("POST", f"{DESTINATION}/replay"): Row("admin", 200, {"since": "2026-01-31"}),
     ("GET", "/api/audit"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/audit/admin"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/dashboard/usage"): Row("admin", 200, query="?org_id={org_id}"),
@@ -122,13 +133,19 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/dashboard/vendors"): Row("admin", 200, query="?org_id={org_id}"),
 }
 RANK = {"member": 0, "admin": 1, "owner": 2}
-# The specification's "requires active subscription", and the entitlement of §4.8. Everything else works when lapsed.
+# The specification's "requires active subscription", and the entitlement of §4.8; further routes of a destination as
+# those of the specification. Everything else works when lapsed.
 NEEDS_PLAN = {
     ("POST", f"{ORG}/invitations"),
     ("POST", f"{ORG}/credentials/{{vendor}}"),
     ("POST", KEYS),
     ("POST", f"{ORG}/teams"),
     ("POST", f"{CLIENT}/agent-key"),
+    ("GET", SHIPPING),
+    ("POST", SHIPPING),
+    ("GET", DESTINATION),
+    ("POST", f"{DESTINATION}/test"),
+    ("POST", f"{DESTINATION}/replay"),
     ("GET", "/api/audit"),
     ("GET", "/api/audit/admin"),
     ("GET", "/api/dashboard/usage"),
@@ -208,10 +225,18 @@ def world(cast: Cast) -> World:
         "client_id": tenant.client.client_id,
         "invitation_id": str(invitation.id),
         "key_id": str(key.id),
+        "destination_id": str(destination_in_a_forbidden_network(cast).pk),
         "vendor": "acme",
         "role": "member",
     }
     return World(cast, tenant, ids, token.json()["access_token"])
+
+
+def destination_in_a_forbidden_network(cast: Cast) -> LogDestination:
+    """A test record to it is refused without a question to the network."""
+    made = webhook_of(cast.user("owner"), cast.org)
+    LogDestination.objects.filter(pk=made.pk).update(endpoint_url="https://169.254.169.254/hook")
+    return made
 
 
 def expected(row: Row, who: str) -> int:
@@ -295,11 +320,12 @@ def tenant_rows() -> dict[str, list[dict[str, Any]]]:
         AgentKey,
         ServiceClientVendor,
         AdminAuditEntry,
+        LogDestination,
     )
     return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in models}
 
 
-OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id")
+OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id", "destination_id")
 
 
 @pytest.mark.parametrize(("method", "path", "row"), cases(naming=OWN_IDS))

@@ -132,12 +132,13 @@ def walk(made: Deployment, operator: Operator, vendor: DemoVendor) -> Evidence:
         person.sign_in()
         org_id = make_organization(person)
         connect_vendor(person, org_id)
+        destination_id = ship_logs(person, org_id, vendor)
         service_client = make_service_client(person, org_id)
         token = ask_for_tokens(script, evidence, service_client)
         call_tools(script, evidence, service_client, token)
         service_client = rotate_key(person, service_client)
         call_tools(script, evidence, service_client, token)
-        for command in ("verify_credentials", "rotate_signing_key"):
+        for command in ("verify_credentials", "rotate_signing_key", "shipping_status"):
             (made.folder / "logs" / f"{command}.txt").write_text(made.manage(command))
         plant(evidence, operator, browser)
         stop(vendor.server.process)
@@ -145,7 +146,7 @@ def walk(made: Deployment, operator: Operator, vendor: DemoVendor) -> Evidence:
             script, service_client.agent_key, "acme_list_devices"
         ).status_code
         person.submit("connect while the vendor is down", f"/orgs/{org_id}/connections/acme", apiKey=vendor_key(hoard))
-        visit_everything(evidence, [browser, script], service_client)
+        visit_everything(evidence, [browser, script], service_client, destination_id)
         person.submit(
             "revoke", f"{service_client_path(service_client)}/agent-key", action="revoke", typed_name="build bot"
         )
@@ -173,6 +174,28 @@ def connect_vendor(person: Person, org_id: str) -> None:
     person.submit("connect with a field too many", path, apiKey=hoard.add("a spare key", made_up("x-{}")), other="1")
     person.submit("connect", path, apiKey=vendor_key(hoard))
     person.submit("replace the credential", path, apiKey=vendor_key(hoard))
+
+
+def ship_logs(person: Person, org_id: str, vendor: DemoVendor) -> str:
+    """The id of a destination that was made, changed and tried; another one's platform wants a password."""
+    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/log-shipping"
+    address = {"label": "SIEM", "endpointUrl": vendor.server.origin}
+
+    def value_of(name: str) -> str:
+        return hoard.add(name, made_up("whsec-{}"))
+
+    new = f"{path}/new/webhook"
+    person.submit(
+        "ship to nowhere", new, label="SIEM", endpointUrl="ftp://x", **{"config.secret": value_of("a secret")}
+    )
+    made = person.submit("ship", new, **address, **{"config.secret": value_of("a signing secret")})
+    one = made.headers["Location"]
+    person.submit("change the destination", one, **address, **{"config.secret": value_of("the next signing secret")})
+    person.submit("test the destination", one, action="test")
+    secret = {"config.username": "gateway", "config.password": value_of("a platform's password")}
+    basic = person.submit("ship with a password", f"{path}/new/platform_b", **address, **secret)
+    person.submit("test with the password", basic.headers["Location"], action="test")
+    return one.rpartition("/")[2]
 
 
 def make_service_client(person: Person, org_id: str) -> ServiceClient:
@@ -265,9 +288,17 @@ def plant(evidence: Evidence, operator: Operator, browser: httpx.Client) -> None
     planted.add("what a session holds", operator.run("session_with", value=made_up("planted-{}")))
 
 
-def visit_everything(evidence: Evidence, clients: list[httpx.Client], service_client: ServiceClient) -> None:
+def visit_everything(
+    evidence: Evidence, clients: list[httpx.Client], service_client: ServiceClient, destination_id: str
+) -> None:
     """Every address that the service has, asked for by the person and by somebody who is not signed in."""
-    known = {"org_id": service_client.org_id, "vendor": "acme", "client_id": service_client.client_id}
+    known = {
+        "org_id": service_client.org_id,
+        "vendor": "acme",
+        "client_id": service_client.client_id,
+        "destination_id": destination_id,
+        "platform": "webhook",
+    }
     addresses = sorted(set(all_addresses(get_resolver("gateway.urls"), known)))
     evidence.steps["addresses"] = len(addresses)
     for client in clients:
@@ -302,6 +333,12 @@ def test_the_walk_did_what_it_should(evidence: Evidence) -> None:
         "connect with a field too many": 422,
         "connect": 302,
         "replace the credential": 302,
+        "ship to nowhere": 422,
+        "ship": 302,
+        "change the destination": 302,
+        "test the destination": 302,
+        "ship with a password": 302,
+        "test with the password": 302,
         "create a service client": 201,
         "create an agent key": 201,
         "token": 200,
@@ -320,6 +357,7 @@ def test_the_walk_did_what_it_should(evidence: Evidence) -> None:
         "revoke": 302,
         "sign-out": 302,
     }
+    assert sum(b"did not accept the test record: 4" in answer.content for answer in evidence.transcript.answers) == 2
     names = {secret.name for secret in evidence.hoard.secrets}
     assert {"an authorization code", "the cookie gateway_session", "the client secret", "an access token"} <= names
     assert len(evidence.hoard.secrets) > 20

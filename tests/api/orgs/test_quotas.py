@@ -10,6 +10,7 @@ import pytest
 from django.conf import LazySettings
 from django.db.models import QuerySet
 
+from audit.models import LogDestination
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.services.credentials import store_credential
@@ -27,6 +28,7 @@ from orgs.services.teams import create_team, delete_team
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
 from tests.factories.catalog import load_vendors
+from tests.factories.destinations import webhook_of
 from tests.factories.races import at_once
 
 CAP = 3
@@ -79,6 +81,12 @@ KINDS = {
         lambda actor, org, number: create_invitation(actor=actor, organization=org),
         lambda org: Invitation.objects.filter(organization=org),
     ),
+    "destinations": Kind(
+        "LOG_DESTINATIONS_PER_ORGANIZATION",
+        "3 log shipping destinations",
+        lambda actor, org, number: webhook_of(actor, org, f"SIEM {number}"),
+        lambda org: LogDestination.objects.filter(org_id=org.pk),
+    ),
 }
 
 
@@ -111,7 +119,8 @@ def test_the_numbers_of_a_deployment_that_sets_none(settings: LazySettings) -> N
         settings.SERVICE_CLIENTS_PER_ORGANIZATION,
         settings.TEAMS_PER_ORGANIZATION,
         settings.NAMED_KEYS_PER_VENDOR,
-    ) == (200, 200, 100)
+        settings.LOG_DESTINATIONS_PER_ORGANIZATION,
+    ) == (200, 200, 100, 10)
 
 
 def test_the_api_says_the_number(api: Api, settings: LazySettings) -> None:

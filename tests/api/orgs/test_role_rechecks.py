@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
 
 from audit.models import AdminAuditEntry
+from audit.shipping.destinations import Changes
 from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import delete_credential
 from credentials.services.keys import update_named_key
+from gateway.lib import clock
 from gateway.lib.errors import Forbidden, NotFound
 from oauth_ext.services import service_client_vendors
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
@@ -20,11 +23,12 @@ from oauth_ext.services.service_clients import create_service_client, delete_ser
 from orgs.errors import InvitationNotFound
 from orgs.models import Membership, User
 from orgs.roles import Role
-from orgs.services import invitations, members, organizations, server_access, teams, tool_access
+from orgs.services import invitations, log_destinations, members, organizations, server_access, teams, tool_access
 from orgs.services.invitation_sealing import token_of
 from tests.factories.cast import Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import Setting, make_setting
+from tests.factories.destinations import webhook_of
 
 Change = Callable[[Setting, User], object]
 
@@ -50,6 +54,10 @@ def _revoke_link(setting: Setting, actor: User) -> object:
 def _revoke_key(setting: Setting, actor: User) -> object:
     mint_agent_key(actor=setting.cast.user("owner"), client=setting.service_client)
     return revoke_agent_key(actor=actor, client=setting.service_client)
+
+
+def _destination(setting: Setting) -> dict[str, Any]:
+    return {**_own(setting), "destination_id": webhook_of(setting.cast.user("owner"), setting.cast.org).pk}
 
 
 def _client(setting: Setting) -> dict[str, Any]:
@@ -91,6 +99,14 @@ CHANGES: dict[str, Change] = {
     "open every vendor": lambda s, who: organizations.update_settings(
         actor=who, **_own(s), default_server_access="all"
     ),
+    "ship logs": lambda s, who: webhook_of(who, s.cast.org),
+    "pause log shipping": lambda s, who: log_destinations.change_destination(
+        actor=who, **_destination(s), changes=Changes(enabled=False)
+    ),
+    "replay logs": lambda s, who: log_destinations.replay_destination(
+        actor=who, **_destination(s), since=clock.now() - timedelta(days=1)
+    ),
+    "stop log shipping": lambda s, who: log_destinations.delete_destination(actor=who, **_destination(s)),
     "rename": lambda s, who: organizations.rename_organization(actor=who, **_own(s), name="Mine"),
     "delete": lambda s, who: organizations.delete_organization(actor=who, **_own(s)),
     "promote": lambda s, who: members.change_role(actor=who, **_own(s), user_id=_member_id(s), role=Role.ADMIN),

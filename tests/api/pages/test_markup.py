@@ -14,12 +14,15 @@ from django.test import Client as Browser
 from django.test import RequestFactory
 from django.urls import reverse
 
+from audit.models import LogDestination
+from audit.shipping.platforms.registry import PLATFORMS
 from gateway.site import errors
 from gateway.web.navigation import NAVIGATION
 from orgs.models import Organization
 from tests.api.audit.log_rows import add_change
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
+from tests.factories.destinations import webhook_of
 from tests.factories.tenant import connect, make_tenant
 
 
@@ -81,6 +84,14 @@ def all_pages(site: Site) -> list[str]:
         f"{site.path('audit_pages:request-log')}?status=error&tool=x",
         site.path("audit_pages:admin-log"),
         site.path("audit_pages:usage"),
+        site.path("audit_pages:log-shipping"),
+        site.path("audit_pages:log-platforms"),
+        *(site.path("audit_pages:log-destination-new", value) for value in PLATFORMS),
+        *(
+            site.path(f"audit_pages:{name}", str(row.pk))
+            for name in ("log-destination", "log-destination-delete")
+            for row in LogDestination.objects.all()
+        ),
         f"{site.path('audit_pages:admin-log')}?event_type=x&period=7d",
         "/nothing-here",
     ]
@@ -88,10 +99,11 @@ def all_pages(site: Site) -> list[str]:
 
 @pytest.fixture
 def full(site: Site) -> Site:
-    """With a connected vendor and calls of every outcome."""
+    """With a connected vendor, calls of every outcome and a destination of the log."""
     connect(site.cast.org, site.cast.user("owner"))
     for status in ("success", "error", "denied"):
         add_row(org_id=site.cast.org.id, status=status, request_id=f"r-{status}")
+    webhook_of(site.cast.user("owner"), site.cast.org, secret="some-signing-secret")
     add_change(site.cast.org.id, metadata={"role": "admin", "was": "member", "email": "a@example.com"})
     return site
 

@@ -18,6 +18,7 @@ from orgs.services import invitation_sealing
 from orgs.services.invitations import create_invitation
 from tests.factories.api import Api
 from tests.factories.cast import Cast, make_person
+from tests.factories.destinations import webhook_of
 
 NEXT = re.compile(r'<http://testserver/api(?P<path>[^>]+)>; rel="next"')
 
@@ -52,12 +53,18 @@ def fill_access(cast: Cast) -> None:
         ServiceClientVendor.objects.create(client=client, vendor=f"v{number}")
 
 
+def fill_destinations(cast: Cast) -> None:
+    for number in range(7):
+        webhook_of(cast.user("owner"), cast.org, f"SIEM {number % 3}")
+
+
 LISTS = {
     "members": fill_members,
     "teams": fill_teams,
     "invitations": fill_invitations,
     "service-clients": fill_clients,
     "server-access": fill_access,
+    "log-shipping": fill_destinations,
 }
 
 

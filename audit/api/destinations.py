@@ -1,0 +1,193 @@
+"""Destinations of log shipping over the API. Spec: §2, §4.13 · D95-D97, D140"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from audit.models import LogDestination
+from audit.query_values import moment_of
+from audit.shipping.destinations import Changes, destination_of, destinations_of, masked_config
+from audit.shipping.platforms.registry import PLATFORMS
+from audit.shipping.trial import send_test
+from audit.shipping.waiting import COUNTED, lag_of
+from audit.shipping_models import URL_CHARACTERS, DestinationStatus
+from gateway.lib import clock
+from gateway.lib.ids import known_id
+from gateway.web.api_view import OrgView
+from gateway.web.fields import Name, Text, Timestamp, TrueOrFalse
+from gateway.web.gate import Gate
+from gateway.web.log_reads import log_read
+from gateway.web.operation import Operation
+from orgs.roles import Role
+from orgs.services import log_destinations
+
+_PLATFORM_CHARACTERS = 100
+
+
+class DestinationOut(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    platform = serializers.ChoiceField(list(PLATFORMS))
+    endpointUrl = serializers.CharField()
+    config = serializers.DictField(
+        child=serializers.CharField(), help_text="Of a secret the first four characters and eight asterisks."
+    )
+    enabled = serializers.BooleanField()
+    status = serializers.ChoiceField([status.value for status in DestinationStatus])
+    lastDeliveryAt = Timestamp(allow_null=True)
+    lastError = serializers.CharField(allow_null=True, help_text="The platform's words, until a delivery succeeds.")
+    createdAt = Timestamp()
+    lagRecords = serializers.IntegerField(help_text=f"Records that wait, {COUNTED:,} at most.")
+    lagSeconds = serializers.IntegerField(help_text="The age of the oldest of them; 0 without one.")
+    delivered = serializers.IntegerField(help_text="Records since the destination was created, as the next two.")
+    refused = serializers.IntegerField(help_text="The platform refused them for good.")
+    skipped = serializers.IntegerField(help_text="They waited for longer than a day.")
+
+
+class DestinationIn(serializers.Serializer[Any]):
+    label = Name()  # type: ignore[assignment]
+    platform = Text(max_length=_PLATFORM_CHARACTERS, help_text="A value, or the name of the product.")
+    endpointUrl = Text(
+        required=False, allow_blank=True, max_length=URL_CHARACTERS, help_text="Some platforms have a preset one."
+    )
+    config = serializers.DictField(required=False, help_text="The platform's own keys, all of them texts.")
+
+
+class DestinationChange(serializers.Serializer[Any]):
+    label = Name(required=False)  # type: ignore[assignment]
+    endpointUrl = Text(required=False, max_length=URL_CHARACTERS)
+    config = serializers.DictField(
+        required=False, help_text="Keys that are missing, or masked as they were read, stay; empty ones go."
+    )
+    enabled = TrueOrFalse(required=False, help_text="False: nothing is sent until it is true again.")
+
+
+class ReplayIn(serializers.Serializer[Any]):
+    since = Text(max_length=40, help_text="A date, or an RFC 3339 time; a time without a zone is UTC.")
+
+    def validate_since(self, value: str) -> datetime:
+        try:
+            return moment_of(value)
+        except ValueError as fault:
+            raise serializers.ValidationError(str(fault)) from fault
+
+
+class TrialOut(serializers.Serializer[Any]):
+    accepted = serializers.BooleanField()
+    answer = serializers.CharField(help_text="The platform's words, or why there are none.")
+
+
+def destination_body(destination: LogDestination) -> dict[str, Any]:
+    """The input of DestinationOut."""
+    lag = lag_of(destination)
+    return {
+        "id": destination.id,
+        "label": destination.label,
+        "platform": destination.platform,
+        "endpointUrl": destination.endpoint_url,
+        "config": masked_config(destination),
+        "enabled": destination.enabled,
+        "status": destination.status,
+        "lastDeliveryAt": destination.last_delivery_at,
+        "lastError": destination.last_error or None,
+        "createdAt": destination.created_at,
+        "lagRecords": lag.records,
+        "lagSeconds": lag.seconds(clock.now()),
+        "delivered": destination.delivered,
+        "refused": destination.refused,
+        "skipped": destination.skipped,
+    }
+
+
+class DestinationList(OrgView):
+    """GET, POST /api/orgs/:orgId/log-shipping. Spec: §4.13 · D95"""
+
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "POST": Gate(Role.ADMIN, active_plan=True)}
+    operations = {
+        "GET": Operation("Destinations of log shipping by label", answer=DestinationOut, many=True, paged=True),
+        "POST": Operation(
+            "Create a destination, which gets the records from now on",
+            body=DestinationIn,
+            answer=DestinationOut,
+            status=201,
+            refusals={409: "The organization has as many destinations as it may have."},
+        ),
+    }
+
+    def get(self, request: Request, org_id: str) -> Response:
+        with log_read(self.organization.id):
+            return self.answer_page(destinations_of(self.organization.id), as_body=destination_body)
+
+    def post(self, request: Request, org_id: str) -> Response:
+        created = log_destinations.create_destination(
+            actor=self.actor,
+            organization=self.organization,
+            label=self.fields["label"],
+            platform=self.fields["platform"],
+            endpoint_url=self.fields.get("endpointUrl", ""),
+            config=self.fields.get("config", {}),
+        )
+        return self.answer(destination_body(created))
+
+
+class DestinationDetail(OrgView):
+    """GET, PATCH, DELETE /api/orgs/:orgId/log-shipping/:destinationId. Spec: D95"""
+
+    # Without a plan a destination can still be paused and deleted: its records leave the service.
+    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    operations = {
+        "GET": Operation("One destination", answer=DestinationOut),
+        "PATCH": Operation("Change, pause or resume a destination", body=DestinationChange, answer=DestinationOut),
+        "DELETE": Operation("Delete a destination", status=204),
+    }
+
+    def get(self, request: Request, org_id: str, destination_id: str) -> Response:
+        with log_read(self.organization.id):
+            return self.answer(destination_body(destination_of(self.organization.id, known_id(destination_id))))
+
+    def patch(self, request: Request, org_id: str, destination_id: str) -> Response:
+        fields = self.fields
+        changes = Changes(fields.get("label"), fields.get("endpointUrl"), fields.get("config"), fields.get("enabled"))
+        changed = log_destinations.change_destination(
+            actor=self.actor, organization=self.organization, destination_id=known_id(destination_id), changes=changes
+        )
+        return self.answer(destination_body(changed))
+
+    def delete(self, request: Request, org_id: str, destination_id: str) -> Response:
+        log_destinations.delete_destination(
+            actor=self.actor, organization=self.organization, destination_id=known_id(destination_id)
+        )
+        return self.answer()
+
+
+class DestinationTest(OrgView):
+    """POST /api/orgs/:orgId/log-shipping/:destinationId/test. Spec: D95"""
+
+    gates = {"POST": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS)}
+    operations = {"POST": Operation("Send a test record and wait for the platform's answer", answer=TrialOut)}
+
+    def post(self, request: Request, org_id: str, destination_id: str) -> Response:
+        destination = destination_of(self.organization.id, known_id(destination_id))
+        return self.answer(send_test(destination, actor=self.actor.as_actor()))
+
+
+class DestinationReplay(OrgView):
+    """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
+
+    gates = {"POST": Gate(Role.ADMIN, active_plan=True)}
+    operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
+
+    def post(self, request: Request, org_id: str, destination_id: str) -> Response:
+        replayed = log_destinations.replay_destination(
+            actor=self.actor,
+            organization=self.organization,
+            destination_id=known_id(destination_id),
+            since=self.fields["since"],
+        )
+        return self.answer(destination_body(replayed))

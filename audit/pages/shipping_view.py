@@ -1,0 +1,102 @@
+"""A destination as its pages show it: state, lag and the last day in words and as a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from audit.models import LogDestination
+from audit.shipping.last_day import Hour, last_day
+from audit.shipping.platforms.registry import PLATFORMS
+from audit.shipping.waiting import Lag, lag_of
+from audit.shipping_models import DestinationStatus
+from gateway.lib import clock
+
+PAUSED = "paused"
+# By status: its word, and what it says.
+WORDS = {
+    DestinationStatus.NEW.value: ("new", "Nothing was sent yet."),
+    DestinationStatus.OK.value: ("delivering", "The platform accepts the records."),
+    DestinationStatus.RETRYING.value: ("retrying", "The last attempt failed. It is repeated, and records wait."),
+    DestinationStatus.FAILING.value: ("failing", "Attempts go on. Records wait for 24 hours, then they are skipped."),
+    PAUSED: ("paused", "Nothing is sent. What is older than 24 hours when it is resumed is skipped."),
+}
+# The drawing: one bar an hour on a base line, and below it a mark where something went wrong.
+_STEP, _BASE, _LEAST = 8, 24, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: int
+    y: int
+    height: int
+    hour: Hour
+
+
+def host_of(destination: LogDestination) -> str:
+    """Without the path, which may hold a secret of the receiver."""
+    return urlsplit(destination.endpoint_url).netloc
+
+
+def shown(destinations: Iterable[LogDestination]) -> list[dict[str, Any]]:
+    rows = list(destinations)
+    days = last_day(rows)
+    return [_shown(row, days[row.pk]) for row in rows]
+
+
+def _shown(destination: LogDestination, hours: list[Hour]) -> dict[str, Any]:
+    status = destination.status if destination.enabled else PAUSED
+    word, meaning = WORDS[status]
+    lag, now = lag_of(destination), clock.now()
+    return {
+        "destination": destination,
+        "platform": PLATFORMS[destination.platform],
+        "host": host_of(destination),
+        "status": status,
+        "word": word,
+        "meaning": meaning,
+        "lag": lag,
+        "lag_records": _records(lag),
+        "lag_age": age_in_words(lag.seconds(now)) if lag.oldest else "",
+        "next_attempt_at": destination.next_attempt_at if destination.failures and destination.enabled else None,
+        "hours": hours,
+        "bars": _bars(hours),
+        "day": _day(hours),
+    }
+
+
+def age_in_words(seconds: int) -> str:
+    """For example `5 s`, `12 min` or `3 h 20 min`."""
+    minutes = seconds // 60
+    if not minutes:
+        return f"{seconds} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _records(lag: Lag) -> str:
+    if lag.is_more:
+        return f"more than {lag.records:,} records"
+    return f"{lag.records:,} record{'' if lag.records == 1 else 's'}"
+
+
+def _bars(hours: list[Hour]) -> list[Bar]:
+    most = max(hour.delivered for hour in hours)
+    bars = []
+    for place, hour in enumerate(hours):
+        height = max(_LEAST, round(_BASE * hour.delivered / most)) if hour.delivered else 0
+        bars.append(Bar(place * _STEP, _BASE - height, height, hour))
+    return bars
+
+
+def _day(hours: list[Hour]) -> str:
+    """The drawing in words."""
+    failures = sum(hour.failures for hour in hours)
+    parts = [
+        f"{sum(hour.delivered for hour in hours):,} delivered",
+        f"{sum(hour.refused for hour in hours):,} refused",
+        f"{sum(hour.skipped for hour in hours):,} skipped",
+        f"{failures:,} failed attempt{'' if failures == 1 else 's'}",
+    ]
+    return f"Last 24 hours: {', '.join(parts)}"
