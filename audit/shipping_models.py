@@ -46,7 +46,7 @@ class LogDestination(models.Model):
     last_attempt_at = models.DateTimeField(null=True, default=None)
     last_delivery_at = models.DateTimeField(null=True, default=None)
     next_attempt_at = models.DateTimeField(default=clock.now)
-    # Who holds the claim delivers alone. A claim that is over may be taken by another.
+    # The holder of the claim delivers alone. A claim that is over may be taken by another.
     claim = models.UUIDField(null=True, default=None)
     claimed_until = models.DateTimeField(null=True, default=None)
 

@@ -99,7 +99,7 @@ class _Chain:
         later = self._chain.filter(number__gte=self._first_number, number__lte=self._last_number)
         for seal in later.iterator(chunk_size=50):
             number += 1
-            digest = self._check_seal(seal, number, digest, expected)
+            digest, place = self._check_seal(seal, number, digest, expected), _place(seal)
             self._check_rows(seal, rows)
         if expected and expected[0] > number:
             last = f"the last seal is {number}" if number else "there is no seal"
@@ -107,7 +107,7 @@ class _Chain:
         row = rows.peek()
         if row is not None and place_of_row(row) <= sealed_through:
             raise _Broken("a row is in no seal: it was inserted, or its seal was removed", row.id)
-        self._result.unsealed += rows.count_rest()
+        self._result.unsealed += self._rows.filter(beyond(place, self._log)).count()
 
     def _first_since(self, since: datetime) -> int:
         first = self._chain.filter(made_at__gte=since).values_list("number", flat=True).first()
@@ -181,9 +181,6 @@ class _Rows:
 
     def skip(self) -> None:
         self._next = next(self._iterator, None)
-
-    def count_rest(self) -> int:
-        return (self._next is not None) + sum(1 for _ in self._iterator)
 
 
 def _place(seal: Seal) -> Place:

@@ -1,4 +1,4 @@
-"""Who delivers to which destination: a claim for a minute, fair to organizations, so many at once."""
+"""Claims on destinations: one delivery each, for a minute, so many at once, fair to organizations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _due() -> list[tuple[UUID, UUID, str]]:
     now = clock.now()
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
     due = LogDestination.objects.filter(free, enabled=True, next_attempt_at__lte=now)
-    # Whoever waited longest is first.
+    # The one that waited longest is first.
     ordered = with_waiting_records(due).order_by(F("last_attempt_at").asc(nulls_first=True), "pk")
     return list(ordered.values_list("pk", "org_id", "status"))
 

@@ -93,7 +93,7 @@ def change(destination: LogDestination, changes: Changes, *, actor: Actor) -> No
         ]
     if changes.enabled is not None and changes.enabled != destination.enabled:
         destination.enabled = changes.enabled
-        # What came during a long pause is too old, as after a long outage.
+        # Records of a long pause are too old, as after a long outage.
         destination.skip_before = clock.now() - KEPT_FOR if changes.enabled else destination.skip_before
         changed.append("enabled")
     if not changed:

@@ -178,7 +178,7 @@ def _this_hour() -> datetime:
 def _set_aside(row: LogDestination, outcome: Outcome) -> None:
     now = clock.now()
     named = [(outcome.records[place], reason) for place, reason in sorted(outcome.refused.items())]
-    rows = [(record.log.value, record.place.id, reason) for record, reason in named]
+    rows: list[tuple[str, UUID | None, str]] = [(record.log.value, record.place.id, reason) for record, reason in named]
     rows += [("", None, reason) for reason in outcome.unnamed]
     if not rows:
         return

@@ -35,7 +35,7 @@ def test_only_postgresql_adds_capabilities() -> None:
 
 
 def test_helpers_get_no_secret_but_the_stores() -> None:
-    assert {name for name, service in SERVICES.items() if "env_file" in service} == {"web", "worker"}
+    assert {name for name, service in SERVICES.items() if "env_file" in service} == {"web", "worker", "shipping"}
     for name in HELPERS:
         given = SERVICES[name]["environment"]
         assert given["GATEWAY_ROLE"] == "helper"

@@ -31,8 +31,8 @@ class Command(BaseCommand):
         except ValueError as fault:
             raise CommandError(str(fault)) from fault
         with transaction.atomic():
-            rows = LogDestination.objects.select_for_update().filter(pk=ids.parse_id(destination))
-            row = rows.first()
+            key = ids.parse_id(destination) or ids.NO_ID
+            row = LogDestination.objects.select_for_update().filter(pk=key).first()
             if row is None:
                 raise CommandError(f"There is no destination {destination}.")
             try:

@@ -76,7 +76,7 @@ def verdict_of_bulk(answer: Answer, count: int) -> Verdict:
 def _verdict_of_items(outcomes: list[_Outcome]) -> Verdict:
     failed = {place: outcome for place, outcome in enumerate(outcomes) if not outcome.is_stored}
     temporary = [outcome for outcome in failed.values() if outcome.is_temporary]
-    if temporary:  # what is stored answers 409 to the next try
+    if temporary:  # stored ones get 409 at the next try
         return RetryLater(temporary[0].words)
     for outcome in failed.values():
         if not outcome.is_of_the_record:

@@ -1,4 +1,4 @@
-"""Pure: an event in the Elastic Common Schema. What has no field there is below `mcp_gateway`. docs/log-shipping.md"""
+"""Pure: an event in the Elastic Common Schema. Other fields are below `mcp_gateway`. docs/log-shipping.md"""
 
 from __future__ import annotations
 

@@ -116,14 +116,17 @@ def test_a_server_whose_address_and_port_come_from_files_is_alive(server: HTTPSe
     assert not is_alive(with_files({**environ, "BASE_URL": "https://other.example.com"}))
 
 
-def test_the_health_of_a_worker_is_that_of_the_one_in_this_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ping_command("abc")[-4:] == ("--destination", "celery@abc", "--timeout", "5")
+@pytest.mark.parametrize(("role", "name"), [("worker", "celery@abc"), ("shipping", "shipping@abc")])
+def test_the_health_of_a_worker_is_that_of_the_one_in_this_container(
+    monkeypatch: pytest.MonkeyPatch, role: str, name: str
+) -> None:
+    assert ping_command(role, "abc")[-4:] == ("--destination", name, "--timeout", "5")
     became: list[tuple[str, ...]] = []
     monkeypatch.setattr(entrypoint.os, "execv", lambda _, command: became.append(command) or 0)
     monkeypatch.setattr(entrypoint.socket, "gethostname", lambda: "abc")
-    monkeypatch.setattr(sys, "argv", ["entrypoint", "health", "worker"])
+    monkeypatch.setattr(sys, "argv", ["entrypoint", "health", role])
     assert entrypoint.main() == 0
-    assert became == [ping_command("abc")]
+    assert became == [ping_command(role, "abc")]
 
 
 def test_the_image_s_command_passes_words_and_exit_code_on(tmp_path: Path) -> None:

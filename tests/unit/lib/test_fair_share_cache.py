@@ -76,7 +76,7 @@ def test_the_values_left_are_those_of_a_plain_model(steps: list[tuple[str, int, 
 
 
 def evictions(plain: dict[Key, int]) -> Iterator[dict[Key, int]]:
-    """What may be left of the values: by number of entries first, then by bytes."""
+    """The values that may be left: by number of entries first, then by bytes."""
     if len(plain) > 6:
         weight = dict.fromkeys(plain, 1)
     elif sum(plain.values()) > 20:

@@ -19,9 +19,9 @@ def names_of(environ: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize(
     ("environ", "names"),
     [
-        ({}, ["vendor", "identity", "web", "worker"]),
-        ({"DEMO": "0"}, ["web", "worker"]),
-        ({"OIDC_OP_DISCOVERY_URL": "https://id.example.com/x"}, ["vendor", "web", "worker"]),
+        ({}, ["vendor", "identity", "web", "worker", "shipping"]),
+        ({"DEMO": "0"}, ["web", "worker", "shipping"]),
+        ({"OIDC_OP_DISCOVERY_URL": "https://id.example.com/x"}, ["vendor", "web", "worker", "shipping"]),
     ],
 )
 def test_what_runs(environ: dict[str, str], names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Each platform against a strict receiver of its wire format: whatever it answers, every record arrives in the end."""
+"""Each platform against a strict receiver of its wire format: every record arrives in the end, after any answer."""
 
 from __future__ import annotations
 

@@ -152,8 +152,6 @@ def test_headers_are_checked() -> None:
     assert refusal.value.fields == {"headers": "The header Host is set by the gateway."}
 
 
-
-
 @pytest.mark.parametrize(
     ("status", "body", "verdict"),
     [
@@ -162,7 +160,7 @@ def test_headers_are_checked() -> None:
         (200, b"\x0a\x00", Delivered()),
         (200, '{"partialSuccess":{}}', Delivered()),
         (200, '{"partialSuccess":{"rejectedLogRecords":"0","errorMessage":"slow, but kept"}}', Delivered()),
-        (200, '{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"too old"}}', Delivered(unnamed=("too old",))),
+        (200, '{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"old"}}', Delivered(unnamed=("old",))),
         (200, '{"partialSuccess":{"rejectedLogRecords":2,"errorMessage":"no"}}', Delivered(unnamed=("no", "no"))),
         (200, '{"partialSuccess":{"rejectedLogRecords":9}}', Delivered(unnamed=("rejected", "rejected"))),
         (200, '{"partialSuccess":{"rejectedLogRecords":-4}}', Delivered()),
