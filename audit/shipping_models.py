@@ -59,7 +59,7 @@ class LogDestination(models.Model):
 
 
 class DeliveryHour(models.Model):
-    """What one destination got in one hour, in UTC. Kept for two days."""
+    """The records that one destination got in one hour, in UTC. Kept for two days."""
 
     destination = models.ForeignKey(LogDestination, on_delete=models.CASCADE, related_name="hours")
     hour = models.DateTimeField()
@@ -77,7 +77,8 @@ class RefusedRecord(models.Model):
     """A record that a platform refused for good. The latest ones are kept."""
 
     destination = models.ForeignKey(LogDestination, on_delete=models.CASCADE, related_name="refused_records")
-    log = models.CharField(max_length=8)
-    row_id = models.UUIDField()
+    # Empty when the platform did not say which record it refused.
+    log = models.CharField(max_length=8, blank=True)
+    row_id = models.UUIDField(null=True)
     reason = models.CharField(max_length=ERROR_CHARACTERS)
     refused_at = models.DateTimeField()

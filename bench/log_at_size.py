@@ -11,6 +11,7 @@ follow. The run makes a database of its own and drops it.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import os
 import random
@@ -113,11 +114,13 @@ def _copied(server: str, url: str) -> Iterator[str]:
 def _print_sizes(rows: int) -> None:
     from django.db import connection
 
+    # The parts of an index under the name of the whole table's.
     sql = (
-        "SELECT CASE relkind WHEN 'r' THEN 'rows' ELSE"
-        " regexp_replace(relname, 'audit_requestauditentry_[0-9]+_[0-9]+_', '') END AS name,"
-        " sum(pg_relation_size(oid)) FROM pg_class"
-        f" WHERE relname LIKE '{REQUEST_TABLE}_20%' AND relkind IN ('r', 'i') GROUP BY 1 ORDER BY 2 DESC"
+        "SELECT CASE part.relkind WHEN 'r' THEN 'rows' ELSE coalesce(whole.relname, 'not attached') END AS name,"
+        " sum(pg_relation_size(part.oid)) FROM pg_class part LEFT JOIN pg_inherits ON inhrelid = part.oid"
+        f" LEFT JOIN pg_class whole ON whole.oid = inhparent WHERE part.relkind IN ('r', 'i')"
+        f" AND (part.relname LIKE '{REQUEST_TABLE}_20%' OR whole.relname LIKE 'request_log_%')"
+        " GROUP BY 1 ORDER BY 2 DESC"
     )
     with connection.cursor() as cursor:
         cursor.execute(sql)
@@ -234,16 +237,22 @@ def _print_export(org_id: uuid.UUID) -> None:
     client = _client(org_id)
     began_s, before_kib = time.perf_counter(), _memory_kib()
     answer = client.get("/api/audit", {"org_id": org_id, "format": "csv", "limit": EXPORTED_ROWS})
-    first_s, size, peak_kib = 0.0, 0, before_kib
-    for part in answer.streaming_content:
-        first_s = first_s or time.perf_counter() - began_s
-        size += len(part)
-        peak_kib = max(peak_kib, _memory_kib())
+    first_s, size, peak_kib = asyncio.run(_read(answer, began_s))
     took_s = time.perf_counter() - began_s
     _print(
         f"CSV of {int(answer['X-Total-Count']):,} rows: first byte after {first_s * 1000:.0f} ms,"
         f" {size / 2**20:.0f} MiB in {took_s:.0f} s, memory {(peak_kib - before_kib) / 1024:+.1f} MiB at most"
     )
+
+
+async def _read(answer: Any, began_s: float) -> tuple[float, int, int]:
+    """(seconds until the first part, bytes, the most memory in KiB)."""
+    first_s, size, peak_kib = 0.0, 0, 0
+    async for part in answer.streaming_content:
+        first_s = first_s or time.perf_counter() - began_s
+        size += len(part)
+        peak_kib = max(peak_kib, _memory_kib())
+    return first_s, size, peak_kib
 
 
 def _memory_kib() -> int:

@@ -61,8 +61,8 @@ class Migration(migrations.Migration):
             name='RefusedRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('log', models.CharField(max_length=8)),
-                ('row_id', models.UUIDField()),
+                ('log', models.CharField(blank=True, max_length=8)),
+                ('row_id', models.UUIDField(null=True)),
                 ('reason', models.CharField(max_length=300)),
                 ('refused_at', models.DateTimeField()),
             ],

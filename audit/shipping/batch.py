@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
 
 # So many records refused one by one, and none accepted: something is wrong with the destination, not with them.
 SUSPICIOUS = 10
@@ -18,11 +18,16 @@ class Progress:
 
     handled: int = 0
     refused: dict[int, str] = field(default_factory=dict)
+    unnamed: list[str] = field(default_factory=list)  # reasons for refused records that the platform did not name
     stopped: RetryLater | DestinationRefused | None = None
 
     @property
     def accepted(self) -> int:
-        return self.handled - len(self.refused)
+        return self.handled - len(self.refused) - len(self.unnamed)
+
+    @property
+    def first_reason(self) -> str:
+        return next(iter([*self.refused.values(), *self.unnamed]))
 
 
 def send_in_order(
@@ -37,6 +42,7 @@ def send_in_order(
         verdict = send(part)
         if isinstance(verdict, Delivered):
             progress.refused |= {progress.handled + place: reason for place, reason in verdict.refused.items()}
+            progress.unnamed += verdict.unnamed
             progress.handled += len(part)
         elif not isinstance(verdict, BatchRefused):
             progress.stopped = verdict
@@ -47,7 +53,6 @@ def send_in_order(
         else:
             progress.refused[progress.handled] = verdict.reason
             progress.handled += 1
-        if len(progress.refused) >= SUSPICIOUS and not progress.accepted:
-            reason = next(iter(progress.refused.values()))
-            return Progress(stopped=DestinationRefused(reason))
+        if progress.handled >= SUSPICIOUS and not progress.accepted:
+            return Progress(stopped=DestinationRefused(progress.first_reason))
     return progress

@@ -12,7 +12,7 @@ from audit.models import LogDestination
 from audit.shipping.batch import Progress, send_in_order
 from audit.shipping.claims import release, renew
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import DestinationRefused, RetryLater, Verdict
 from audit.shipping.results import (
     ClaimLost,
     Outcome,
@@ -91,20 +91,22 @@ class _Delivery:
         # No connection to the database is held while a platform takes its time.
         give_connections_back()
         progress = send_in_order([record.event for record in records], self._send, self._may_go_on)
-        self._write(records, progress)
-        return progress.handled if progress.stopped is None else 0
+        return self._write(records, progress)
 
-    def _write(self, records: Sequence[Record], progress: Progress) -> None:
-        if progress.refused and not progress.accepted and self._destination.failures < ATTEMPTS_BEFORE_SET_ASIDE:
-            reason = next(iter(progress.refused.values()))
-            progress.handled, progress.refused, progress.stopped = 0, {}, RetryLater(reason)
+    def _write(self, records: Sequence[Record], progress: Progress) -> int:
+        may_be_its_fault = self._destination.failures < ATTEMPTS_BEFORE_SET_ASIDE
+        if progress.handled and not progress.accepted and may_be_its_fault:
+            progress = Progress(stopped=RetryLater(progress.first_reason))
         if progress.handled:
             refused = {place: self._sender.words(reason) for place, reason in progress.refused.items()}
-            outcome = Outcome(records[: progress.handled], refused, self._sent_bytes)
+            unnamed = [self._sender.words(reason) for reason in progress.unnamed]
+            outcome = Outcome(records[: progress.handled], refused, unnamed, self._sent_bytes)
             write_progress(self._destination, self._claim, outcome)
         self._sent_bytes = 0
         if progress.stopped is not None:
             write_failure(self._destination, self._claim, progress.stopped, self._sender.words(progress.stopped.reason))
+            return 0
+        return progress.handled
 
     def _send(self, events: Sequence[Event]) -> Verdict:
         sent = self._sender.send(events)

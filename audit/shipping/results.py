@@ -1,4 +1,4 @@
-"""What became of a batch, written in one transaction by the holder of the destination's claim."""
+"""The results of a batch, written in one transaction by the holder of the destination's claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from audit.actor import Target, system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.models import DeliveryHour, LogDestination, RefusedRecord
-from audit.shipping.platforms.platform import DestinationRefused, RetryLater
+from audit.shipping.platforms.exchange import DestinationRefused, RetryLater
 from audit.shipping.waiting import Record, columns_of, last_places
 from audit.shipping_models import DestinationStatus
 from audit.stream import Log, Place
@@ -41,23 +41,28 @@ class ClaimLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of a batch: `records` are those that were handled, `refused` the places of some of them with reasons."""
+    """Of a batch: `records` are those that were handled, `refused` the places of some of them with reasons.
+
+    `unnamed`: reasons of more refused ones, whose places the platform did not say.
+    """
 
     records: Sequence[Record]
     refused: dict[int, str]
+    unnamed: Sequence[str] = ()
     sent_bytes: int = 0
 
 
 def write_progress(destination: LogDestination, claim: UUID, outcome: Outcome) -> None:
     """Moves the destination on. Raises: ClaimLost."""
-    accepted = len(outcome.records) - len(outcome.refused)
+    refused = len(outcome.refused) + len(outcome.unnamed)
+    accepted = len(outcome.records) - refused
     with transaction.atomic():
         row = _claimed(destination.pk, claim)
         _move(row, last_places(outcome.records))
         row.claimed_until = clock.now() + CLAIMED_FOR
         row.delivered += accepted
-        row.refused += len(outcome.refused)
-        _count(row, delivered=accepted, refused=len(outcome.refused), sent_bytes=outcome.sent_bytes)
+        row.refused += refused
+        _count(row, delivered=accepted, refused=refused, sent_bytes=outcome.sent_bytes)
         _set_aside(row, outcome)
         if accepted:
             _recover(row)
@@ -116,7 +121,7 @@ def end_skipping(destination: LogDestination, claim: UUID) -> None:
 
 
 def bytes_left(org_id: UUID) -> int:
-    """What the organization may still send in this hour."""
+    """The bytes that the organization may still send in this hour."""
     hours = DeliveryHour.objects.filter(destination__org_id=org_id, hour=_this_hour())
     sent = hours.aggregate(sent=Sum("sent_bytes"))["sent"] or 0
     return max(0, settings.SHIPPING_BYTES_PER_HOUR - sent)
@@ -171,18 +176,15 @@ def _this_hour() -> datetime:
 
 
 def _set_aside(row: LogDestination, outcome: Outcome) -> None:
-    if not outcome.refused:
-        return
     now = clock.now()
+    named = [(outcome.records[place], reason) for place, reason in sorted(outcome.refused.items())]
+    rows = [(record.log.value, record.place.id, reason) for record, reason in named]
+    rows += [("", None, reason) for reason in outcome.unnamed]
+    if not rows:
+        return
     RefusedRecord.objects.bulk_create(
-        RefusedRecord(
-            destination=row,
-            log=outcome.records[place].log.value,
-            row_id=outcome.records[place].place.id,
-            reason=reason,
-            refused_at=now,
-        )
-        for place, reason in sorted(outcome.refused.items())
+        RefusedRecord(destination=row, log=log, row_id=row_id, reason=reason, refused_at=now)
+        for log, row_id, reason in rows
     )
     kept = row.refused_records.order_by("-pk").values_list("pk", flat=True)
     if oldest := list(kept[KEPT_REFUSED_RECORDS - 1 : KEPT_REFUSED_RECORDS]):

@@ -15,17 +15,17 @@ from django.conf import settings
 from audit.plain_text import plain_text
 from audit.shipping.config_sealing import config_of
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     Answer,
     BatchRefused,
     DestinationRefused,
     Outgoing,
-    Platform,
     RetryLater,
     Target,
     Token,
     Verdict,
 )
+from audit.shipping.platforms.platform import Platform
 from audit.shipping.platforms.registry import PLATFORMS
 from audit.shipping_models import ERROR_CHARACTERS, LogDestination
 from gateway.lib import clock

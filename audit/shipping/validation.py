@@ -1,4 +1,4 @@
-"""What a destination may be: its platform, its address and its configuration. Spec: §2 · D96, D97, D140"""
+"""The rules of a destination: its platform, its address and its configuration. Spec: §2 · D96, D97, D140"""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from audit.plain_text import has_harmful_characters
-from audit.shipping.platforms.platform import InvalidDestination, Platform
+from audit.shipping.platforms.exchange import InvalidDestination
+from audit.shipping.platforms.platform import Platform
 from audit.shipping.platforms.registry import PLATFORMS, platform_named
 from audit.shipping_models import URL_CHARACTERS
 from gateway.lib.errors import DomainError, Invalid

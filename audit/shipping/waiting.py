@@ -30,7 +30,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What waits. `records` stops at COUNTED; `oldest` is the time of the oldest, None without one."""
+    """The records that wait. `records` stops at COUNTED; `oldest` is the time of the oldest, None without one."""
 
     records: int
     oldest: datetime | None

@@ -83,10 +83,11 @@ def main() -> int:
     role, *arguments = sys.argv[1:] or ["web"]
     try:
         environ = with_files(os.environ)
-        if role == "health" and arguments not in (["worker"], ["shipping"]):
+        worker = arguments[0] if arguments in (["worker"], ["shipping"]) else ""
+        if role == "health" and not worker:
             return 0 if is_alive(environ) else 1
         is_ping = role == "health"
-        command = ping_command(*arguments, socket.gethostname()) if is_ping else role_command(role, arguments, environ)
+        command = ping_command(worker, socket.gethostname()) if is_ping else role_command(role, arguments, environ)
     except StartRefused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2

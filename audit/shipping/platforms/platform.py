@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from audit.shipping.events import Event
-
-JSON_TYPE = {"Content-Type": "application/json"}
+from audit.shipping.platforms.exchange import Answer, DestinationRefused, Outgoing, RetryLater, Target, Token, Verdict
+from audit.shipping.platforms.verdicts import verdict_of_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,81 +21,6 @@ class ConfigField:
     help: str = ""
     required: bool = False
     secret: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a batch goes: the checked address and the opened `config`, all texts."""
-
-    url: str
-    config: Mapping[str, str] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A request. `may_compress`: the platform takes Content-Encoding: gzip."""
-
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    may_compress: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the platform answered; the names of `headers` match in any case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The platform has the batch. `refused`: places in the batch that it refused for good, with its reason for each."""
-
-    refused: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLater:
-    """The same batch may be accepted later. `after_s`: the platform's own wish, in seconds."""
-
-    reason: str
-    after_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRefused:
-    """A record of the batch is refused for good, and the answer does not say which: smaller batches find it."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DestinationRefused:
-    """No batch will be accepted until somebody changes the destination: a wrong token, a wrong address."""
-
-    reason: str
-
-
-Verdict = Delivered | RetryLater | BatchRefused | DestinationRefused
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A bearer token of the platform's own authorization server, usable for `lifetime_s` seconds."""
-
-    value: str = field(repr=False)
-    lifetime_s: float
-
-
-class InvalidDestination(ValueError):
-    """`code` is endpoint_not_allowed or config_missing; `fields` are sentences by the field's name. Spec: D97"""
-
-    def __init__(self, code: str, **fields: str) -> None:
-        self.code, self.fields = code, fields
-        super().__init__(code)
 
 
 class Platform(ABC):
@@ -122,8 +47,6 @@ class Platform(ABC):
 
     def read(self, answer: Answer, events: Sequence[Event]) -> Verdict:
         """By default the status decides."""
-        from audit.shipping.platforms.verdicts import verdict_of_status
-
         return verdict_of_status(answer)
 
     def token_request(self, target: Target) -> Outgoing | None:

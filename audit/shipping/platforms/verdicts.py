@@ -6,18 +6,24 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from audit.shipping.platforms.platform import Answer, BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
+from audit.shipping.platforms.exchange import Answer, BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
 from gateway.lib import clock
 
 EXCERPT_CHARACTERS: Final = 200
 LONGEST_WISH_S: Final = 3600.0
+WEB_PAGE: Final = "A web page answers at this address, and not the platform."
 _TOO_EARLY_OR_BUSY = frozenset({408, 425, 429})
 _OF_THE_RECORDS = frozenset({400, 413, 422})
 
 
+def is_web_page(answer: Answer) -> bool:
+    """A sign-in page, or one of a proxy: it answers 200 too, and keeps nothing."""
+    return answer.body.lstrip().startswith(b"<")
+
+
 def verdict_of_status(answer: Answer) -> Verdict:
     if 200 <= answer.status < 300:
-        return Delivered()
+        return RetryLater(WEB_PAGE) if is_web_page(answer) else Delivered()
     if answer.status in _TOO_EARLY_OR_BUSY or answer.status >= 500:
         return RetryLater(words_of(answer), retry_after_s(answer))
     if answer.status in _OF_THE_RECORDS:
@@ -26,7 +32,7 @@ def verdict_of_status(answer: Answer) -> Verdict:
 
 
 def words_of(answer: Answer) -> str:
-    """The status and the beginning of the body, as it came: whoever shows or stores it cleans it."""
+    """The status and the beginning of the body, as it came: it is cleaned before it is shown or stored."""
     if 300 <= answer.status < 400:
         return f"{answer.status}: the address redirects, which is not followed"
     excerpt = answer.body[: 4 * EXCERPT_CHARACTERS].decode(errors="replace")[:EXCERPT_CHARACTERS].strip()

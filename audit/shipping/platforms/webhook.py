@@ -17,23 +17,24 @@ from typing import Any, Final
 import msgspec
 
 from audit.shipping.events import Event
-from audit.shipping.platforms.platform import (
+from audit.shipping.platforms.exchange import (
     JSON_TYPE,
     Answer,
-    ConfigField,
+    Delivered,
     InvalidDestination,
     Outgoing,
-    Platform,
     RetryLater,
     Target,
     Verdict,
 )
+from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib import clock
 
 _BASE64_PREFIX: Final = "whsec_"
-_KEY_BYTES: Final = range(24, 65)  # what the specification allows for its own form
+_KEY_BYTES: Final = range(24, 65)  # the lengths that the specification allows for its own form
 _UNREADABLE: Final = f"After {_BASE64_PREFIX} a secret is the base64 form of 24 to 64 bytes."
+_ALONE: Final = "Give the new secret beside the previous one."
 
 
 class Webhook(Platform):
@@ -54,7 +55,7 @@ class Webhook(Platform):
             if _key(config.get(name, "")) is None:
                 raise InvalidDestination("config_missing", **{name: _UNREADABLE})
         if config.get("previousSecret") and not config.get("secret"):
-            raise InvalidDestination("config_missing", secret="Give the new secret beside the previous one.")
+            raise InvalidDestination("config_missing", secret=_ALONE)
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:
         body = msgspec.json.encode({"events": [_event(event) for event in events]})
@@ -71,6 +72,8 @@ class Webhook(Platform):
     def read(self, answer: Answer, events: Sequence[Event]) -> Verdict:
         # Receivers answer 400 to a signature they cannot verify as well. Read as a bad record, that would set aside
         # every record one by one until the receiver is repaired.
+        if 200 <= answer.status < 300:  # with any body
+            return Delivered()
         if answer.status == 400:
             return RetryLater(words_of(answer), retry_after_s(answer))
         return verdict_of_status(answer)
