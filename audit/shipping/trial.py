@@ -13,7 +13,7 @@ from django.conf import settings
 from audit.actor import Actor
 from audit.models import LogDestination
 from audit.shipping.events import ADMIN, Event
-from audit.shipping.platforms.platform import Answer, Delivered, DestinationRefused, Verdict
+from audit.shipping.platforms.exchange import Answer, Delivered, DestinationRefused, Verdict
 from audit.shipping.platforms.verdicts import words_of
 from audit.shipping.sending import sender_for
 from gateway.lib import clock, ids
@@ -73,7 +73,7 @@ def send_test(destination: LogDestination, *, actor: Actor, request: Callable[..
 def _read(verdict: Verdict) -> tuple[bool, str]:
     if not isinstance(verdict, Delivered):
         return False, verdict.reason
-    refused = list(verdict.refused.values())
+    refused = [*verdict.refused.values(), *verdict.unnamed]
     return not refused, refused[0] if refused else ""
 
 
