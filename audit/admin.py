@@ -89,7 +89,8 @@ class LogDestinationAdmin(ReadOnlyAdmin):
     """The address is shown as far as its host: a path may hold a secret."""
 
     ordering = ("org_id", "label", "id")
-    list_display = fields = tuple(  # type: ignore[assignment]
+    list_display = ("org_id", "label", "platform", "host", "enabled", "status", "last_delivery_at", "last_error")
+    fields = tuple(
         "org_id label platform host enabled status failures last_error last_attempt_at last_delivery_at next_attempt_at"
         " skip_before delivered refused skipped created_at".split()
     )

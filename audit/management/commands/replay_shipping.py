@@ -26,12 +26,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, destination: str, since: str, **options: Any) -> None:
+        key = ids.parse_id(destination)
+        if key is None:
+            raise CommandError(f"There is no destination {destination}.")
         try:
             moment = moment_of(since)
         except ValueError as fault:
             raise CommandError(str(fault)) from fault
         with transaction.atomic():
-            key = ids.parse_id(destination) or ids.NO_ID
             row = LogDestination.objects.select_for_update().filter(pk=key).first()
             if row is None:
                 raise CommandError(f"There is no destination {destination}.")

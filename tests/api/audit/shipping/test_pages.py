@@ -243,6 +243,11 @@ def test_records_that_were_refused_are_named(cast: Cast, destination: LogDestina
         )
     page = text(cast.client("admin").get(path(cast, "log-destination", destination.pk)))
     assert [number for number in range(7) if f"{number} {INERT}" in page] == [2, 3, 4, 5, 6]
+    assert "not named by the platform" not in page
+    RefusedRecord.objects.update(log="", row_id=None)
+    page = text(cast.client("admin").get(path(cast, "log-destination", destination.pk)))
+    assert "not named by the platform" in page
+    assert "None" not in page
 
 
 def test_buttons_pause_and_resume(cast: Cast, destination: LogDestination) -> None:

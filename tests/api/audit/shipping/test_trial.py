@@ -84,6 +84,16 @@ def test_a_refusal_is_told_in_the_platforms_words(
     assert LogDestination.objects.get().last_error == ""
 
 
+def test_a_refusal_of_the_record_alone_is_a_refusal(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OTLP answers 200 and says beside it how many records it did not take."""
+    body = {"label": "Collector", "platform": "otlp", "endpointUrl": "https://otlp.example.com", "config": {}}
+    one = f"{PATH}/{create(api, body)['id']}"
+    rejected = b'{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"too old"}}'
+    answer = Response(200, {"Content-Type": "application/json"}, rejected)
+    monkeypatch.setitem(trial.send_test.__kwdefaults__, "request", lambda *args, **options: answer)
+    assert api.send("admin", "POST", f"{one}/test").json() == {"accepted": False, "answer": "too old"}
+
+
 def test_a_paused_destination_can_be_tested(api: Api, one: str, platform: PlayedPlatform) -> None:
     api.send("admin", "PATCH", one, {"enabled": False})
     assert api.send("admin", "POST", f"{one}/test").json()["accepted"] is True
