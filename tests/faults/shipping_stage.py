@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -135,6 +134,7 @@ def service_variables(folder: Path, database_url: str, redis_url: str) -> dict[s
     """The environment of the service's programs."""
     machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     given = {"PORT": str(free_port()), "VAR": str(folder), "DEMO": "0", "ALLOW_PRIVATE_ENDPOINTS": "1"}
+    folder.mkdir(parents=True, exist_ok=True)
     environ = {**machine, **given, "DATABASE_URL": database_url, "REDIS_URL": redis_url}
     secrets = load_secrets(folder, {}, has_database=False)
     return service_environment(read_options(environ, ROOT), environ, secrets)
@@ -171,12 +171,11 @@ def stage(folder: Path, environment: dict[str, str], connect: Callable[[], Any],
         ],
     )
     urls = [f"http://127.0.0.1:{port}/events" for port in ports]
-    done = subprocess.run(
-        [*writer, "prepare", *urls], cwd=ROOT, env=environment, check=True, timeout=120, stdout=subprocess.PIPE
-    )
-    assert len(json.loads(done.stdout)) == len(ORGS)
     try:
-        for each in made.processes:
+        for each in (made.worker, made.beat, *made.receivers):
+            each.start()
+        subprocess.run([*writer, "prepare", *urls], cwd=ROOT, env=environment, check=True, timeout=120)
+        for each in made.writers:
             each.start()
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""Log shipping while its worker and its receivers are killed. The short form of `tests.faults.shipping_killed`."""
+"""Log shipping while worker, receivers and Redis are killed. The short form of `tests.faults.shipping_killed`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.redis_server import is_installed, redis_server
 from tests.faults.scratch_database import BACKENDS, scratch_database
-from tests.faults.shipping_killed import RECEIVER, WORKER, Run
+from tests.faults.shipping_killed import RECEIVER, REDIS, WORKER, Run
 from tests.faults.shipping_stage import service_variables, stage
 
 
@@ -18,5 +18,8 @@ def test_every_record_arrives_in_order(tmp_path: Path) -> None:
     with scratch_database(BACKENDS[-1], tmp_path) as database, redis_server() as redis:
         environment = service_variables(tmp_path / "var", database.url, redis.url)
         with stage(tmp_path / "var", environment, database.connect, rate=200) as on:
-            figures = Run(on, {}, random.Random(1), claim_s=0.5).play({WORKER: 2, RECEIVER: 3})
+            run = Run(on, {REDIS: redis}, random.Random(18), claim_s=0.5)
+            figures = run.play({WORKER: 1, RECEIVER: 3, REDIS: 1})
+            log = on.worker.log.read_text()
     assert figures.holds, str(figures)
+    assert "Unrecoverable" not in log, "the worker goes on when Redis is back"
