@@ -88,7 +88,9 @@ def remove_usage() -> int:
     return remove_usage_of_deleted_organizations()
 
 
-@shared_task(name="audit.ship_logs")  # type: ignore[untyped-decorator]
+# Acknowledged early: claims in the database do what a repeated message would, and a worker that loses Redis while it
+# has not acknowledged a message ends.
+@shared_task(name="audit.ship_logs", acks_late=False)  # type: ignore[untyped-decorator]
 def ship_logs() -> int:
     """Starts a delivery for each destination that has records waiting and a slot. Returns their number. Spec: D98"""
     claimed = claim_due()
@@ -98,7 +100,7 @@ def ship_logs() -> int:
     return len(claimed)
 
 
-@shared_task(name="audit.deliver_logs")  # type: ignore[untyped-decorator]
+@shared_task(name="audit.deliver_logs", acks_late=False)  # type: ignore[untyped-decorator]
 def deliver_logs(destination_id: str, claim: str) -> int:
     """Returns the number of records that were dealt with."""
     return deliver(UUID(destination_id), UUID(claim))

@@ -104,6 +104,13 @@ class RedisServer:
             stop(self._process)
             self._process = None
 
+    def kill(self) -> None:
+        """The same between two instructions."""
+        assert self._process is not None
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         os.killpg(self._process.pid, number)

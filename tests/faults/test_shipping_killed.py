@@ -1,0 +1,25 @@
+"""Log shipping while worker, receivers and Redis are killed. The short form of `tests.faults.shipping_killed`."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.redis_server import is_installed, redis_server
+from tests.faults.scratch_database import BACKENDS, scratch_database
+from tests.faults.shipping_killed import RECEIVER, REDIS, WORKER, Run
+from tests.faults.shipping_stage import service_variables, stage
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs redis-server: other runs would take the messages of a shared one")
+def test_every_record_arrives_in_order(tmp_path: Path) -> None:
+    with scratch_database(BACKENDS[-1], tmp_path) as database, redis_server() as redis:
+        environment = service_variables(tmp_path / "var", database.url, redis.url)
+        with stage(tmp_path / "var", environment, database.connect, rate=200) as on:
+            run = Run(on, {REDIS: redis}, random.Random(18), claim_s=0.5)
+            figures = run.play({WORKER: 1, RECEIVER: 3, REDIS: 1})
+            log = on.worker.log.read_text()
+    assert figures.holds, str(figures)
+    assert "Unrecoverable" not in log, "the worker goes on when Redis is back"
