@@ -109,6 +109,7 @@ def test_progress_is_printed_by_batch(rotating: Setting) -> None:
         "0 signing keys sealed again",
         "0 invitation tokens sealed again",
         "0 refresh tokens of the identity provider sealed again",
+        "0 log shipping configurations sealed again",
         "done: 7 re-wrapped, 0 failed",
     ]
 

@@ -137,6 +137,7 @@ LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
     "Service accounts",
     "Request log",
     "Admin log",
+    "Log shipping",
     "Usage",
 }
 
