@@ -1,4 +1,4 @@
-"""What arrived at the receivers of `tests.faults.shipping_killed`, compared with what the log holds."""
+"""Records as the receivers of `tests.faults.shipping_killed` got them, compared with the log."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def write(file_name: str, rate: float, seed: int) -> None:
             log.commit(records)
             now = time.time()
             noted.write("".join(f"{record.id} {record.org_id} {now:.3f}\n" for record in records))
-            # What an outage has kept back is not made up for.
+            # Calls that an outage has kept back are not made up for.
             next_s = max(next_s + len(records) / rate, time.monotonic() - 1.0)
             time.sleep(max(0.0, next_s - time.monotonic()))
 
