@@ -93,24 +93,32 @@ def take_stretch(name: str, log: Log, limit: int) -> Stretch | None:
     return Stretch(after, through, len(places))
 
 
-def rows_after(place: Place, log: Log) -> QuerySet[Entry]:
-    """The rows that may be handed out after `place`, in order."""
-    rows = final_rows(log).filter(beyond(place, log), position__lt=ReadableBelow())
-    return rows.order_by("position", "id")
+def rows_after(place: Place, log: Log, below: int | None = None) -> QuerySet[Entry]:
+    """The rows that may be handed out after `place`, in order. `below`: the result of readable_below()."""
+    bound = ReadableBelow() if below is None else below
+    return final_rows(log).filter(beyond(place, log), position__lt=bound).order_by("position", "id")
 
 
-def rows_of_organization_after(place: Place, log: Log, org_id: uuid.UUID) -> QuerySet[Entry]:
+def rows_of_organization_after(place: Place, log: Log, org_id: uuid.UUID, below: int | None = None) -> QuerySet[Entry]:
     """The same rows, of one organization."""
-    return rows_after(place, log).filter(org_id=org_id)
+    return rows_after(place, log, below).filter(org_id=org_id)
+
+
+def readable_below() -> int:
+    """Returns the position below which the rows of both logs may be handed out."""
+    if connection.vendor != "postgresql":
+        return 2**63 - 1
+    begin_era(connection)
+    # Any row of the table serves: the expression does not depend on it.
+    bound = StreamEra.objects.annotate(bound=ReadableBelow()).values_list("bound", flat=True).first()
+    assert bound is not None, "an era has begun"  # noqa: S101 - for the type
+    return int(bound)
 
 
 def end_of(log: Log) -> Place:
     """Returns the place behind which every row comes that is written from now on, and perhaps a few before them."""
     if connection.vendor == "postgresql":
-        begin_era(connection)
-        # Of the one row that there is for this cluster.
-        readable = StreamEra.objects.annotate(below=ReadableBelow()).values_list("below", flat=True).first()
-        return Place((readable or 1) - 1, LAST_ID)
+        return Place(readable_below() - 1, LAST_ID)
     highest = final_rows(log).aggregate(highest=Max("position"))["highest"]
     return Place(highest or 0, LAST_ID)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -18,28 +19,38 @@ from gateway.lib import clock, ids
 def claim_due(slots: int | None = None) -> list[tuple[UUID, UUID]]:
     """Claims destinations that have records waiting. Returns their ids and claims.
 
-    At most `slots` deliver at once, and at most half of them to destinations that are not known to answer: those that
-    never answer hold their slots longest.
+    At most `slots` deliver at once, and an organization has its share of them. In both, at most half go to destinations
+    that are not known to answer: those that never answer hold their slots longest.
     """
     slots = settings.SHIPPING_CONCURRENCY if slots is None else slots
-    held = list(_held().values_list("org_id", "status"))
-    doubtful = sum(status != DestinationStatus.OK for _, status in held)
-    of_org = Counter(org_id for org_id, _ in held)
+    of_all = _Slots(slots)
+    of_orgs: defaultdict[UUID, _Slots] = defaultdict(lambda: _Slots(settings.SHIPPING_CONCURRENCY_OF_ORGANIZATION))
+    for org_id, status in _held().values_list("org_id", "status"):
+        for each in (of_all, of_orgs[org_id]):
+            each.take(status)
     claimed: list[tuple[UUID, UUID]] = []
     for pk, org_id, status in _due():
-        if len(held) + len(claimed) >= slots:
-            break
-        is_doubtful = status != DestinationStatus.OK
-        if of_org[org_id] >= settings.SHIPPING_CONCURRENCY_OF_ORGANIZATION:
-            continue
-        if is_doubtful and doubtful >= slots // 2:
-            continue
-        claim = _claim(pk)
-        if claim is not None:
+        both = (of_all, of_orgs[org_id])
+        if all(each.has_one_for(status) for each in both) and (claim := _claim(pk)) is not None:
             claimed.append((pk, claim))
-            of_org[org_id] += 1
-            doubtful += is_doubtful
+            for each in both:
+                each.take(status)
     return claimed
+
+
+@dataclass(slots=True)
+class _Slots:
+    size: int
+    taken: int = 0
+    doubtful: int = 0  # of the taken ones
+
+    def has_one_for(self, status: str) -> bool:
+        is_doubtful = status != DestinationStatus.OK
+        return self.taken < self.size and not (is_doubtful and self.doubtful >= max(1, self.size // 2))
+
+    def take(self, status: str) -> None:
+        self.taken += 1
+        self.doubtful += status != DestinationStatus.OK
 
 
 def renew(pk: UUID, claim: UUID) -> bool:

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit.models import AdminAuditEntry, LogDestination, RequestAuditEntry
 from audit.shipping.events import Event, event_of_call, event_of_change
-from audit.stream import Entry, Log, Place, place_of_row, rows_of_organization_after
+from audit.stream import Entry, Log, Place, place_of_row, readable_below, rows_of_organization_after
 from audit.stream_position import ReadableBelow
 
 BATCH_EVENTS = 500  # D98
@@ -60,7 +60,9 @@ def columns_of(places: dict[Log, Place]) -> dict[str, object]:
 
 
 def next_records(destination: LogDestination, limit: int = BATCH_EVENTS) -> list[Record]:
-    rows = merge(*(_rows(destination, log)[:limit] for log in Log), key=place_of_row)
+    # One bound for both logs: with a later one for the second, its rows would overtake those of the first.
+    below = readable_below()
+    rows = merge(*(_rows(destination, log, below)[:limit] for log in Log), key=place_of_row)
     return [_record(row) for row in islice(rows, limit)]
 
 
@@ -103,8 +105,8 @@ def with_waiting_records(destinations: QuerySet[LogDestination]) -> QuerySet[Log
     return destinations.filter(waiting)
 
 
-def _rows(destination: LogDestination, log: Log) -> QuerySet[Entry]:
-    return rows_of_organization_after(place_in(destination, log), log, destination.org_id)
+def _rows(destination: LogDestination, log: Log, below: int | None = None) -> QuerySet[Entry]:
+    return rows_of_organization_after(place_in(destination, log), log, destination.org_id, below)
 
 
 def _record(row: Entry) -> Record:

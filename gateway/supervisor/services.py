@@ -140,6 +140,8 @@ def shipping_command(environ: Mapping[str, str]) -> tuple[str, ...]:
         *_module("celery", "--app", "gateway.celery", "worker", "--queues", SHIPPING_QUEUE, "--pool", "threads"),
         *("--concurrency", environ.get("SHIPPING_CONCURRENCY") or SHIPPING_THREADS),
         *("--hostname", "shipping@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
+        # A message that waits in the worker is lost to the others, and unacknowledged when the broker is lost.
+        *("--prefetch-multiplier", "1"),
     )
 
 

@@ -15,13 +15,15 @@ from django.db import transaction
 from audit.actor import Actor
 from audit.audit_connection import open_audit_connection
 from audit.call_record import CallRecord
-from audit.models import LogDestination
+from audit.models import AdminAuditEntry, LogDestination, RequestAuditEntry
 from audit.shipping import destinations
 from audit.shipping.claims import claim_due
 from audit.shipping.delivery import deliver
+from audit.stream import readable_below
 from gateway.lib import clock
 from gateway.lib.guarded_client import Response
 from tests.api.audit.rows import ORG, make_record
+from tests.factories.until import until_true
 
 ANA = Actor("user-1", "Ana")
 URL = "https://logs.example.com/hook"
@@ -57,23 +59,38 @@ class PlayedPlatform:
         return [event["requestId"] for batch in self.batches for event in batch if "requestId" in event]
 
 
+def until_readable() -> None:
+    """Waits until consumers may read all rows: transactions of other databases may hold them back for a moment."""
+
+    def is_readable() -> bool:
+        below = readable_below()
+        models = (RequestAuditEntry, AdminAuditEntry)
+        return not any(model.objects.filter(position__gte=below).exists() for model in models)
+
+    until_true(is_readable)
+
+
 def change(destination: LogDestination, **changes: Any) -> None:
     with transaction.atomic():
         row = destinations.destination_of(destination.org_id, destination.pk, locked=True)
         destinations.change(row, destinations.Changes(**changes), actor=ANA)
+    until_readable()
 
 
 def replay(destination: LogDestination, since: datetime) -> None:
     with transaction.atomic():
         row = destinations.destination_of(destination.org_id, destination.pk, locked=True)
         destinations.replay(row, since, actor=ANA)
+    until_readable()
 
 
 def make_destination(org_id: uuid.UUID = ORG, label: str = "SIEM", **config: str) -> LogDestination:
     with transaction.atomic():
-        return destinations.create(
+        made = destinations.create(
             org_id=org_id, actor=ANA, label=label, platform="webhook", endpoint_url=URL, config=config
         )
+    until_readable()
+    return made
 
 
 def record_calls(*names: str, org_id: uuid.UUID = ORG, **changes: object) -> None:
@@ -81,6 +98,7 @@ def record_calls(*names: str, org_id: uuid.UUID = ORG, **changes: object) -> Non
     connection = open_audit_connection()
     connection.commit([_call(name, org_id, changes) for name in names])
     connection.close()
+    until_readable()
 
 
 def _call(name: str, org_id: uuid.UUID, changes: dict[str, object]) -> CallRecord:
@@ -89,6 +107,7 @@ def _call(name: str, org_id: uuid.UUID, changes: dict[str, object]) -> CallRecor
 
 def deliver_due(platform: Callable[..., Response]) -> int:
     """One round of the scheduler and its deliveries."""
+    until_readable()
     return sum(deliver(pk, claim, platform) for pk, claim in claim_due())
 
 
