@@ -214,11 +214,11 @@ def test_a_worker_that_dies_is_started_again_and_a_web_server_ends_the_run(
 ) -> None:
     with started(tmp_path, {**used, "DEMO": "0"}) as start:
         start.wait_ready()
-        worker = start.process_running("worker")
+        worker = start.process_running("--beat")
         worker.kill()
         start.wait_for("Worker stopped (exit code -9); starting it again in 1 s.")
         assert living([worker], 5) == []
-        again = wait_for_process(start, "worker")
+        again = wait_for_process(start, "--beat")
         assert again.pid != worker.pid
         processes = start.processes()
         start.process_running("gateway.asgi:application").kill()
