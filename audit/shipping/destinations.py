@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db.models import Min, QuerySet
@@ -86,7 +87,7 @@ def change(destination: LogDestination, changes: Changes, *, actor: Actor) -> No
         changed.append("label")
     if changes.endpoint_url is not None or changes.config is not None:
         url = destination.endpoint_url if changes.endpoint_url is None else changes.endpoint_url
-        values = _merged(destination, changes.config or {})
+        values = _merged(destination, changes.config or {}, moves=_origin(url) != _origin(destination.endpoint_url))
         _store(destination, checked_destination(checked_platform(destination.platform), url, values))
         changed += [
             name for name, new in (("endpointUrl", changes.endpoint_url), ("config", changes.config)) if new is not None
@@ -154,15 +155,30 @@ def _start_anew(destination: LogDestination) -> None:
         destination.status = DestinationStatus.NEW if destination.last_delivery_at is None else DestinationStatus.OK
 
 
-def _merged(destination: LogDestination, config: Mapping[str, object]) -> dict[str, object]:
+def _merged(destination: LogDestination, config: Mapping[str, object], *, moves: bool) -> dict[str, object]:
+    """`moves`: the address leads to another host. Raises: Invalid."""
     try:
         stored = config_of(destination)
     except CryptoError:
         stored = {}
-    shown = masked(checked_platform(destination.platform), stored)
+    platform = checked_platform(destination.platform)
+    shown = masked(platform, stored)
     # A form sends back what it was shown.
     new = {name: value for name, value in config.items() if name not in stored or value != shown[name]}
+    # Otherwise an admin could have a secret, which nobody can read here, sent to a host of their own.
+    kept = [each for each in platform.fields if each.secret and each.name in stored and each.name not in new]
+    if moves and kept:
+        text = "The address leads to another host: enter this again, or leave it empty to remove it."
+        raise Invalid(fields={f"config.{each.name}": [text] for each in kept})
     return {**stored, **new}
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(url.strip())
+        return parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        return url, None, None
 
 
 def _checked_label(label: str) -> str:

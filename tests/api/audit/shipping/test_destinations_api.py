@@ -318,6 +318,20 @@ def test_a_changed_destination_keeps_what_is_masked(api: Api) -> None:
     assert api.events() == ["log_shipping.created", *["log_shipping.updated"] * 3]
 
 
+@pytest.mark.parametrize("kept", [{}, {"secret": "a-si********"}], ids=["left out", "as it was shown"])
+def test_a_stored_secret_does_not_follow_to_another_host(api: Api, kept: dict[str, str]) -> None:
+    made = create(api, body_of(secret="a-signing-secret"))
+    one, moved = f"{PATH}/{made['id']}", "https://other.example.net/hook"
+    for url in (moved, URL.replace("https://", "https://x."), "https://logs.example.com:8443/hook"):
+        assert api.faults("admin", "PATCH", one, {"endpointUrl": url, "config": kept}) == {"config.secret"}, url
+    assert (stored(made).endpoint_url, config_of(stored(made))) == (URL, {"secret": "a-signing-secret"})
+    entered = {"endpointUrl": moved, "config": {"secret": "another-secret"}}
+    assert api.send("admin", "PATCH", one, entered).json()["endpointUrl"] == moved
+    assert config_of(stored(made)) == {"secret": "another-secret"}
+    assert api.send("admin", "PATCH", one, {"endpointUrl": URL, "config": {"secret": ""}}).status_code == 200
+    assert config_of(stored(made)) == {}
+
+
 def test_pausing_and_resuming(api: Api) -> None:
     one = f"{PATH}/{create(api)['id']}"
     assert api.send("admin", "PATCH", one, {"enabled": False}).json()["enabled"] is False
