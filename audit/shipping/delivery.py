@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from audit.models import LogDestination
-from audit.shipping.batch import Progress, send_in_order
+from audit.shipping.batch import SUSPICIOUS, Progress, send_in_order
 from audit.shipping.claims import release, renew
 from audit.shipping.events import Event
 from audit.shipping.platforms.exchange import DestinationRefused, RetryLater, Verdict
@@ -18,19 +18,22 @@ from audit.shipping.results import (
     Outcome,
     bytes_left,
     end_skipping,
+    refused_since_acceptance,
     write_failure,
     write_postponed,
     write_progress,
     write_skipped,
 )
 from audit.shipping.sending import Sender, sender_for
-from audit.shipping.waiting import Record, next_records, rows_before
+from audit.shipping.waiting import BATCH_EVENTS, Record, next_records, rows_before
 from audit.stream import Log
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.guarded_client import Response, send
 
 LONGEST_S = 10.0  # then others have their turn
 RENEWED_AFTER_S = 10.0
+LONGEST_BATCH_S = 30.0
+TOO_SLOW = "The platform answered too slowly."
 # A platform that refuses a few records and accepted none: perhaps it is the destination. Then they are set aside.
 ATTEMPTS_BEFORE_SET_ASIDE = 5
 log = structlog.get_logger(__name__)
@@ -38,7 +41,8 @@ log = structlog.get_logger(__name__)
 
 def deliver(pk: UUID, claim: UUID, request: Callable[..., Response] = send) -> int:
     """Delivers until nothing waits, something fails, or the time is up. Returns the number of records handled."""
-    destination = LogDestination.objects.filter(pk=pk, claim=claim, enabled=True).first()
+    # The message may have waited: the claim is as good as new, or lost.
+    destination = LogDestination.objects.filter(pk=pk, enabled=True).first() if renew(pk, claim) else None
     if destination is None:
         return 0
     handled = 0
@@ -66,6 +70,7 @@ class _Delivery:
     def __init__(self, destination: LogDestination, claim: UUID, sender: Sender) -> None:
         self._destination, self._claim, self._sender = destination, claim, sender
         self._renew_at = time.monotonic() + RENEWED_AFTER_S
+        self._batch_until = 0.0
         self._sent_bytes = 0
         self._allowance = bytes_left(destination.org_id)
 
@@ -85,18 +90,21 @@ class _Delivery:
 
     def deliver_batch(self) -> int:
         """Returns how many records are dealt with; 0 when none waits, or after a failure. Raises: ClaimLost."""
-        records = next_records(self._destination)
+        # After failures a batch is smaller, so that a slow platform gets on, and a faulty one costs less.
+        records = next_records(self._destination, max(1, BATCH_EVENTS >> self._destination.failures))
         if not records:
             return 0
         # No connection to the database is held while a platform takes its time.
         give_connections_back()
+        self._batch_until = time.monotonic() + LONGEST_BATCH_S
         progress = send_in_order([record.event for record in records], self._send, self._may_go_on)
         return self._write(records, progress)
 
     def _write(self, records: Sequence[Record], progress: Progress) -> int:
-        may_be_its_fault = self._destination.failures < ATTEMPTS_BEFORE_SET_ASIDE
-        if progress.handled and not progress.accepted and may_be_its_fault:
-            progress = Progress(stopped=RetryLater(progress.first_reason))
+        if progress.handled and not progress.accepted:
+            progress = self._judged(progress)
+        elif not progress.handled and progress.stopped is None:
+            progress.stopped = RetryLater(TOO_SLOW)
         if progress.handled:
             refused = {place: self._sender.words(reason) for place, reason in progress.refused.items()}
             unnamed = [self._sender.words(reason) for reason in progress.unnamed]
@@ -108,6 +116,14 @@ class _Delivery:
             return 0
         return progress.handled
 
+    def _judged(self, progress: Progress) -> Progress:
+        """The destination may be at fault for a batch of which nothing was accepted."""
+        if self._destination.failures < ATTEMPTS_BEFORE_SET_ASIDE:
+            return Progress(stopped=RetryLater(progress.first_reason))
+        if refused_since_acceptance(self._destination) + progress.handled >= SUSPICIOUS:
+            return Progress(stopped=DestinationRefused(progress.first_reason))
+        return progress
+
     def _send(self, events: Sequence[Event]) -> Verdict:
         sent = self._sender.send(events)
         self._sent_bytes += sent.sent_bytes
@@ -115,6 +131,8 @@ class _Delivery:
         return sent.verdict
 
     def _may_go_on(self) -> bool:
+        if time.monotonic() >= self._batch_until:
+            return False
         if time.monotonic() < self._renew_at:
             return True
         self._renew_at = time.monotonic() + RENEWED_AFTER_S

@@ -20,8 +20,8 @@ from audit.models import LogDestination
 from audit.shipping.config_sealing import config_of, seal_config
 from audit.shipping.results import KEPT_FOR
 from audit.shipping.validation import CheckedDestination, checked_destination, checked_platform, masked
-from audit.shipping.waiting import columns_of
-from audit.shipping_models import NAME_CHARACTERS, DestinationStatus
+from audit.shipping.waiting import columns_of, place_in
+from audit.shipping_models import NAME_CHARACTERS
 from audit.stream import FINAL_AFTER_S, Entry, Log, Place, end_of, final_rows
 from gateway.lib import clock, ids
 from gateway.lib.crypto import CryptoError
@@ -94,12 +94,14 @@ def change(destination: LogDestination, changes: Changes, *, actor: Actor) -> No
         ]
     if changes.enabled is not None and changes.enabled != destination.enabled:
         destination.enabled = changes.enabled
-        # Records of a long pause are too old, as after a long outage.
-        destination.skip_before = clock.now() - KEPT_FOR if changes.enabled else destination.skip_before
+        # Records of a long pause are too old, as after a long outage. The next attempt was due when it began.
+        if changes.enabled and clock.now() - destination.next_attempt_at >= KEPT_FOR:
+            destination.skip_before = clock.now() - KEPT_FOR
         changed.append("enabled")
     if not changed:
         return
-    _start_anew(destination)
+    if changed != ["label"]:
+        _start_anew(destination)
     destination.save()
     _record(EventType.LOG_SHIPPING_UPDATED, destination, actor, changed=changed, enabled=destination.enabled)
 
@@ -119,7 +121,9 @@ def replay(destination: LogDestination, since: datetime, *, actor: Actor) -> Non
     if since > clock.now():
         raise Invalid(fields={"since": ["Give a time in the past."]})
     places = {log: _place_before(destination.org_id, log, since) for log in Log}
-    for column, value in columns_of({log: place for log, place in places.items() if place}).items():
+    # A place is never moved forward: records may wait that are older than `since`.
+    earlier = {log: min(place, place_in(destination, log)) for log, place in places.items() if place}
+    for column, value in columns_of(earlier).items():
         setattr(destination, column, value)
     destination.skip_before = None
     _start_anew(destination)
@@ -133,8 +137,8 @@ def _place_before(org_id: UUID, log: Log, since: datetime) -> Place | None:
     first = rows.order_by("id").first()
     if first is None:
         return None
-    # Rows become final in another order than they open, and at the latest FINAL_AFTER_S later.
-    latest = first_log_id_at(first.timestamp + timedelta(seconds=FINAL_AFTER_S))
+    # Rows become final in another order than they open: at the latest FINAL_AFTER_S later, when the sweep has come.
+    latest = first_log_id_at(first.timestamp + timedelta(seconds=2 * FINAL_AFTER_S))
     lowest = rows.filter(id__lt=latest).aggregate(lowest=Min("position"))["lowest"]
     return Place(lowest, NO_ID)
 
@@ -151,8 +155,6 @@ def _start_anew(destination: LogDestination) -> None:
     destination.claim = destination.claimed_until = None
     destination.failures, destination.failing_since = 0, None
     destination.next_attempt_at = clock.now()
-    if destination.status != DestinationStatus.FAILING:  # else the next delivery is a recovery
-        destination.status = DestinationStatus.NEW if destination.last_delivery_at is None else DestinationStatus.OK
 
 
 def _merged(destination: LogDestination, config: Mapping[str, object], *, moves: bool) -> dict[str, object]:

@@ -137,6 +137,12 @@ def write_postponed(destination: LogDestination, claim: UUID) -> None:
     _refresh(destination, row)
 
 
+def refused_since_acceptance(destination: LogDestination) -> int:
+    """The records that were set aside after the last one that the platform accepted."""
+    since = destination.last_delivery_at or destination.created_at
+    return destination.refused_records.filter(refused_at__gt=since).count()
+
+
 def prune_hours() -> int:
     """Returns the number of removed rows."""
     removed, _ = DeliveryHour.objects.filter(hour__lt=clock.now() - HOURS_KEPT_FOR).delete()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 
 from audit.plain_text import plain_text
@@ -35,11 +39,17 @@ from gateway.lib.guarded_client import OutboundError, OutboundTimeout, Response,
 from gateway.lib.masking import MASK, mask_text
 from gateway.lib.outbound import AddressRefused
 
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_BODY_BYTES = 1024 * 1024  # of a batch, before compression
 TOKEN_RESERVE_S = 60.0  # a token is renewed so long before its end
 _HIDDEN_FROM_CHARACTERS = 4  # shorter values of a configuration are no secrets
+_SECRET_PATH_CHARACTERS = 12  # a path like /v1/logs holds no secret
+_PARTS = re.compile(r"[\s:=,;]+")
+_PUBLIC_HEADER_VALUES = frozenset({"application/json", "application/x-ndjson", "application/x-www-form-urlencoded"})
+_NOT_WRITTEN = BatchRefused("The record cannot be written in the platform's format.")
 _TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
 _NO_CONNECTION = "No connection could be made: check the name, the port and the certificate."
 _BROKEN = "The connection broke before there was a whole answer."
@@ -63,25 +73,34 @@ class Sender:
     target: Target
     token_key: tuple[UUID, bytes] = field(repr=False)
     request: Callable[..., Response] = send
+    hidden: set[str] = field(default_factory=set, repr=False)  # values of headers that were sent
 
     def send(self, events: Sequence[Event]) -> Sent:
         """Blocks for at most two requests of TIMEOUT_S. Never raises for what a platform does."""
         token = self._token()
         if not isinstance(token, str):
             return Sent(token)
-        outgoing = self.platform.request(self.target, events, now=clock.now(), token=token)
+        try:
+            outgoing = self.platform.request(self.target, events, now=clock.now(), token=token)
+        except Exception as fault:
+            log.error("log_shipping.record_not_written", platform=self.platform.value, fault=type(fault).__name__)
+            return Sent(_NOT_WRITTEN)
         if len(outgoing.body) > MAX_BODY_BYTES:
             return Sent(_TOO_LARGE)
         answer = self._ask(outgoing)
-        verdict = self.platform.read(answer, events) if isinstance(answer, Answer) else answer
-        if isinstance(verdict, DestinationRefused) and token:
+        verdict = self._read(lambda: self.platform.read(answer, events)) if isinstance(answer, Answer) else answer
+        if token and isinstance(answer, Answer) and (isinstance(verdict, DestinationRefused) or answer.status == 401):
             with _tokens_lock:
                 _tokens.pop(self.token_key, None)  # revoked, perhaps
         return Sent(verdict, len(outgoing.body))
 
     def words(self, reason: str) -> str:
         """A reason as one line for the tenant, without any value of the configuration."""
-        for value in self.target.config.values():
+        # A platform may repeat its address, and any part of a value: one of several headers, the second half of a pair.
+        parts = [part for value in self.target.config.values() for part in (value, *_PARTS.split(value))]
+        address = urlsplit(self.target.url)
+        parts += [text for text in (address.path, address.query) if len(text) >= _SECRET_PATH_CHARACTERS]
+        for value in sorted({*parts, *self.hidden}, key=len, reverse=True):
             if len(value) >= _HIDDEN_FROM_CHARACTERS:
                 reason = reason.replace(value, MASK)
         return plain_text(mask_text(reason), max_characters=ERROR_CHARACTERS)
@@ -94,7 +113,7 @@ class Sender:
         if kept is not None and kept[1] > time.monotonic():
             return kept[0]
         answer = self._ask(outgoing)
-        token = self.platform.read_token(answer) if isinstance(answer, Answer) else answer
+        token = self._read(lambda: self.platform.read_token(answer)) if isinstance(answer, Answer) else answer
         if not isinstance(token, Token):
             return token
         usable_until = time.monotonic() + max(0.0, token.lifetime_s - TOKEN_RESERVE_S)
@@ -102,8 +121,17 @@ class Sender:
             put_newest(_tokens, self.token_key, (token.value, usable_until), _MAX_TOKENS)
         return token.value
 
+    def _read(self, read: Callable[[], T]) -> T | RetryLater:
+        try:
+            return read()
+        except Exception as fault:
+            log.error("log_shipping.answer_not_read", platform=self.platform.value, fault=type(fault).__name__)
+            return RetryLater("The answer could not be read.")
+
     def _ask(self, outgoing: Outgoing) -> Answer | RetryLater | DestinationRefused:
         headers, body = dict(outgoing.headers), outgoing.body
+        self.hidden.update(word for value in headers.values() for word in (value, value.split(" ")[-1]))
+        self.hidden.difference_update(_PUBLIC_HEADER_VALUES)
         if outgoing.may_compress:
             headers["Content-Encoding"], body = "gzip", gzip.compress(body, compresslevel=1, mtime=0)
         try:

@@ -79,6 +79,11 @@ def _member(name: str) -> str:
     return name if name == "endpointUrl" else f"config.{name}"
 
 
+def _is_mask(value: str) -> bool:
+    # One of a value that was replaced meanwhile: stored, it would be the secret.
+    return value.endswith(MASK) and len(value) in (len(MASK), MASK_SHOWN + len(MASK))
+
+
 def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[str, str]:
     known = {each.name: each for each in platform.fields}
     faults: dict[str, list[str]] = {}
@@ -93,6 +98,8 @@ def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[st
             faults[f"config.{name}"] = ["Must be a text."]
         elif len(value) > VALUE_CHARACTERS:
             faults[f"config.{name}"] = [f"Use at most {VALUE_CHARACTERS} characters."]
+        elif known[name].secret and _is_mask(value):
+            faults[f"config.{name}"] = ["Enter the value, and not its mask."]
         elif has_harmful_characters(value.replace("\n", "")):
             faults[f"config.{name}"] = ["Control characters are not allowed."]
         else:

@@ -46,6 +46,6 @@ def retry_after_s(answer: Answer, now: datetime | None = None) -> float | None:
         return min(float(raw[:9]), LONGEST_WISH_S)
     try:
         wait = (parsedate_to_datetime(raw) - (now or clock.now())).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return min(max(wait, 0.0), LONGEST_WISH_S)

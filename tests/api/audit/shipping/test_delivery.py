@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import transaction
 
 from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord
-from audit.shipping import destinations
+from audit.shipping import delivery, destinations
+from audit.shipping.batch import SUSPICIOUS
 from audit.shipping.claims import claim_due, release
 from audit.shipping.delivery import deliver
+from audit.shipping.platforms.webhook import Webhook
 from audit.shipping.waiting import lag_of
 from gateway.lib import clock
 from gateway.lib.guarded_client import BadResponse, OutboundTimeout, Response
 from gateway.lib.outbound import AddressRefused
 from tests.api.audit.rows import ORG, OTHER_ORG
 from tests.api.audit.shipping.stage import (
+    ANA,
     PlayedPlatform,
     answers,
     change,
@@ -25,6 +29,7 @@ from tests.api.audit.shipping.stage import (
     make_destination,
     record_calls,
     replay,
+    until_readable,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -268,3 +273,100 @@ def test_an_organization_sends_so_many_bytes_in_an_hour(settings: Any) -> None:
     for each in (ours, theirs):
         each.refresh_from_db()
         assert each.last_error == ""
+
+
+def test_a_platform_that_refuses_one_record_after_another_keeps_nearly_all(settings: Any) -> None:
+    destination = make_destination()
+    deliver_due(PlayedPlatform())
+    platform = PlayedPlatform(list(answers(*[422] * 1000)))
+    with time_machine.travel(clock.now(), tick=False) as now:
+        for n in range(40):
+            record_calls(f"r-{n}")
+            now.shift(600)
+            deliver_due(platform)
+    destination.refresh_from_db()
+    assert destination.refused < SUSPICIOUS
+    assert destination.status == "failing"
+    assert destination.refused + lag_of(destination).records == 41, "40 calls, and the note of the failure"
+
+
+@pytest.mark.parametrize("wish", ["Wed, 21 Oct 99999999999999999999 07:28:00 GMT", "soon", "9" * 400, "-5"])
+def test_an_absurd_wish_is_a_failure_like_others(wish: str) -> None:
+    destination = make_destination()
+    assert deliver_due(PlayedPlatform([Response(503, {"Retry-After": wish}, b"")])) == 0
+    destination.refresh_from_db()
+    assert (destination.failures, destination.status) == (1, "retrying")
+    assert destination.next_attempt_at > destination.created_at
+
+
+def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    destination = make_destination()
+
+    def read(*_: object) -> None:
+        raise RecursionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Webhook, "read", read)
+        assert deliver_due(PlayedPlatform()) == 0
+    destination.refresh_from_db()
+    assert (destination.failures, destination.last_error) == (1, "The answer could not be read.")
+
+
+def test_a_slow_platform_ends_its_batch_and_gets_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    destination = make_destination()
+    record_calls(*(f"r-{n}" for n in range(600)))
+    platform = PlayedPlatform(refuses={f"r-{n}" for n in range(0, 600, 2)})
+    monkeypatch.setattr(delivery, "LONGEST_BATCH_S", 0.0)
+    assert deliver_due(platform) == 0
+    destination.refresh_from_db()
+    assert (destination.failures, destination.last_error) == (1, delivery.TOO_SLOW)
+    with time_machine.travel(clock.now() + timedelta(minutes=5), tick=False):
+        deliver_due(platform)
+    assert [len(batch) for batch in platform.batches] == [500, 250]
+
+
+def test_a_replay_leaves_out_nothing_that_waits() -> None:
+    destination = make_destination()
+    with time_machine.travel(clock.now(), tick=False) as now:
+        record_calls("waiting")
+        now.shift(7200)
+        record_calls("young")
+        replay(destination, clock.now() - timedelta(hours=1))
+        platform = PlayedPlatform()
+        deliver_due(platform)
+    assert platform.accepted() == ["waiting", "young"]
+
+
+@pytest.mark.parametrize(("hours", "sent"), [(0.01, ["old", "new"]), (25, ["new"])])
+def test_only_a_long_pause_leaves_out_old_records(hours: float, sent: list[str]) -> None:
+    paused_for = timedelta(hours=hours)
+    destination = make_destination()
+    with time_machine.travel(clock.now(), tick=False) as now:
+        record_calls("old")
+        now.shift(timedelta(hours=30) - paused_for)
+        change(destination, enabled=False)
+        now.shift(paused_for)
+        record_calls("new")
+        change(destination, enabled=True)
+        platform = PlayedPlatform()
+        deliver_due(platform)
+    assert platform.accepted() == sent
+
+
+def test_a_platform_that_repeats_its_address_and_headers_shows_no_secret() -> None:
+    with transaction.atomic():
+        destination = destinations.create(
+            org_id=ORG,
+            actor=ANA,
+            label="OTLP",
+            platform="otlp",
+            endpoint_url="https://otlp.example.com/hooks/5ecret-path-9f",
+            config={"headers": "X-Key: hk9988776655, X-Other: Zk3-other-secret"},
+        )
+    until_readable()
+    body = b"no route /hooks/5ecret-path-9f for key hk9988776655 (Zk3-other-secret)"
+    deliver_due(lambda *_, **__: Response(401, {}, body))
+    destination.refresh_from_db()
+    assert destination.last_error.startswith("401: no route [hidden] for key [hidden]")
+    for secret in ("5ecret", "hk9988", "Zk3"):
+        assert secret not in destination.last_error

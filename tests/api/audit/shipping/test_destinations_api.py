@@ -332,6 +332,13 @@ def test_a_stored_secret_does_not_follow_to_another_host(api: Api, kept: dict[st
     assert config_of(stored(made)) == {}
 
 
+@pytest.mark.parametrize("mask", ["********", "olds********"])
+def test_a_mask_is_never_stored_as_the_secret(api: Api, mask: str) -> None:
+    one = f"{PATH}/{create(api, body_of(secret='a-signing-secret'))['id']}"
+    assert api.faults("admin", "PATCH", one, {"config": {"secret": mask}}) == {"config.secret"}
+    assert api.faults("admin", "POST", PATH, body_of(secret=mask)) == {"config.secret"}
+
+
 def test_pausing_and_resuming(api: Api) -> None:
     one = f"{PATH}/{create(api)['id']}"
     assert api.send("admin", "PATCH", one, {"enabled": False}).json()["enabled"] is False
@@ -383,7 +390,7 @@ def test_what_waits_and_what_became_of_the_rest(committed_api: Api) -> None:
     deliver_due(PlayedPlatform(list(answers(503))))
     failed = committed_api.get("admin", one)
     assert (failed["status"], failed["lastError"], failed["lastDeliveryAt"]) == ("retrying", "503: not now", None)
-    committed_api.send("admin", "PATCH", one, {"label": "tried at once"})
+    committed_api.send("admin", "PATCH", one, {"config": {"secret": "tried at once"}})
     deliver_due(PlayedPlatform(refuses={"r-2"}))
     done = committed_api.get("admin", one)
     assert (done["status"], done["lastError"], done["lagRecords"], done["lagSeconds"]) == ("ok", None, 0, 0)
