@@ -16,9 +16,10 @@ from audit.actor import Actor
 from audit.audit_connection import open_audit_connection
 from audit.call_record import CallRecord
 from audit.models import AdminAuditEntry, LogDestination, RequestAuditEntry
-from audit.shipping import destinations
+from audit.shipping import destinations, waiting
 from audit.shipping.claims import claim_due
 from audit.shipping.delivery import deliver
+from audit.shipping.waiting import Lag
 from audit.stream import readable_below
 from gateway.lib import clock
 from gateway.lib.guarded_client import Response
@@ -109,6 +110,19 @@ def deliver_due(platform: Callable[..., Response]) -> int:
     """One round of the scheduler and its deliveries."""
     until_readable()
     return sum(deliver(pk, claim, platform) for pk, claim in claim_due())
+
+
+def deliver_all(platform: Callable[..., Response]) -> int:
+    """Rounds until nothing is due: a delivery may write a record of its own, which the next round sends."""
+    handled = 0
+    while done := deliver_due(platform):
+        handled += done
+    return handled
+
+
+def lag_of(destination: LogDestination) -> Lag:
+    until_readable()
+    return waiting.lag_of(destination)
 
 
 def answers(*statuses: int) -> Sequence[Reply]:

@@ -15,7 +15,6 @@ from audit.shipping.batch import SUSPICIOUS
 from audit.shipping.claims import claim_due, release
 from audit.shipping.delivery import deliver
 from audit.shipping.platforms.webhook import Webhook
-from audit.shipping.waiting import lag_of
 from gateway.lib import clock
 from gateway.lib.guarded_client import BadResponse, OutboundTimeout, Response
 from gateway.lib.outbound import AddressRefused
@@ -26,6 +25,7 @@ from tests.api.audit.shipping.stage import (
     answers,
     change,
     deliver_due,
+    lag_of,
     make_destination,
     record_calls,
     replay,

@@ -13,7 +13,7 @@ from audit.shipping import sending
 from gateway.lib import clock
 from tests.api.audit.rows import ORG, OTHER_ORG
 from tests.api.audit.shipping.platform_stage import CASES, Case, led_to
-from tests.api.audit.shipping.stage import deliver_due, record_calls
+from tests.api.audit.shipping.stage import deliver_all, deliver_due, record_calls
 from tests.receivers import Fault, Receiver
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,7 +76,7 @@ def test_after_a_fault_the_records_arrive(case: Case, fault: str, monkeypatch: p
         _assert_it_says_why(destination, case)
         monkeypatch.setattr(sending, "TIMEOUT_S", 10.0)
         with time_machine.travel(clock.now() + timedelta(minutes=2), tick=True):
-            deliver_due(led_to(receiver))
+            deliver_all(led_to(receiver))
         assert set(ids_of()) <= set(receiver.ids(*case.id_path))
         assert receiver.violations == []
     destination.refresh_from_db()
