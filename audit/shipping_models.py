@@ -15,7 +15,7 @@ class DestinationStatus(models.TextChoices):
     NEW = "new"  # nothing was sent yet
     OK = "ok"
     RETRYING = "retrying"
-    FAILING = "failing"  # for minutes, or somebody has to change something
+    FAILING = "failing"  # attempts have failed for minutes, or the destination has to be changed
 
 
 class LogDestination(models.Model):

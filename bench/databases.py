@@ -57,7 +57,8 @@ def back_ends(environ: Mapping[str, str]) -> Iterator[BackEnds]:
 
 @contextlib.contextmanager
 def own_database(server_url: str, suffix: str = "", template: str = "template1") -> Iterator[str]:
-    """The address of a new database, which is dropped in the end. `template` is a database that nobody is connected to.
+    """The address of a new database, which is dropped in the end. `template` is a database without
+    connections.
 
     Raises: BenchFailed.
     """

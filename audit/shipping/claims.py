@@ -67,18 +67,19 @@ def _held() -> QuerySet[LogDestination]:
 
 
 def _due() -> list[tuple[UUID, UUID, str]]:
-    now = clock.now()
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    due = LogDestination.objects.filter(free, enabled=True, next_attempt_at__lte=now)
+    due = _free().filter(next_attempt_at__lte=clock.now())
     # The one that waited longest is first.
     ordered = with_waiting_records(due).order_by(F("last_attempt_at").asc(nulls_first=True), "pk")
     return list(ordered.values_list("pk", "org_id", "status"))
 
 
 def _claim(pk: UUID) -> UUID | None:
-    now, claim = clock.now(), ids.new_id()
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    taken = LogDestination.objects.filter(free, pk=pk, enabled=True).update(
-        claim=claim, claimed_until=now + CLAIMED_FOR
-    )
+    claim = ids.new_id()
+    taken = _free().filter(pk=pk).update(claim=claim, claimed_until=clock.now() + CLAIMED_FOR)
     return claim if taken else None
+
+
+def _free() -> QuerySet[LogDestination]:
+    """Enabled destinations without a claim that still holds."""
+    unclaimed = Q(claimed_until__isnull=True) | Q(claimed_until__lte=clock.now())
+    return LogDestination.objects.filter(unclaimed, enabled=True)

@@ -167,7 +167,7 @@ def _merged(destination: LogDestination, config: Mapping[str, object], *, moves:
     shown = masked(platform, stored)
     # A form sends back what it was shown.
     new = {name: value for name, value in config.items() if name not in stored or value != shown[name]}
-    # Otherwise an admin could have a secret, which nobody can read here, sent to a host of their own.
+    # A stored secret is never shown. Sent to another host, it would be shown there.
     kept = [each for each in platform.fields if each.secret and each.name in stored and each.name not in new]
     if moves and kept:
         text = "The address leads to another host: enter this again, or leave it empty to remove it."

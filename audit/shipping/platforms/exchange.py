@@ -64,7 +64,7 @@ class BatchRefused:
 
 @dataclass(frozen=True, slots=True)
 class DestinationRefused:
-    """No batch will be accepted until somebody changes the destination: a wrong token, a wrong address."""
+    """The platform takes no batch until the destination is changed: its token or its address is wrong."""
 
     reason: str
 

@@ -13,7 +13,7 @@ from audit.shipping.platforms.encoding import epoch_seconds, json_lines
 from audit.shipping.platforms.exchange import JSON_TYPE, Answer, Outgoing, RetryLater, Target, Verdict
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
-from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
+from audit.shipping.platforms.verdicts import is_web_page, retry_after_s, verdict_of_status, words_of
 
 PATH: Final = "/api/v1/ingest/hec"
 SOURCE: Final = "mcp-gateway"
@@ -37,7 +37,7 @@ class LogScale(Platform):
 
     def read(self, answer: Answer, events: Sequence[Event]) -> Verdict:
         # The documentation promises no body of a success, but no page of a proxy either.
-        if 200 <= answer.status < 300 and answer.body.lstrip().startswith(b"<"):
+        if 200 <= answer.status < 300 and is_web_page(answer):
             return RetryLater(f"not an answer of LogScale: {words_of(answer)}", retry_after_s(answer))
         return verdict_of_status(answer)
 

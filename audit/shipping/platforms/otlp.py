@@ -28,7 +28,13 @@ from audit.shipping.platforms.otlp_headers import InvalidHeaders, parse_headers
 from audit.shipping.platforms.otlp_values import any_value, key_values
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
-from audit.shipping.platforms.verdicts import EXCERPT_CHARACTERS, retry_after_s, verdict_of_status, words_of
+from audit.shipping.platforms.verdicts import (
+    EXCERPT_CHARACTERS,
+    is_web_page,
+    retry_after_s,
+    verdict_of_status,
+    words_of,
+)
 
 PATH: Final = "/v1/logs"
 _SEVERITY: Final = {INFO: 9, WARN: 13, ERROR: 17}
@@ -119,7 +125,7 @@ def _record(event: Event) -> dict[str, Any]:
 
 
 def _read_success(answer: Answer, events: Sequence[Event]) -> Verdict:
-    if answer.body.lstrip().startswith(b"<"):  # a sign-in page answers 200 too, and keeps nothing
+    if is_web_page(answer):
         return DestinationRefused(f"{answer.status}: a web page answers at this address, no OTLP receiver")
     rejected, message = _partial_success(answer.body)
     count = min(max(rejected, 0), len(events))

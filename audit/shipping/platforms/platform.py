@@ -54,4 +54,5 @@ class Platform(ABC):
         return None
 
     def read_token(self, answer: Answer) -> Token | RetryLater | DestinationRefused:
+        """The answer to token_request. A platform with the one has the other."""
         raise NotImplementedError
