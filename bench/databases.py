@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import LiteralString
 from urllib.parse import urlsplit
 
 import psycopg
@@ -56,24 +57,41 @@ def back_ends(environ: Mapping[str, str]) -> Iterator[BackEnds]:
 
 
 @contextlib.contextmanager
-def own_database(server_url: str, suffix: str = "", template: str = "template1") -> Iterator[str]:
-    """The address of a new database, which is dropped in the end. `template` is a database without
-    connections.
-
-    Raises: BenchFailed.
-    """
-    name = f"bench_{os.getpid()}{suffix}"
+def own_database(server_url: str) -> Iterator[str]:
+    """The address of a new database, which is dropped in the end. Raises: BenchFailed."""
+    name = f"bench_{os.getpid()}"
+    url = make_database(server_url, name)
     try:
-        with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-            names = sql.Identifier(name), sql.Identifier(template)
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
+        yield url
+    finally:
+        drop_database(server_url, name)
+
+
+def make_database(server_url: str, name: str, template: str = "template1") -> str:
+    """Returns its address; `template` is a database without connections. Raises: BenchFailed, also where it exists."""
+    try:
+        _execute(server_url, "CREATE DATABASE {} TEMPLATE {}", name, template)
     except psycopg.Error as fault:
         raise BenchFailed(f"BENCH_DATABASE_URL: no database could be made there ({_first_line(fault)}).") from None
-    try:
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-    finally:
-        with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    return address_of(server_url, name)
+
+
+def drop_database(server_url: str, name: str) -> None:
+    _execute(server_url, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+def address_of(server_url: str, name: str) -> str:
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+def has_database(server_url: str, name: str) -> bool:
+    with psycopg.connect(server_url, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+        return connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is not None
+
+
+def _execute(server_url: str, statement: LiteralString, *names: str) -> None:
+    with psycopg.connect(server_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 def remove_keys(redis_url: str, own_ids: Iterable[str], *, keep: AbstractSet[str]) -> None:

@@ -5,7 +5,8 @@
 Rows of --orgs organizations over 360 days are seeded by the server, a few organizations with most of them. Requests go
 through the product's views in this process, each route with each filter and with pairs, in the organizations with the
 most rows and with the middle number. Sizes of rows and indexes, the cost of an insert, and the drop of a partition
-follow. The run makes a database of its own and drops it.
+follow. The run makes a database of its own and drops it; with --keep NAME the database and its rows stay for the next
+run, which measures at once.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from bench.databases import own_database
+from bench.databases import address_of, drop_database, has_database, make_database
 from bench.log_seed import ADMIN_TABLE, REQUEST_TABLE, seed_logs
 
 ROUNDS = 20  # of each request
@@ -54,24 +55,58 @@ def main() -> int:
     parser.add_argument("--orgs", type=int, default=1_000)
     parser.add_argument("--small-rows", type=int, default=100_000, help="of the other database of the inserts")
     parser.add_argument("--no-usage", action="store_true", help="leave the roll-ups and the dashboards out")
+    parser.add_argument("--keep", default="", metavar="NAME", help="databases NAME and NAME_small, which stay")
+    parser.add_argument("--prepare", action="store_true", help="leave the measuring to a later run")
     options = parser.parse_args()
     server = os.environ.get("BENCH_DATABASE_URL", "")
     if not server.startswith("postgres"):
         parser.error("BENCH_DATABASE_URL must name a PostgreSQL server.")
-    with own_database(server) as url:
-        _set_up(url)
-        seed_logs(url, options.small_rows, options.small_rows // 10, options.orgs)
-        with _copied(server, url) as small_url:
-            seeded_at = time.monotonic()
-            now = seed_logs(url, options.rows, options.admin_rows or options.rows // 10, options.orgs)
-            _print(f"{options.rows:,} rows seeded in {time.monotonic() - seeded_at:.0f} s")
-            _measure(options, now)
-            _print_inserts(options.rows, url, options.small_rows, small_url)
-            _print_drop()
+    with _databases(server, options) as (url, small_url):
+        if not options.prepare:
+            _measure(options, url, small_url)
+        elif not options.no_usage:
+            _roll_up(options.rows)
     return 0
 
 
-def _measure(options: argparse.Namespace, now: datetime) -> None:
+@contextmanager
+def _databases(server: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """(the address of the filled database, that of a small one)."""
+    with ExitStack() as stack:
+        name = options.keep or f"bench_{os.getpid()}"
+        url, small_url = (address_of(server, each) for each in (name, f"{name}_small"))
+        is_new = not has_database(server, name)
+        if is_new:
+            make_database(server, name)
+        if not options.keep:
+            stack.callback(drop_database, server, name)
+        _set_up(url)
+        if is_new:
+            seed_logs(url, options.small_rows, options.small_rows // 10, options.orgs)
+            _copy(server, name)
+            if not options.keep:
+                stack.callback(drop_database, server, f"{name}_small")
+            seeded_at_s = time.monotonic()
+            seed_logs(url, options.rows, options.admin_rows or options.rows // 10, options.orgs)
+            _print(f"{options.rows:,} rows seeded in {time.monotonic() - seeded_at_s:.0f} s")
+        yield url, small_url
+
+
+def _copy(server: str, name: str) -> None:
+    """The small database is a copy; the rows of the original go."""
+    from django.db import connection
+
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    make_database(server, f"{name}_small", template=name)
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {REQUEST_TABLE}, {ADMIN_TABLE}")
+
+
+def _measure(options: argparse.Namespace, url: str, small_url: str) -> None:
+    from audit.models import RequestAuditEntry
+
+    now = RequestAuditEntry.objects.latest("id").timestamp
     _print_sizes(options.rows)
     orgs = {"largest": 1, "middle": options.orgs // 2}
     for name, number in orgs.items():
@@ -79,7 +114,10 @@ def _measure(options: argparse.Namespace, now: datetime) -> None:
     _print_export(_organization(1))
     _print_verification()
     if not options.no_usage:
-        _print_usage(_organization(1), options.rows)
+        _roll_up(options.rows)
+        _print_usage(_organization(1))
+    _print_inserts(options.rows, url, options.small_rows, small_url)
+    _print_drop()
 
 
 def _print(line: str) -> None:
@@ -95,20 +133,6 @@ def _set_up(url: str) -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
-
-
-@contextmanager
-def _copied(server: str, url: str) -> Iterator[str]:
-    """The address of a copy of the database, which is dropped in the end. The rows of the original are gone."""
-    from django.db import connection
-
-    name = urlsplit(url).path[1:]
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]
-    with own_database(server, suffix="small", template=name) as copy:
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {REQUEST_TABLE}, {ADMIN_TABLE}")
-        yield copy
 
 
 def _print_sizes(rows: int) -> None:
@@ -216,7 +240,7 @@ def _timed(ask: Callable[[], Any]) -> tuple[float, float]:
     return took[ROUNDS // 2], took[ROUNDS * 95 // 100 - 1]
 
 
-def _print_usage(org_id: uuid.UUID, rows: int) -> None:
+def _roll_up(rows: int) -> None:
     from audit.usage.rollup import roll_up
 
     began_s, done = time.monotonic(), 0
@@ -224,6 +248,9 @@ def _print_usage(org_id: uuid.UUID, rows: int) -> None:
         done += counted
     took_s = time.monotonic() - began_s
     _print(f"{done:,} of {rows:,} rows rolled up in {took_s:.0f} s, {done / max(took_s, 0.001):,.0f} a second")
+
+
+def _print_usage(org_id: uuid.UUID) -> None:
     client = _client(org_id)
     for path in ("usage", "vendors", "savings"):
         for period in ("30d", "1y"):
