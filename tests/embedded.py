@@ -7,6 +7,8 @@ back end can change: it counts, it commits from several threads, it reads the re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,19 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 # Folders and files, relative to `tests`.
 PLACES = (
-    "api/audit",
+    "api/audit/shipping/test_delivery.py",
+    "api/audit/test_audit_connection.py",
+    "api/audit/test_log_api.py",
+    "api/audit/test_log_csv.py",
+    "api/audit/test_log_indexes.py",
+    "api/audit/test_log_stream.py",
+    "api/audit/test_partitions.py",
+    "api/audit/test_rejected_uses.py",
+    "api/audit/test_retention.py",
+    "api/audit/test_seals.py",
+    "api/audit/test_selectors.py",
+    "api/audit/test_stream.py",
+    "api/audit/usage",
     "api/billing",
     "api/catalog",
     "api/limits",
@@ -27,7 +41,6 @@ PLACES = (
     "api/web",
     "contracts/test_coordination_store.py",
     "contracts/test_migrations.py",
-    "contracts/test_routes.py",
     "contracts/test_squashed_migrations.py",
     "e2e/test_crowds.py",
     "e2e/test_refused_at_once.py",
@@ -46,19 +59,39 @@ FILE = "sqlite"
 
 def mark(items: list[pytest.Item]) -> None:
     """Give tests the marks that scripts/test.py chooses by."""
-    places = [TESTS / place for place in PLACES]
     for item in items:
-        if item.path.is_relative_to(ONCE) or _breaks_a_file(item):
+        folder = _folder(item.path)
+        if folder.is_pure or (folder.has_faults and _breaks_a_file(item)):
             item.add_marker(pytest.mark.one_back_end)
-        elif any(item.path.is_relative_to(place) for place in places) or _commits(item):
+        elif folder.is_embedded or (not folder.commits_anyway and _commits(item)):
             item.add_marker(pytest.mark.embedded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Where a file of tests lies."""
+
+    is_pure: bool
+    has_faults: bool
+    is_embedded: bool
+    commits_anyway: bool
+
+
+@cache
+def _folder(path: Path) -> _Folder:
+    return _Folder(
+        is_pure=path.is_relative_to(ONCE),
+        has_faults=path.is_relative_to(FAULTS),
+        is_embedded=any(path.is_relative_to(TESTS / place) for place in PLACES),
+        commits_anyway=path.is_relative_to(COMMITS_ANYWAY),
+    )
 
 
 def _breaks_a_file(item: pytest.Item) -> bool:
     """Whether the database of a fault test is a SQLite file, whatever the back ends of the run are."""
     parameters = getattr(item, "callspec", None)
-    return item.path.is_relative_to(FAULTS) and parameters is not None and FILE in parameters.params.values()
+    return parameters is not None and FILE in parameters.params.values()
 
 
 def _commits(item: pytest.Item) -> bool:
-    return COMMITTING in getattr(item, "fixturenames", ()) and not item.path.is_relative_to(COMMITS_ANYWAY)
+    return COMMITTING in getattr(item, "fixturenames", ())

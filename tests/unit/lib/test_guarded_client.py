@@ -303,7 +303,7 @@ async def endless_continues(server: RawVendor, writer: asyncio.StreamWriter) -> 
         endless_tiny_chunks,
         endless_continues,
         sized(gzip.compress(b"\0" * (MAX_BYTES + 1)), b"Content-Encoding: gzip\r\n"),
-        sized(gzip.compress(b"\0" * 100_000_000), b"Content-Encoding: gzip\r\n"),
+        sized(gzip.compress(b"\0" * 5_000_000), b"Content-Encoding: gzip\r\n"),
     ],
     ids=["length", "to the end", "chunks", "tiny chunks", "interim", "gzip", "gzip bomb"],
 )
@@ -320,7 +320,7 @@ async def test_a_flood_of_headers() -> None:
         await answer_to(says(HEAD + b"X-Filler: y\r\n" * 20_000 + b"Content-Length: 2\r\n\r\n{}"))
 
 
-BOMB = gzip.compress(gzip.compress(b"\0" * 50_000_000))
+BOMB = gzip.compress(gzip.compress(b"\0" * 5_000_000))
 
 
 @pytest.mark.parametrize(
