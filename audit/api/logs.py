@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
+from rest_framework.serializers import BaseSerializer
 
 from audit import log_query
 from audit.api.entries import AdminLogOut, RequestLogOut, csv_row
@@ -43,6 +44,11 @@ _PERIOD_AND_PART = (
 )
 
 
+def _operations(summary: str, answer: type[BaseSerializer[Any]], *filters: QueryParameter) -> dict[str, Operation]:
+    query = (*filters, *_PERIOD_AND_PART)
+    return {"GET": Operation(summary, answer=answer, download="text/csv", query=query)}
+
+
 class LogView(ChosenOrgView):
     gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
     log: ClassVar[LogModel]
@@ -76,38 +82,26 @@ class RequestLog(LogView):
     """GET /api/audit. Spec: §4.10 · D79, D80, D83-D85, D149"""
 
     log, parsers, columns = RequestAuditEntry, REQUEST_FILTERS, REQUEST_CSV
-    operations = {
-        "GET": Operation(
-            "The request log, newest first",
-            answer=RequestLogOut,
-            download="text/csv",
-            query=(
-                QueryParameter("user_id", "The id of a person or service account, as `userId` has it."),
-                QueryParameter("vendor", "The slug of a vendor."),
-                QueryParameter("tool", "A tool's name."),
-                QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
-                QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
-                QueryParameter("request_id", "The `X-Request-Id` of an answer."),
-                *_PERIOD_AND_PART,
-            ),
-        )
-    }
+    operations = _operations(
+        "The request log, newest first",
+        RequestLogOut,
+        QueryParameter("user_id", "The id of a person or service account, as `userId` has it."),
+        QueryParameter("vendor", "The slug of a vendor."),
+        QueryParameter("tool", "A tool's name."),
+        QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
+        QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
+        QueryParameter("request_id", "The `X-Request-Id` of an answer."),
+    )
 
 
 class AdminLog(LogView):
     """GET /api/audit/admin. Spec: §4.10 · D79, D81-D85, D149"""
 
     log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
-    operations = {
-        "GET": Operation(
-            "The admin log, newest first",
-            answer=AdminLogOut,
-            download="text/csv",
-            query=(
-                QueryParameter("event_type", "Such as `member.removed`. An unknown one matches nothing."),
-                QueryParameter("actor_id", "The id of a person or service account; `system` for background jobs."),
-                QueryParameter("target_id", "The id of the row that was changed."),
-                *_PERIOD_AND_PART,
-            ),
-        )
-    }
+    operations = _operations(
+        "The admin log, newest first",
+        AdminLogOut,
+        QueryParameter("event_type", "Such as `member.removed`. An unknown one matches nothing."),
+        QueryParameter("actor_id", "The id of a person or service account; `system` for background jobs."),
+        QueryParameter("target_id", "The id of the row that was changed."),
+    )
