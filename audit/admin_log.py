@@ -54,8 +54,7 @@ def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     # Address and request id come from the log context.
     context = structlog.contextvars.get_contextvars()
     target = event.target
-    now = clock.now()
-    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # the precision of ids, and of what is shown
+    now = clock.whole_milliseconds(clock.now())
     return AdminAuditEntry(
         id=ids.log_id_for(now),
         timestamp=now,

@@ -26,7 +26,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class LogPage:
+class Page:
     """Newest first. `next_cursor` is None at the end of the log."""
 
     entries: list[Any]
@@ -41,13 +41,13 @@ class ExportedRows:
     pages: Iterator[list[Sequence[Any]]]
 
 
-def page_of(rows: QuerySet[Any], query: LogQuery) -> LogPage:
+def page_of(rows: QuerySet[Any], query: LogQuery) -> Page:
     """Follow `next_cursor` for pages that are equally fast everywhere, and stable while rows arrive."""
     limit = query.page_limit
     log_ids = _ids_of(_part(rows, query)[: limit + 1])
     shown = log_ids[:limit]
     entries = sorted(_rows_of(rows, shown), key=lambda entry: entry.id, reverse=True)
-    return LogPage(entries, shown[-1] if len(log_ids) > limit else None)
+    return Page(entries, shown[-1] if len(log_ids) > limit else None)
 
 
 def total_of(rows: QuerySet[Any]) -> Total:

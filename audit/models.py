@@ -13,6 +13,7 @@ __all__ = [
     "AdminAuditEntry",
     "DeliveryHour",
     "LogDestination",
+    "LogModel",
     "PrunedLog",
     "RefusedRecord",
     "RequestAuditEntry",
@@ -121,6 +122,9 @@ class AdminAuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.timestamp:%Y-%m-%d %H:%M:%S} {self.actor_label} {self.event_type}"
+
+
+LogModel = type[RequestAuditEntry] | type[AdminAuditEntry]
 
 
 class StreamEra(models.Model):

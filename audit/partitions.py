@@ -19,6 +19,7 @@ import structlog
 from django.db import OperationalError, connection, transaction
 
 from audit.stream_position import REQUEST_TABLE as TABLE
+from gateway.lib import clock
 from gateway.lib.ids import first_log_id_at, time_of
 
 MONTHS_AHEAD = 3
@@ -151,7 +152,7 @@ def _brief_lock_timeout() -> Iterator[None]:
 
 
 def _attach(partition: Partition) -> None:
-    low, high = first_log_id_at(partition.start or datetime.fromtimestamp(0, UTC)), first_log_id_at(partition.end)
+    low, high = first_log_id_at(partition.start or clock.EPOCH), first_log_id_at(partition.end)
     with connection.cursor() as cursor:
         # A row that reached the default partition after its rows have moved would make the last statement fail.
         cursor.execute(f"LOCK TABLE {DEFAULT} IN ACCESS EXCLUSIVE MODE")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from audit.plain_text import has_harmful_characters
-from gateway.lib import ids
+from gateway.lib import clock, ids
 from gateway.lib.errors import Invalid
 
 MAX_TEXT_CHARACTERS = 255  # longer than any filtered column
@@ -90,7 +90,7 @@ def _end_before(raw: str) -> datetime:
         # The end is inclusive: a date with its whole day, a time with its millisecond, the shown precision.
         if _DATE.match(raw):
             return moment + timedelta(days=1)
-        return moment.replace(microsecond=moment.microsecond // 1000 * 1000) + timedelta(milliseconds=1)
+        return clock.whole_milliseconds(moment) + clock.MILLISECOND
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC)
 

@@ -12,7 +12,7 @@ import hashlib
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -31,7 +31,6 @@ FIRST = bytes(32)  # before the first seal
 _ID_BYTES = 16
 ENTRY_BYTES = _ID_BYTES + DIGEST_BYTES
 VERSION = 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The columns of each version. A new column of a log makes a new version; the ones that there are stay as they are.
 _COLUMNS: dict[int, dict[type[Any], tuple[str, ...]]] = {
     1: {
@@ -69,7 +68,7 @@ def parse_entries(entries: bytes) -> Iterator[tuple[uuid.UUID, bytes]]:
 
 def seal_digest(seal: Seal, before: bytes) -> bytes:
     """`before` is the digest of the seal before, FIRST for none."""
-    made_at = (seal.made_at - _EPOCH) // timedelta(microseconds=1)
+    made_at = (seal.made_at - clock.EPOCH) // timedelta(microseconds=1)
     facts = struct.pack(">hqqiq", seal.version, seal.number, seal.position, seal.rows, made_at)
     parts = (before, seal.org_id.bytes, str(seal.log).encode(), facts, seal.row_id.bytes, bytes(seal.entries_digest))
     return hashlib.sha256(b"".join(parts)).digest()

@@ -5,19 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, TypeVar
+from datetime import date, datetime, timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Model, QuerySet
+from django.db.models import Max
 from django.db.models.expressions import RawSQL
 
 from audit.call_status import CallStatus
-from audit.distinct_values import distinct_values, labelled_values
-from audit.filters import RequestFilters
-from audit.matching import of_request, vendors_of, with_status
 from audit.models import NOT_SUCCESS, REJECTED_CREDENTIAL, RequestAuditEntry
 from audit.newest_first import NewestFirst, newest_first
+from audit.sql_values import first_id, uuid_value
 from gateway.lib import clock
 from gateway.lib.ids import first_log_id_at
 
@@ -26,10 +24,7 @@ MAX_CALLS_COUNTED = 100_000  # of one day; the limit of D79
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
 MAX_REJECTIONS = 400  # a statement with a branch for each stays below SQLite's 500
-Row = TypeVar("Row", bound=Model)
 _TABLE = RequestAuditEntry._meta.db_table
-_MILLISECOND = timedelta(milliseconds=1)  # the precision of log times
-_EQUAL = ("user_id", "vendor", "tool", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +63,6 @@ class RejectedUse:
     rejected_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class KnownUser:
-    user_id: str
-    user_label: str  # of the latest call
-
-
-def matching_entries(org_id: uuid.UUID, *, filters: RequestFilters) -> QuerySet[RequestAuditEntry]:
-    """Returns the matching rows in no order. Spec: §4.10 · D83"""
-    rows = RequestAuditEntry.objects.filter(org_id=org_id)
-    rows = rows.filter(**{name: value for name in _EQUAL if (value := getattr(filters, name))})
-    rows = in_period(rows, filters.start_at, filters.end_before)
-    if filters.request_id:
-        rows = rows.filter(of_request(org_id, filters.request_id))
-    elif filters.tool and not filters.vendor and not filters.user_id:
-        rows = rows.filter(vendors_of(org_id))
-    return with_status(rows, filters.status) if filters.status else rows
-
-
-def in_period(rows: QuerySet[Row], start_at: datetime | None, end_before: datetime | None) -> QuerySet[Row]:
-    """The rows of either log from `start_at` on and before `end_before`; ids are times."""
-    if start_at is not None:
-        rows = rows.filter(id__gte=first_log_id_at(start_at))
-    if end_before is not None:
-        rows = rows.filter(id__lt=first_log_id_at(end_before))
-    return rows
-
-
 def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
     """Returns the last `days` days in UTC, oldest first, each counted up to MAX_CALLS_COUNTED."""
     today = clock.now().date()
@@ -104,8 +72,8 @@ def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
     branches = [f"SELECT {position}, (SELECT COUNT(*) FROM ({few}) AS few)" for position in range(days)]  # noqa: S608
     values: list[Any] = []
     for day in shown:
-        bounds = (_midnight(day), _midnight(day + timedelta(days=1)))
-        values += [_db_value("org_id", org_id), *(_first_id(moment) for moment in bounds)]
+        midnight = clock.midnight(day)
+        values += [uuid_value(org_id), first_id(midnight), first_id(midnight + timedelta(days=1))]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
         return [DayCalls(shown[position], calls) for position, calls in sorted(cursor.fetchall())]
@@ -131,15 +99,6 @@ def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]
     return list(rows.order_by(NewestFirst())[:limit])
 
 
-def known_vendors(org_id: uuid.UUID) -> list[str]:
-    return [slug for (slug,) in distinct_values(RequestAuditEntry, org_id, "vendor", "value")]
-
-
-def known_users(org_id: uuid.UUID) -> list[KnownUser]:
-    """Sorted by label; removed people and service clients are included."""
-    return [KnownUser(*each) for each in labelled_values(RequestAuditEntry, org_id, "user_id", "user_label")]
-
-
 def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime]:
     """Maps subjects to their latest call; a subject without calls is absent."""
     if not user_ids:
@@ -147,8 +106,7 @@ def last_calls(org_id: uuid.UUID, user_ids: Sequence[str]) -> dict[str, datetime
     # One index step for each subject.
     newest = f"(SELECT id FROM {_TABLE} WHERE org_id = %s AND user_id = value ORDER BY {newest_first()} LIMIT 1)"  # noqa: S608
     asked = " UNION ALL ".join(["SELECT %s AS value"] * len(user_ids))
-    org = RequestAuditEntry._meta.get_field("org_id").get_db_prep_value(org_id, connection)
-    ids = RawSQL(f"SELECT {newest} FROM ({asked}) AS asked", [org, *user_ids])  # noqa: S608, S611
+    ids = RawSQL(f"SELECT {newest} FROM ({asked}) AS asked", [uuid_value(org_id), *user_ids])  # noqa: S608, S611
     return dict(RequestAuditEntry.objects.filter(id__in=ids).values_list("user_id", "timestamp"))
 
 
@@ -162,7 +120,7 @@ def tool_use(org_id: uuid.UUID, vendor: str, tools: Sequence[str], since: dateti
     last = f"(SELECT user_label {mine} ORDER BY {newest_first()} LIMIT 1)"
     # Both databases name a VALUES column column1, and accept a list of any length.
     asked = f"SELECT column1 AS value FROM (VALUES {', '.join(['(%s)'] * len(tools))}) AS names"  # noqa: S608
-    own = [_db_value("org_id", org_id), vendor, _first_id(since)]
+    own = [uuid_value(org_id), vendor, first_id(since)]
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT value, {count}, {last} FROM ({asked}) AS asked", [*own, *own, *tools])  # noqa: S608
         rows = cursor.fetchall()
@@ -188,7 +146,7 @@ def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[Crede
     branches, values = [], []
     for position, use in enumerate(uses):
         branches.append(f"SELECT {position} WHERE EXISTS ({_accepted(use)})")
-        values += [_db_value("org_id", org_id), use.vendor, _first_id(use.since + _MILLISECOND)]
+        values += [uuid_value(org_id), use.vendor, first_id(use.since + clock.MILLISECOND)]
         values += [CallStatus.SUCCESS.value, use.scope, use.name, *(use.user_ids or ())]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(branches), values)
@@ -202,16 +160,3 @@ def _accepted(use: CredentialUse) -> str:
         # A cached result proves nothing: no vendor checked the credential.
         f"AND credential_scope = %s AND credential_name = %s AND NOT cached{caller_filter}"
     )
-
-
-def _first_id(moment: datetime) -> Any:
-    return _db_value("id", first_log_id_at(moment))
-
-
-def _db_value(column: str, value: object) -> Any:
-    field: Any = RequestAuditEntry._meta.get_field(column)
-    return field.get_db_prep_value(value, connection)
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), tzinfo=UTC)

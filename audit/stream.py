@@ -16,7 +16,7 @@ from enum import StrEnum
 from django.db import connection, transaction
 from django.db.models import Max, QuerySet
 
-from audit.models import AdminAuditEntry, RequestAuditEntry, StreamCursor, StreamEra
+from audit.models import AdminAuditEntry, LogModel, RequestAuditEntry, Seal, StreamCursor, StreamEra
 from audit.stream_position import Beyond, NewPosition, ReadableBelow, begin_era
 from gateway.lib import clock
 from gateway.lib.ids import LAST_ID, first_log_id_at
@@ -32,10 +32,7 @@ class Log(StrEnum):
 
 
 Entry = RequestAuditEntry | AdminAuditEntry
-_MODELS: dict[Log, type[RequestAuditEntry] | type[AdminAuditEntry]] = {
-    Log.REQUESTS: RequestAuditEntry,
-    Log.ADMIN: AdminAuditEntry,
-}
+_MODELS: dict[Log, LogModel] = {Log.REQUESTS: RequestAuditEntry, Log.ADMIN: AdminAuditEntry}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,8 +72,8 @@ def take(name: str, log: Log, limit: int) -> Batch | None:
     if cursor is None:
         return None
     asked_at = clock.now()
-    rows = list(rows_after(_place(cursor), log)[:limit])
-    through = place_of_row(rows[-1]) if rows else _place(cursor)
+    rows = list(rows_after(place_reached(cursor), log)[:limit])
+    through = place_of_row(rows[-1]) if rows else place_reached(cursor)
     _move(cursor, through, reached_at=asked_at if len(rows) < limit else None)
     return Batch(rows, through)
 
@@ -86,7 +83,7 @@ def take_stretch(name: str, log: Log, limit: int) -> Stretch | None:
     cursor = _locked(name, log)
     if cursor is None:
         return None
-    asked_at, after = clock.now(), _place(cursor)
+    asked_at, after = clock.now(), place_reached(cursor)
     places = list(rows_after(after, log).values_list("position", "id")[:limit])
     through = Place(*places[-1]) if places else after
     _move(cursor, through, reached_at=asked_at if len(places) < limit else None)
@@ -138,9 +135,13 @@ def place_of_row(row: Entry) -> Place:
     return Place(row.position, row.id)
 
 
+def place_reached(row: StreamCursor | Seal) -> Place:
+    return Place(row.position, row.row_id)
+
+
 def place_of(name: str, log: Log) -> Place:
     """Returns where a cursor is; the beginning for an unknown one."""
-    return _place(StreamCursor.objects.filter(name=name, log=log).first() or StreamCursor())
+    return place_reached(StreamCursor.objects.filter(name=name, log=log).first() or StreamCursor())
 
 
 def first_waiting(name: str, log: Log) -> Entry | None:
@@ -173,10 +174,6 @@ def _finish(log: Log, opened_before: uuid.UUID) -> int:
         ids = list(stale.select_for_update(skip_locked=_can_skip_locked())[:FINISHED_AT_ONCE])
         table = _MODELS[log]._meta.db_table
         return rows.filter(id__in=ids, position__isnull=True).update(position=NewPosition(table))
-
-
-def _place(cursor: StreamCursor) -> Place:
-    return Place(cursor.position, cursor.row_id)
 
 
 def _move(cursor: StreamCursor, through: Place, reached_at: datetime | None) -> None:

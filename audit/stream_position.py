@@ -14,6 +14,8 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Expression
 
+from audit.sql_values import uuid_value
+
 REQUEST_TABLE = "audit_requestauditentry"
 ADMIN_TABLE = "audit_adminauditentry"
 TRANSACTION_ID = "pg_current_xact_id()::text::bigint"
@@ -61,8 +63,7 @@ class Beyond(Expression):
         self._table, self._position, self._row_id = table, position, row_id
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
-        row_id = models.UUIDField().get_db_prep_value(self._row_id, connection)
-        return f"({self._table}.position, {self._table}.id) > (%s, %s)", (self._position, row_id)
+        return f"({self._table}.position, {self._table}.id) > (%s, %s)", (self._position, uuid_value(self._row_id))
 
 
 class NewPosition(Expression):

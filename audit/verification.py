@@ -6,7 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +15,7 @@ from django.db.models import Max, QuerySet
 from audit.models import PrunedLog, Seal
 from audit.organizations import organizations_of
 from audit.seals import CURSOR, FIRST, parse_entries, row_digest, seal_digest
-from audit.stream import Entry, Log, Place, beyond, final_rows, place_of, place_of_row
+from audit.stream import Entry, Log, Place, beyond, final_rows, place_of, place_of_row, place_reached
 from gateway.lib import clock
 from gateway.lib.ids import NO_ID, first_log_id_at
 
@@ -94,12 +94,12 @@ class _Chain:
         # The entries of seals before the first one are not read, but their digests are: a seal's time may be forged.
         for seal in self._chain.filter(number__lt=self._first_number).defer("entries").iterator():
             number += 1
-            digest, place = self._check_seal(seal, number, digest, expected), _place(seal)
+            digest, place = self._check_seal(seal, number, digest, expected), place_reached(seal)
         rows = _Rows(self._rows.filter(beyond(place, self._log)))
         later = self._chain.filter(number__gte=self._first_number, number__lte=self._last_number)
         for seal in later.iterator(chunk_size=50):
             number += 1
-            digest, place = self._check_seal(seal, number, digest, expected), _place(seal)
+            digest, place = self._check_seal(seal, number, digest, expected), place_reached(seal)
             self._check_rows(seal, rows)
         if expected and expected[0] > number:
             last = f"the last seal is {number}" if number else "there is no seal"
@@ -137,7 +137,7 @@ class _Chain:
             rows.skip()
             self._result.rows += 1
         row = rows.peek()
-        if row is not None and place_of_row(row) <= _place(seal):
+        if row is not None and place_of_row(row) <= place_reached(seal):
             raise _Broken(*_out_of_place(self._chain, row))
 
     def _explain_absence(self, row_id: uuid.UUID, digest: bytes, found: Entry | None, version: int) -> None:
@@ -156,7 +156,7 @@ def _pruned_before(log: Log) -> datetime:
     """Only rows of the request log expire, and none that is younger than the setting."""
     pruned = PrunedLog.objects.filter(log=log).first() if log is Log.REQUESTS else None
     if pruned is None:
-        return datetime.fromtimestamp(0, UTC)
+        return clock.EPOCH
     return min(pruned.before, clock.now() - timedelta(days=settings.AUDIT_RETENTION_DAYS))
 
 
@@ -181,7 +181,3 @@ class _Rows:
 
     def skip(self) -> None:
         self._next = next(self._iterator, None)
-
-
-def _place(seal: Seal) -> Place:
-    return Place(seal.position, seal.row_id)

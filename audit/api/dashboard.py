@@ -32,9 +32,14 @@ _QUERY = (
 class _Dashboard(ChosenOrgView):
     gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
 
-    def period(self) -> Period:
-        """Raises: Invalid."""
-        return Period.parse(self.request.query_params, clock.now())
+    def figures(self, period: Period) -> object:
+        raise NotImplementedError
+
+    def get(self, request: Request) -> Response:
+        """Raises: Invalid; ShareTaken, SlotsTaken."""
+        period = Period.parse(request.query_params, clock.now())
+        with log_read(self.organization.id):
+            return self.answer(self.figures(period))
 
 
 class UsageDashboard(_Dashboard):
@@ -42,10 +47,8 @@ class UsageDashboard(_Dashboard):
 
     operations = {"GET": Operation("Its calls, by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
 
-    def get(self, request: Request) -> Response:
-        period = self.period()
-        with log_read(self.organization.id):
-            return self.answer(selectors.usage(self.organization.id, period))
+    def figures(self, period: Period) -> object:
+        return selectors.usage(self.organization.id, period)
 
 
 class SavingsDashboard(_Dashboard):
@@ -53,11 +56,8 @@ class SavingsDashboard(_Dashboard):
 
     operations = {"GET": Operation("What command-line calls saved, estimated", answer=SavingsOut, query=_QUERY)}
 
-    def get(self, request: Request) -> Response:
-        period = self.period()
-        with log_read(self.organization.id):
-            sizes = mean_tool_list_bytes(self.organization)
-            return self.answer(selectors.savings(self.organization.id, period, sizes))
+    def figures(self, period: Period) -> object:
+        return selectors.savings(self.organization.id, period, mean_tool_list_bytes(self.organization))
 
 
 class VendorsDashboard(_Dashboard):
@@ -65,7 +65,5 @@ class VendorsDashboard(_Dashboard):
 
     operations = {"GET": Operation("Its vendors by calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)}
 
-    def get(self, request: Request) -> Response:
-        period = self.period()
-        with log_read(self.organization.id):
-            return self.answer({"vendors": selectors.vendors(self.organization.id, period)})
+    def figures(self, period: Period) -> object:
+        return {"vendors": selectors.vendors(self.organization.id, period)}

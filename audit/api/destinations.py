@@ -136,7 +136,19 @@ class DestinationList(OrgView):
         return self.answer(destination_body(created))
 
 
-class DestinationDetail(OrgView):
+class _DestinationView(OrgView):
+    @property
+    def subject(self) -> dict[str, Any]:
+        """Arguments that each service for a destination takes. Raises: NotFound."""
+        destination_id = known_id(self.kwargs["destination_id"])
+        return {"actor": self.actor, "organization": self.organization, "destination_id": destination_id}
+
+    def destination(self) -> LogDestination:
+        """Raises: NotFound."""
+        return destination_of(self.organization.id, known_id(self.kwargs["destination_id"]))
+
+
+class DestinationDetail(_DestinationView):
     """GET, PATCH, DELETE /api/orgs/:orgId/log-shipping/:destinationId. Spec: D95"""
 
     # Without a plan a destination can still be paused and deleted: its records leave the service.
@@ -147,47 +159,36 @@ class DestinationDetail(OrgView):
         "DELETE": Operation("Delete a destination", status=204),
     }
 
-    def get(self, request: Request, org_id: str, destination_id: str) -> Response:
+    def get(self, request: Request, **path: str) -> Response:
         with log_read(self.organization.id):
-            return self.answer(destination_body(destination_of(self.organization.id, known_id(destination_id))))
+            return self.answer(destination_body(self.destination()))
 
-    def patch(self, request: Request, org_id: str, destination_id: str) -> Response:
+    def patch(self, request: Request, **path: str) -> Response:
         fields = self.fields
         changes = Changes(fields.get("label"), fields.get("endpointUrl"), fields.get("config"), fields.get("enabled"))
-        changed = log_destinations.change_destination(
-            actor=self.actor, organization=self.organization, destination_id=known_id(destination_id), changes=changes
-        )
-        return self.answer(destination_body(changed))
+        return self.answer(destination_body(log_destinations.change_destination(**self.subject, changes=changes)))
 
-    def delete(self, request: Request, org_id: str, destination_id: str) -> Response:
-        log_destinations.delete_destination(
-            actor=self.actor, organization=self.organization, destination_id=known_id(destination_id)
-        )
+    def delete(self, request: Request, **path: str) -> Response:
+        log_destinations.delete_destination(**self.subject)
         return self.answer()
 
 
-class DestinationTest(OrgView):
+class DestinationTest(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/test. Spec: D95"""
 
     gates = {"POST": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS)}
     operations = {"POST": Operation("Send a test record and wait for the platform's answer", answer=TrialOut)}
 
-    def post(self, request: Request, org_id: str, destination_id: str) -> Response:
-        destination = destination_of(self.organization.id, known_id(destination_id))
-        return self.answer(send_test(destination, actor=self.actor.as_actor()))
+    def post(self, request: Request, **path: str) -> Response:
+        return self.answer(send_test(self.destination(), actor=self.actor.as_actor()))
 
 
-class DestinationReplay(OrgView):
+class DestinationReplay(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
 
     gates = {"POST": Gate(Role.ADMIN, active_plan=True)}
     operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
 
-    def post(self, request: Request, org_id: str, destination_id: str) -> Response:
-        replayed = log_destinations.replay_destination(
-            actor=self.actor,
-            organization=self.organization,
-            destination_id=known_id(destination_id),
-            since=self.fields["since"],
-        )
+    def post(self, request: Request, **path: str) -> Response:
+        replayed = log_destinations.replay_destination(**self.subject, since=self.fields["since"])
         return self.answer(destination_body(replayed))

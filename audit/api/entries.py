@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -103,25 +102,6 @@ class AdminLogOut(_LogOut):
     """A page of the admin log, newest first. Spec: D79"""
 
     entries = AdminEntryOut(many=True)
-
-
-@dataclass(frozen=True, slots=True)
-class CsvColumns:
-    """Headings and, in the same order, columns of the table."""
-
-    headings: tuple[str, ...]
-    columns: tuple[str, ...]
-
-
-# The label comes first, then the id that it names. The count of D146 comes last.
-REQUEST_CSV = CsvColumns(
-    tuple("user user_id timestamp vendor tool source status duration_ms client_id request_id count".split()),
-    tuple("user_label user_id timestamp vendor tool source status duration_ms client_id request_id count".split()),
-)
-ADMIN_CSV = CsvColumns(
-    tuple("actor actor_id target target_id event_type timestamp metadata".split()),
-    tuple("actor_label actor_id target_label target_id event_type timestamp metadata".split()),
-)
 
 
 def csv_row(values: Sequence[object]) -> list[str]:

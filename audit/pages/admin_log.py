@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from django.db.models import QuerySet
-
-from audit.admin_filters import AdminFilters
-from audit.admin_selectors import known_actors, matching_admin_entries
+from audit.csv_columns import ADMIN_CSV
 from audit.event_types import EventType
+from audit.filters import ADMIN_FILTERS
 from audit.models import AdminAuditEntry
 from audit.pages.facts import facts_of
 from audit.pages.log_page import LogPage
-from audit.selectors import KnownUser
 
 
 def _noun_of(event_type: EventType) -> str:
@@ -38,27 +34,12 @@ class AdminLogPage(LogPage):
     filters = {"actor_id": "Who", "event_type": "Event", "target_id": "Target ID"}
     subject = "actor_id"
     nouns = ("change", "changes")
-    columns = {
-        "actor": "the name of the one who made the change, at that time",
-        "actor_id": "its id; system for background jobs",
-        "target": "the name of the row that was changed, at that time",
-        "target_id": "its id",
-        "event_type": "the kind of change",
-        "timestamp": "the time of the change in UTC",
-        "metadata": "the details as JSON",
-    }
-
-    def known_subjects(self) -> Sequence[KnownUser]:
-        return known_actors(self.organization.id)
-
-    def matching(self, query: Mapping[str, str]) -> QuerySet[AdminAuditEntry]:
-        return matching_admin_entries(self.organization.id, filters=AdminFilters.parse(query))
+    log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
 
     def row(self, entry: AdminAuditEntry) -> dict[str, Any]:
         return {
             "facts": facts_of(entry),
-            "same_target": self.url_with(target_id=entry.target_id) if entry.target_id else "",
-            "around": self.around(entry.actor_id, entry.timestamp),
+            "same": self.url_with(target_id=entry.target_id) if entry.target_id else "",
         }
 
     def choices(self) -> dict[str, Any]:

@@ -12,12 +12,15 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from audit.filters import parse_before
+from audit.csv_columns import CsvColumns
+from audit.distinct_values import latest_labels
+from audit.filters import Filters, Parsers, parse_before
 from audit.log_pages import MAX_EXACT_TOTAL, Total, exceeds_one_export, page_of, total_of
 from audit.log_query import MAX_EXPORTED, LogQuery
+from audit.matching import matching_entries
+from audit.models import LogModel
 from audit.pages import time_range
 from audit.pages.people import People
-from audit.selectors import KnownUser
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
 from gateway.web.gate import Gate
@@ -27,7 +30,6 @@ from orgs.roles import Role
 
 PAGE_SIZE = 50
 AROUND = timedelta(minutes=5)
-_MILLISECOND = timedelta(milliseconds=1)  # the precision of log times
 Asked = dict[str, str]
 
 
@@ -42,17 +44,11 @@ class LogPage(OrgPage):
     filters: ClassVar[Mapping[str, str]]
     # The filter by a person or service account.
     subject: ClassVar[str]
+    log: ClassVar[LogModel]
+    parsers: ClassVar[Parsers]
+    columns: ClassVar[CsvColumns]
     # One row and several.
     nouns: ClassVar[tuple[str, str]]
-    # By the heading in the CSV, its meaning.
-    columns: ClassVar[Mapping[str, str]]
-
-    def known_subjects(self) -> Sequence[KnownUser]:
-        raise NotImplementedError
-
-    def matching(self, query: Mapping[str, str]) -> QuerySet[Any]:
-        """Raises: Invalid."""
-        raise NotImplementedError
 
     def row(self, entry: Any) -> dict[str, Any]:
         raise NotImplementedError
@@ -67,12 +63,12 @@ class LogPage(OrgPage):
             return self._answer(request)
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
-        people = People(self.known_subjects())
+        people = People(latest_labels(self.log, self.organization.id, self.subject))
         asked = self._asked(request, people)
         context = {**self.choices(), **self._filter_context(asked, people)}
         try:
             query = time_range.resolved(asked)
-            rows = self.matching(query)
+            rows = matching_entries(self.log, self.organization.id, Filters.parse(self.parsers, query))
             before = parse_before(request.GET)
         except Invalid as refusal:
             # A wrong filter matches nothing: rows that it would have left out are not shown either.
@@ -88,9 +84,9 @@ class LogPage(OrgPage):
     def url_with(self, **filters: str) -> str:
         return f"?{urlencode({name: value for name, value in filters.items() if value})}"
 
-    def around(self, subject_id: str, moment: datetime) -> str:
+    def around(self, entry: Any) -> str:
         """The address of the same person's rows within AROUND."""
-        return self.between(subject_id, moment - AROUND, moment + AROUND)
+        return self.between(getattr(entry, self.subject), entry.timestamp - AROUND, entry.timestamp + AROUND)
 
     def between(self, subject_id: str, start: datetime, end: datetime) -> str:
         period = {"start": clock.rfc3339(start), "end": clock.rfc3339(end)}
@@ -113,6 +109,7 @@ class LogPage(OrgPage):
         return {
             "asked": asked,
             "subject": subject,
+            "noun": self.nouns[0],
             "people": people.listed,
             "pills": [(self.label_of(name), texts[name], self.url_with(**_without(asked, name))) for name in asked],
             "presets": self._presets(asked),
@@ -136,7 +133,7 @@ class LogPage(OrgPage):
         older = page.next_cursor
         return {
             "entries": page.entries,
-            "rows": [{"entry": entry, **self.row(entry)} for entry in page.entries],
+            "rows": [{"entry": entry, "around": self.around(entry), **self.row(entry)} for entry in page.entries],
             "older_url": self.url_with(**asked, before=str(older)) if older else "",
             "newest_url": self.url_with(**asked) if before else "",
             "count": self._counted(total),
@@ -161,7 +158,7 @@ class LogPage(OrgPage):
 
     def _tail(self, query: Mapping[str, str], entries: Sequence[Any]) -> str:
         """The API's count of rows that are newer than the first one shown."""
-        newest = entries[0].timestamp + _MILLISECOND if entries else clock.now()
+        newest = entries[0].timestamp + clock.MILLISECOND if entries else clock.now()
         return self._api(**{**query, "start": clock.rfc3339(newest)}, limit="1")
 
     def _api(self, **query: str) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from audit.selectors import KnownUser
 from gateway.lib.ids import parse_id
 
 
 class People:
-    """`listed` has a text for each subject that no other subject has."""
+    """`listed` has a text for each subject that no other subject has. `labels` by id."""
 
-    def __init__(self, known: Iterable[KnownUser]) -> None:
-        self._shown = _different({user.user_id: user.user_label for user in known})
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._shown = _different(labels)
         self._ids = {shown.casefold(): user_id for user_id, shown in self._shown.items()}
 
     @property

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import QuerySet
-
 from audit.call_status import CallSource, CallStatus
-from audit.filters import RequestFilters
+from audit.csv_columns import REQUEST_CSV
+from audit.distinct_values import distinct_values
+from audit.filters import REQUEST_FILTERS
 from audit.models import RequestAuditEntry
 from audit.pages.log_page import LogPage
 from audit.pages.remedies import Remedy, remedy_of
-from audit.selectors import KnownUser, known_users, known_vendors, matching_entries
 from gateway.web.rate import RateLimited
 
 AN_HOUR = timedelta(hours=1)
@@ -36,30 +34,11 @@ class RequestLogPage(LogPage):
     }
     subject = "user_id"
     nouns = ("call", "calls")
-    columns = {
-        "user": "the caller's name at the time of the call",
-        "user_id": "the caller's id",
-        "timestamp": "the time of the call in UTC",
-        "vendor": "the vendor's slug",
-        "tool": "the tool's name at the vendor",
-        "source": "mcp or cli",
-        "status": "success, error, denied or unknown",
-        "duration_ms": "milliseconds from the request to its answer",
-        "client_id": "the app or service account that sent it",
-        "request_id": "the X-Request-Id of the answer",
-        "count": "calls in this row: more than 1 for rate-limited calls of one minute",
-    }
-
-    def known_subjects(self) -> Sequence[KnownUser]:
-        return known_users(self.organization.id)
-
-    def matching(self, query: Mapping[str, str]) -> QuerySet[RequestAuditEntry]:
-        return matching_entries(self.organization.id, filters=RequestFilters.parse(query))
+    log, parsers, columns = RequestAuditEntry, REQUEST_FILTERS, REQUEST_CSV
 
     def row(self, entry: RequestAuditEntry) -> dict[str, Any]:
         return {
-            "same_request": self.url_with(request_id=entry.request_id),
-            "around": self.around(entry.user_id, entry.timestamp),
+            "same": self.url_with(request_id=entry.request_id),
             "remedy": self._used_up(entry) or remedy_of(entry, self.organization.id),
         }
 
@@ -75,7 +54,7 @@ class RequestLogPage(LogPage):
 
     def choices(self) -> dict[str, Any]:
         return {
-            "vendors": known_vendors(self.organization.id),
+            "vendors": distinct_values(self.log, self.organization.id, "vendor"),
             "sources": list(CallSource),
             "statuses": list(CallStatus),
         }

@@ -24,13 +24,9 @@ def _ago(**length: int) -> Callable[[datetime], datetime]:
     return lambda now: now - timedelta(**length)
 
 
-def _midnight(now: datetime) -> datetime:
-    return now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 PRESETS: Mapping[str, Preset] = {
     "1h": Preset("Last hour", _ago(hours=1)),
-    "today": Preset("Today", _midnight),
+    "today": Preset("Today", lambda now: clock.midnight(now.date())),
     "7d": Preset("7 days", _ago(days=7)),
     "30d": Preset("30 days", _ago(days=30)),
 }

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from audit.pages import shipping
+from audit.pages import destination, shipping
 from audit.pages.admin_log import AdminLogPage
 from audit.pages.request_log import RequestLogPage
 from audit.pages.usage import UsagePage
@@ -17,6 +17,6 @@ urlpatterns = [
     path(_SHIPPING, shipping.LogShippingPage.as_view(), name="log-shipping"),
     path(f"{_SHIPPING}/new", shipping.ChoosePlatformPage.as_view(), name="log-platforms"),
     path(f"{_SHIPPING}/new/<str:platform>", shipping.NewDestinationPage.as_view(), name="log-destination-new"),
-    path(_DESTINATION, shipping.DestinationPage.as_view(), name="log-destination"),
-    path(f"{_DESTINATION}/delete", shipping.DeleteDestinationPage.as_view(), name="log-destination-delete"),
+    path(_DESTINATION, destination.DestinationPage.as_view(), name="log-destination"),
+    path(f"{_DESTINATION}/delete", destination.DeleteDestinationPage.as_view(), name="log-destination-delete"),
 ]

@@ -25,99 +25,40 @@ class Event:
         return self.type == REQUEST
 
 
-class RequestRow(Protocol):
-    """A row of the request log."""
+class Row(Protocol):
+    """A row of either log."""
 
     id: uuid.UUID
     timestamp: datetime
-    org_id: uuid.UUID
-    user_id: str
-    user_label: str
-    vendor: str
-    tool: str
-    source: str
-    status: str
-    error_code: str
-    duration_ms: int
-    vendor_ms: int
-    credential_scope: str
-    credential_name: str
-    cached: bool
-    client_id: str
-    client_name: str
-    ip_address: str
-    request_id: str
-    request_bytes: int
-    response_bytes: int
-    count: int
 
 
-class AdminRow(Protocol):
-    """A row of the admin log."""
-
-    id: uuid.UUID
-    timestamp: datetime
-    org_id: uuid.UUID
-    event_type: str
-    actor_id: str
-    actor_label: str
-    target_id: str
-    target_label: str
-    metadata: Any
-    ip_address: str
-    request_id: str
-
-
-def event_of_call(row: RequestRow) -> Event:
+def event_of_call(row: Row) -> Event:
     """The outcome of one tool call; a count above 1 stands for the rate-limited calls of a subject in one minute."""
-    return Event(
-        str(row.id),
-        REQUEST,
-        row.timestamp,
-        _without_blanks(
-            orgId=str(row.org_id),
-            userId=row.user_id,
-            userLabel=row.user_label,
-            vendor=row.vendor,
-            tool=row.tool,
-            source=row.source,
-            status=row.status,
-            errorCode=row.error_code,
-            durationMs=row.duration_ms,
-            vendorMs=row.vendor_ms,
-            credentialScope=row.credential_scope,
-            credentialName=row.credential_name,
-            cached=row.cached,
-            clientId=row.client_id,
-            clientName=row.client_name,
-            ipAddress=row.ip_address,
-            requestId=row.request_id,
-            requestBytes=row.request_bytes,
-            responseBytes=row.response_bytes,
-            count=row.count,
-        ),
-    )
+    return _event(row, REQUEST, _CALL_FIELDS)
 
 
-def event_of_change(row: AdminRow) -> Event:
+def event_of_change(row: Row) -> Event:
     """One administrative change."""
-    return Event(
-        str(row.id),
-        ADMIN,
-        row.timestamp,
-        _without_blanks(
-            orgId=str(row.org_id),
-            eventType=row.event_type,
-            actorId=row.actor_id,
-            actorLabel=row.actor_label,
-            targetId=row.target_id,
-            targetLabel=row.target_label,
-            metadata=row.metadata or None,
-            ipAddress=row.ip_address,
-            requestId=row.request_id,
-        ),
-    )
+    return _event(row, ADMIN, _CHANGE_FIELDS)
 
 
-def _without_blanks(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None and value != ""}
+def _event(row: Row, kind: str, columns: Mapping[str, str]) -> Event:
+    found = {name: getattr(row, column) for name, column in columns.items()}
+    fields = {name: value for name, value in found.items() if value not in (None, "", {})}
+    return Event(str(row.id), kind, row.timestamp, {**fields, "orgId": str(found["orgId"])})
+
+
+def _fields(columns: str) -> dict[str, str]:
+    """Columns by the names that they have over /api/audit."""
+    return {_camel_case(*column.split("_")): column for column in columns.split()}
+
+
+def _camel_case(first: str, *rest: str) -> str:
+    return first + "".join(map(str.capitalize, rest))
+
+
+_CALL_FIELDS = _fields(
+    "org_id user_id user_label vendor tool source status error_code duration_ms vendor_ms credential_scope"
+    " credential_name cached client_id client_name ip_address request_id request_bytes response_bytes count"
+)
+_CHANGE_FIELDS = _fields("org_id event_type actor_id actor_label target_id target_label metadata ip_address request_id")

@@ -7,10 +7,11 @@ from datetime import date
 
 from django.db import connection
 
+from audit.sql_values import uuid_value
 from audit.usage import row_ids
 from audit.usage.durations import bucket_of
 from audit.usage.fold import BUCKET_FUNCTION, COUNTS, DURATIONS, ROW_ID_FUNCTION, day_statement, statements
-from audit.usage.log_sql import LogRows, uuid_value
+from audit.usage.log_sql import LogRows
 from audit.usage_keys import WHOLE_DAY
 
 

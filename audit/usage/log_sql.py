@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-from django.db.models import UUIDField
-
 from audit.models import RequestAuditEntry
+from audit.sql_values import uuid_value
 from audit.stream import Place, Stretch
 from audit.usage_keys import RATE_LIMITED, Outcome
 
@@ -29,10 +27,6 @@ OUTCOME = (
 
 def is_in(outcomes: Sequence[Outcome]) -> str:
     return f"outcome IN ({', '.join(repr(outcome.value) for outcome in outcomes)})"
-
-
-def uuid_value(value: uuid.UUID) -> Any:
-    return UUIDField().get_db_prep_value(value, connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from audit.models import StreamCursor
+from audit.sql_values import first_id, uuid_value
 from audit.stream import FINAL_AFTER_S
 from audit.usage import log_sql, row_ids
-from audit.usage.log_sql import is_in, uuid_value
+from audit.usage.log_sql import is_in
 from audit.usage.period import Parts
 from audit.usage.rollup import CONSUMER, LOG
 from audit.usage_keys import COUNTED, TIMED
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
+from gateway.lib.clock import EPOCH
 
 # A row becomes final within FINAL_AFTER_S, or a little later when the process that finishes it is busy.
 LATEST = timedelta(seconds=FINAL_AFTER_S + 300)
-_NEVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC))
 _CURSORS = StreamCursor._meta.db_table
 _COUNTS, _DURATIONS, _LABELS = (model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel))
-_SUMS = "calls, duration_ms, request_bytes, response_bytes"
-_SUMMED = f"day, vendor, tool, user_id, source, outcome, {_SUMS}"
+_SUMMED = "day, vendor, tool, user_id, source, outcome, calls, duration_ms, request_bytes, response_bytes"
 _NO_ID = {"postgresql": "CAST(%s AS uuid)", "sqlite": "%s"}
 _BEYOND = "(position, id) > (SELECT position, row_id FROM place)"
 
@@ -106,7 +106,7 @@ class _Builder:
         if parts.rolled is not None:
             begin, end = parts.rolled
             chosen.append(f"{self._log(max(begin, _tail_begin()), end)} AND {_BEYOND}")
-        return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(*_NEVER)})"
+        return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(EPOCH, EPOCH)})"
 
     def part(self, parts: Parts) -> str:
         rolled = self._rolled(_COUNTS, f"CAST(day AS text) AS {_SUMMED}", parts)
@@ -123,7 +123,7 @@ class _Builder:
         return f"label AS ({chosen})"
 
     def _log(self, low: datetime, high: datetime) -> str:
-        self.values += [self._org_id, uuid_value(ids.first_log_id_at(low)), uuid_value(ids.first_log_id_at(high))]
+        self.values += [self._org_id, first_id(low), first_id(high)]
         day = f"CAST({log_sql.DAY[connection.vendor]} AS text)"
         columns = f"{day} AS day, vendor, tool, user_id, source, {log_sql.OUTCOME} AS outcome"
         sums = "count AS calls, duration_ms, request_bytes, response_bytes, id, user_label"
@@ -143,4 +143,4 @@ class _Builder:
 def _tail_begin() -> datetime:
     """No row that waits to be rolled up is older, also when the cursor has moved on since."""
     row_id = StreamCursor.objects.filter(name=CONSUMER, log=LOG.value).values_list("row_id", flat=True).first()
-    return ids.time_of(row_id) - LATEST if row_id else _NEVER[0]
+    return ids.time_of(row_id) - LATEST if row_id else EPOCH

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from audit.filters import RequestFilters
+from audit.filters import Filters
+from gateway.lib.clock import EPOCH, MILLISECOND, midnight
 from gateway.lib.errors import Invalid
 
 ALL = "all"
 # Days, the last of which is today.
 RANGES = {"7d": 7, "30d": 30, "1y": 365}
 DEFAULT_RANGE = "30d"
-HOUR, DAY, MILLISECOND = timedelta(hours=1), timedelta(days=1), timedelta(milliseconds=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 # No call is outside.
-_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = EPOCH, datetime(9000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class Period:
         name = query.get("range", "").strip() or DEFAULT_RANGE
         if name not in RANGES and name != ALL:
             raise Invalid(fields={"range": [f"Use one of: {', '.join([*RANGES, ALL])}."]})
-        bounds = RequestFilters.parse({bound: query.get(bound, "") for bound in ("start", "end")})
+        bounds = Filters.parse({}, query)
         # The whole day: the clock of another host may be ahead of this one.
-        tomorrow = _midnight(now.date()) + DAY
+        tomorrow = midnight(now.date()) + DAY
         if bounds.start_at is None and bounds.end_before is None:
             start = None if name == ALL else tomorrow - RANGES[name] * DAY
             return cls(start, tomorrow, now)
@@ -49,7 +50,7 @@ class Period:
 
     def shown_start(self, first_day: date | None) -> datetime:
         """`first_day`: of the calls that were found, which is the start of a period that names none."""
-        return self.start or min(_midnight(first_day or self.end.date()), self.end)
+        return self.start or min(midnight(first_day or self.end.date()), self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,3 @@ def _days_and_hours(begin: datetime, finish: datetime) -> tuple[tuple[date, date
     if finish.hour:
         hours.append(HoursOfDay(finish.date(), 0, finish.hour))
     return (first_day, finish.date()) if first_day < finish.date() else None, tuple(hours)
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

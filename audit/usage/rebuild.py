@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from datetime import time as time_of_day
 
 from django.conf import settings
 from django.db import transaction
@@ -19,11 +18,11 @@ from audit.stream import Place
 from audit.usage import row_ids
 from audit.usage.counters import add_rows, add_stored_hours
 from audit.usage.log_sql import LogRows
+from audit.usage.period import DAY, HOUR
 from audit.usage.rollup import BATCH_ROWS, take_and_add
 from audit.usage_models import RollUp, UsageCount, UsageDuration
 from gateway.lib import clock, ids
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 PAUSE_S = 0.2  # between attempts to get the lock
 ATTEMPTS = 300
 
@@ -68,7 +67,7 @@ def _rebuild_day(
 
 
 def _recount(org_id: uuid.UUID, day: date, first: datetime, last: datetime, through: Place) -> int:
-    midnight = datetime.combine(day, time_of_day(), UTC)
+    midnight = clock.midnight(day)
     begin, end = max(first, _complete_from(org_id), midnight), min(last + HOUR, midnight + DAY)
     if begin >= end:
         return 0

@@ -11,11 +11,9 @@ from django.db.models import Model
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
 from audit.organizations import organizations_of
+from audit.retention import BATCH_ROWS, LONGEST_RUN_S
 from audit.usage.row_ids import of_organization
 from audit.usage_models import RollUp, UsageCount, UsageDuration, UsageLabel
-
-BATCH_ROWS = 5_000  # of one transaction
-LONGEST_RUN_S = 240.0  # a task is killed at 300 s; the next night takes the remaining rows
 
 
 def remove_usage_of_deleted_organizations(

@@ -20,8 +20,10 @@ from audit.usage.parts import COUNTED_ONLY, TIMED_ONLY, Group, branch, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
+from gateway.lib.rows import grouped
 
 TOP_TOOLS = 5
+Grouped = defaultdict[str, list[Group]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
     found = _by_kind(
         org_id,
         period,
-        branch("day", "day", "source", "outcome", amount=_SUM_OF_DURATIONS),
+        branch("day", "day", "outcome", "source", amount=_SUM_OF_DURATIONS),
         branch("vendor", "vendor", where=f"{COUNTED_ONLY} AND vendor <> ''"),
         branch("user", "user_id", table="caller"),
         branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
@@ -131,15 +133,12 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
     return Usage(
         start=period.shown_start(days[0].day if days else None),
         end=period.end,
-        total=_calls((row.third, row) for row in rows),
+        total=_calls(rows),
         percentiles=_percentiles([*found["bucket"], *found["took"]]),
         mcp=by_source[CallSource.MCP],
         cli=by_source[CallSource.CLI],
-        vendors=[VendorCalls(*each) for each in _most_called((row.first, row.calls) for row in found["vendor"])],
-        users=[
-            UserCalls(user_id, labels[user_id], calls)
-            for user_id, calls in _most_called((row.first, row.calls) for row in found["user"])
-        ],
+        vendors=[VendorCalls(row.first, row.calls) for row in _most_called(found["vendor"])],
+        users=[UserCalls(row.first, labels[row.first], row.calls) for row in _most_called(found["user"])],
         days=days,
     )
 
@@ -163,12 +162,10 @@ def vendors(org_id: uuid.UUID, period: Period) -> list[VendorUsage]:
         VendorUsage(
             vendor=vendor,
             display_name=catalog.name_of(vendor),
-            total=_calls((row.second, row) for row in outcomes),
+            total=_calls(outcomes),
             percentiles=_percentiles(durations[vendor]),
             user_count=users[vendor],
-            tools=[ToolCalls(*each) for each in _most_called((row.second, row.calls) for row in tools[vendor])][
-                :TOP_TOOLS
-            ],
+            tools=[ToolCalls(row.second, row.calls) for row in _most_called(tools[vendor])[:TOP_TOOLS]],
         )
         for vendor, outcomes in _by_first(found["vendor"]).items()
         if vendor and vendor in users
@@ -209,42 +206,40 @@ _UNLOADED = (
 _SUM_OF_DURATIONS = "CAST(SUM(duration_ms) AS bigint)"
 
 
-def _by_kind(org_id: uuid.UUID, period: Period, *branches: str) -> defaultdict[str, list[Group]]:
-    found: defaultdict[str, list[Group]] = defaultdict(list)
-    for row in groups(org_id, Parts.of(period), branches):
-        found[row.kind].append(row)
-    return found
+def _by_kind(org_id: uuid.UUID, period: Period, *branches: str) -> Grouped:
+    return _grouped((row.kind, row) for row in groups(org_id, Parts.of(period), branches))
 
 
-def _by_first(rows: Iterable[Group]) -> defaultdict[str, list[Group]]:
-    found: defaultdict[str, list[Group]] = defaultdict(list)
-    for row in rows:
-        found[row.first].append(row)
-    return found
+def _by_first(rows: Iterable[Group]) -> Grouped:
+    return _grouped((row.first, row) for row in rows)
+
+
+def _grouped(rows: Iterable[tuple[str, Group]]) -> Grouped:
+    return defaultdict(list, grouped(rows))
 
 
 def _day(name: str, rows: list[Group]) -> DayUsage:
     """`rows`: of the branch `day`."""
     by_source = _sources(rows)
-    total = _calls((row.third, row) for row in rows)
-    return DayUsage(date.fromisoformat(name), total, by_source[CallSource.MCP], by_source[CallSource.CLI])
+    return DayUsage(date.fromisoformat(name), _calls(rows), by_source[CallSource.MCP], by_source[CallSource.CLI])
 
 
 def _sources(rows: Iterable[Group]) -> Counter[str]:
     """`rows`: of the branch `day`."""
     found: Counter[str] = Counter()
     for row in rows:
-        if row.third in COUNTED:
-            found[row.second] += row.calls
+        if row.second in COUNTED:
+            found[row.third] += row.calls
     return found
 
 
-def _calls(by_outcome: Iterable[tuple[str, Group]]) -> Calls:
+def _calls(rows: Iterable[Group]) -> Calls:
+    """`second` of each row is its outcome."""
     calls: Counter[str] = Counter()
     duration_ms: Counter[str] = Counter()
-    for outcome, row in by_outcome:
-        calls[outcome] += row.calls
-        duration_ms[outcome] += row.amount
+    for row in rows:
+        calls[row.second] += row.calls
+        duration_ms[row.second] += row.amount
     timed = sum(calls[outcome] for outcome in TIMED)
     return Calls(
         calls=sum(calls[outcome] for outcome in COUNTED),
@@ -262,5 +257,5 @@ def _percentiles(rows: Iterable[Group]) -> Percentiles:
     return Percentiles(percentile(calls, 0.5), percentile(calls, 0.95))
 
 
-def _most_called(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(calls, key=lambda each: (-each[1], each[0]))
+def _most_called(rows: Iterable[Group]) -> list[Group]:
+    return sorted(rows, key=lambda row: (-row.calls, row.first, row.second))

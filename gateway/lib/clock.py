@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)  # the precision of shown times, and of the logs' ids
 
 
 def now() -> datetime:
@@ -10,3 +13,12 @@ def now() -> datetime:
 def rfc3339(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds and a Z. Spec: D15"""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def whole_milliseconds(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def midnight(day: date) -> datetime:
+    """The first moment of the day in UTC."""
+    return datetime.combine(day, time(), UTC)

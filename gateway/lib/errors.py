@@ -19,6 +19,11 @@ class DomainError(Exception):
         self.fields = {name: list(texts) for name, texts in (fields or {}).items()}
         super().__init__(self.message)
 
+    @property
+    def sentences(self) -> str:
+        """The texts of all fields; without fields, the message."""
+        return " ".join(text for texts in self.fields.values() for text in texts) or self.message
+
 
 class NotFound(DomainError):
     """Does not exist, or belongs to another organization: the answer is the same. Spec: D4"""

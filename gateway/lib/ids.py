@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gateway.lib import clock
+from gateway.lib.clock import EPOCH, MILLISECOND
 from gateway.lib.errors import NotFound
 
 
@@ -43,8 +44,6 @@ class _LogIds:
 NO_ID = uuid.UUID(int=0)  # before all others
 LAST_ID = uuid.UUID(int=(1 << 128) - 1)  # after all others
 _RANDOM_BITS = (1 << 62) - 1  # the last ones, below the variant
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _MAX_MILLISECONDS = (1 << 48) - 1
 _log_ids = _LogIds()
 os.register_at_fork(after_in_child=_log_ids.forget)
@@ -61,16 +60,16 @@ def log_id_for(moment: datetime) -> uuid.UUID:
 
 def milliseconds_of(moment: datetime) -> int:
     """Returns whole milliseconds since the Unix epoch; those of years before 1970 are negative."""
-    return (moment - _EPOCH) // _MILLISECOND
+    return (moment - EPOCH) // MILLISECOND
 
 
 def time_of(log_id: uuid.UUID) -> datetime:
-    return _EPOCH + timedelta(milliseconds=log_id.int >> 80)
+    return EPOCH + timedelta(milliseconds=log_id.int >> 80)
 
 
 def first_log_id_at(moment: datetime) -> uuid.UUID:
     """The lowest id that a row of this moment or later can have; the moment is rounded up to the millisecond."""
-    return uuid.UUID(int=min(max(-((_EPOCH - moment) // _MILLISECOND), 0), _MAX_MILLISECONDS) << 80)
+    return uuid.UUID(int=min(max(-((EPOCH - moment) // MILLISECOND), 0), _MAX_MILLISECONDS) << 80)
 
 
 def log_id_at(milliseconds: int, tail: bytes) -> uuid.UUID:

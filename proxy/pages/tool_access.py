@@ -139,8 +139,7 @@ class ToolAccessPage(OrgPage):
         except DomainError as refusal:
             if refusal.status not in {400, 422}:
                 raise
-            fault = " ".join(text for texts in refusal.fields.values() for text in texts) or refusal.message
-            return self._page(tools, role, choice, fault=fault, status=422)
+            return self._page(tools, role, choice, fault=refusal.sentences, status=422)
         messages.success(self.request, _saved(role, before, choice, tools))
         if choice.is_list and fingerprint_of(tools.rows) != self._review().fingerprint:
             messages.warning(self.request, f"{ToolsChanged.message} They are not approved.")

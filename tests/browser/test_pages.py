@@ -16,6 +16,8 @@ from tests.browser.looking import BOTH_THEMES, LIGHT_NARROW, LIGHT_PHONE, NARROW
 NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
 PUBLIC_DOCS = ("/docs/api", "/docs/migrate")
+# Pages of an organization.
+PATHS = ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit", "/audit/admin")
 
 
 def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
@@ -206,16 +208,7 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
         page.get_by_role("link", name=label).click()
         found += faults(page)
         page.get_by_role("link", name="All service accounts").click()
-    for path in (
-        "",
-        "/setup",
-        "/health",
-        "/connections",
-        "/connections/acme",
-        "/service-accounts",
-        "/audit",
-        "/audit/admin",
-    ):
+    for path in PATHS:
         found += faults(someone.open(f"{empty}{path}"))
     page.locator(".row-details > summary").first.click()
     found += faults(page)
@@ -423,20 +416,7 @@ def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor) -> None:
     wide = [fault for path in paths for fault in too_wide(someone.open(path))]
     org = someone.sign_in_owner()
     paths = ["/", "/nothing-here", "/welcome", "/profile", f"{org}/leave"]
-    paths += [
-        f"{org}{rest}"
-        for rest in (
-            "",
-            "/setup",
-            "/health",
-            "/connections",
-            "/connections/acme",
-            "/service-accounts",
-            "/audit",
-            "/audit/admin",
-        )
-    ]
-    for path in paths:
+    for path in (*paths, *(f"{org}{rest}" for rest in PATHS)):
         wide += too_wide(someone.open(path))
     assert not wide, "\n".join(wide)
 

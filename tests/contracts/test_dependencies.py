@@ -17,7 +17,6 @@ PRODUCT = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "p
 LOADED_BY_NAME = {
     "django-htmx": ("django_htmx", "gateway/settings/base.py"),
     "uvloop": ("uvloop", "gateway/supervisor/services.py"),
-    "whitenoise": ("whitenoise", "gateway/settings/base.py"),
 }
 
 

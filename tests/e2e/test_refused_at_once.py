@@ -6,7 +6,7 @@ Both servers have answered the caller a moment before, so both hold it in memory
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -44,6 +44,12 @@ class Servers:
             while (answer := agent.call(self.elsewhere, bearer, "acme_whoami")).status_code == 200:
                 assert time.monotonic() < deadline, "the other server still lets it in"
             assert_refused(answer)
+
+    def refuse_refresh(self, client: OAuthClient, tokens: Mapping[str, str]) -> None:
+        """The refresh token is worth nothing elsewhere either."""
+        wish = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], "client_id": client.client_id}
+        answer = self.elsewhere.post("/oauth/token", data=wish)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
 
 
 def assert_refused(answer: httpx.Response) -> None:
@@ -89,15 +95,7 @@ def test_a_revoked_refresh_token_takes_its_access_tokens_along(
     servers.accept(second["access_token"])
     client.revoke(second["refresh_token"])
     servers.refuse(first["access_token"], second["access_token"])
-    answer = servers.elsewhere.post(
-        "/oauth/token",
-        data={
-            "grant_type": "refresh_token",
-            "refresh_token": second["refresh_token"],
-            "client_id": client.client_id,
-        },
-    )
-    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    servers.refuse_refresh(client, second)
 
 
 def test_a_member_who_was_removed(
@@ -114,15 +112,7 @@ def test_a_member_who_was_removed(
     assert answer.status_code == 204, answer.text
     servers.refuse(tokens["access_token"])
     servers.accept(owners["access_token"])
-    answer = servers.elsewhere.post(
-        "/oauth/token",
-        data={
-            "grant_type": "refresh_token",
-            "refresh_token": tokens["refresh_token"],
-            "client_id": client.client_id,
-        },
-    )
-    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    servers.refuse_refresh(client, tokens)
 
 
 def test_a_service_client_deleted_on_its_page(sign_in_gateway: SignInGateway, servers: Servers, person: Person) -> None:

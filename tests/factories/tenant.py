@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,16 +54,22 @@ def load_vendor(url: str, *, slug: str = "fake", prefix: str | None = None, time
     load_catalog(text, "test catalog")
 
 
-def connect(organization: Organization, owner: User, slug: str = "fake", **fields: Any) -> Credential:
-    """Store an organization credential; by default the key that the fake vendor accepts."""
-    vendor = registry.vendor_or_none(slug)
-    assert vendor is not None
+def connect(
+    organization: Organization,
+    owner: User,
+    slug: str = "fake",
+    scope: CredentialScope = CredentialScope.ORGANIZATION,
+    more: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Credential:
+    """Store a credential; by default the key that the fake vendor accepts. `more` are arguments of the service."""
     return store_credential(
         actor=owner,
         organization=organization,
-        vendor=vendor,
-        scope=CredentialScope.ORGANIZATION,
+        vendor=registry.known_vendor(slug),
+        scope=scope,
         fields=fields or {"apiKey": "right-key"},
+        **(more or {}),
     )
 
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from audit.query_values import moment_of
 from audit.stream import Log
 from audit.verification import verify
-from gateway.lib import ids
+from gateway.lib.command_arguments import organization_id
 
 _SEAL = re.compile(r"([1-9]\d{0,17}):([0-9a-f]{64})\Z", re.ASCII)
 
@@ -38,9 +38,7 @@ class Command(BaseCommand):
         seal: str | None,
         **options: Any,
     ) -> None:
-        org_id = ids.parse_id(org)
-        if org and org_id is None:
-            raise CommandError(f"{org} is no organization's id.")
+        org_id = organization_id(org)
         if seal and since:
             raise CommandError("--seal may be older than --since: give one of them.")
         expected = self._expected(seal, org_id is not None and log is not None)

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from audit.filters import RequestFilters
+from audit.filters import Filters
 from audit.usage.rebuild import RollUpBusy, rebuild
-from gateway.lib import clock, ids
+from gateway.lib import clock
+from gateway.lib.command_arguments import organization_id
 from gateway.lib.errors import Invalid
 
 
@@ -22,13 +23,11 @@ class Command(BaseCommand):
         parser.add_argument("--end", default="", help="as --start, and inclusive; now by default")
 
     def handle(self, *args: Any, org: str | None, start: str, end: str, **options: Any) -> None:
-        org_id = ids.parse_id(org) if org else None
-        if org and org_id is None:
-            raise CommandError(f"{org} is no organization's id.")
+        org_id = organization_id(org)
         try:
-            bounds = RequestFilters.parse({"start": start, "end": end})
+            bounds = Filters.parse({}, {"start": start, "end": end})
         except Invalid as refusal:
-            raise CommandError(" ".join(text for texts in refusal.fields.values() for text in texts)) from refusal
+            raise CommandError(refusal.sentences) from refusal
         if bounds.start_at is None:
             raise CommandError("--start names no time.")
         days = calls = 0

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             try:
                 replay(row, moment, actor=system("replay_shipping"))
             except Invalid as refusal:
-                raise CommandError(" ".join(text for texts in refusal.fields.values() for text in texts)) from refusal
+                raise CommandError(refusal.sentences) from refusal
         lag = lag_of(row)
         number = f"more than {lag.records:,}" if lag.is_more else f"{lag.records:,}"
         paused = "" if row.enabled else " It is paused: they wait until it is resumed."

@@ -1,6 +1,6 @@
 // Forms of many ticks: how many differ from what is stored, ticks of a whole row, and a question before they are lost.
 
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+import { all } from "./page.js";
 
 for (const form of all("form[data-guard]")) {
   const boxes = all("input[type=checkbox], input[type=radio]", form);

@@ -1,12 +1,6 @@
 // What scripts add to pages that work without them. Hooks are data attributes; nothing here is needed to send a form.
 
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-
-function announce(text) {
-  const region = document.querySelector("dialog:modal [data-live]") ?? document.querySelector("[data-live]");
-  region.textContent = "";
-  requestAnimationFrame(() => { region.textContent = text; });
-}
+import { all, announce, save } from "./page.js";
 
 // ---- storage that may be switched off ----
 
@@ -32,7 +26,7 @@ for (const button of all("[data-theme-switch]")) {
   });
 }
 
-// ---- menus: one open at a time, closed by Escape and by a click elsewhere ----
+// ---- menus: one open at a time, closed by a click elsewhere ----
 
 const menus = all("[data-menu]");
 
@@ -41,25 +35,20 @@ function closeMenus(except) {
 }
 
 document.addEventListener("click", (event) => closeMenus(event.target.closest("[data-menu]")));
-document.addEventListener("keydown", (event) => {
-  const open = event.key === "Escape" ? menus.find((menu) => menu.open) : null;
-  if (!open) return;
-  open.open = false;
-  open.querySelector("summary").focus();
-});
 for (const menu of menus) {
   menu.addEventListener("focusout", (event) => {
     if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
   });
 }
 
-// ---- the drawer of a log row: Escape closes it ----
+// ---- Escape closes an open menu and the drawer of a log row ----
 
 document.addEventListener("keydown", (event) => {
-  const open = event.key === "Escape" ? document.querySelector("[data-drawer][open]") : null;
-  if (!open) return;
-  open.open = false;
-  open.querySelector("summary").focus();
+  if (event.key !== "Escape") return;
+  for (const open of all("[data-menu][open], [data-drawer][open]")) {
+    open.open = false;
+    open.querySelector("summary").focus();
+  }
 });
 
 // ---- on a narrow screen the navigation scrolls: the current page is in sight ----
@@ -135,15 +124,8 @@ for (const dialog of all("[data-copy-once]")) {
   download.hidden = false;
   download.addEventListener("click", () => {
     const lines = secrets.map((each) => `${each.dataset.secret}=${each.value}\n`);
-    const address = URL.createObjectURL(new Blob(lines, { type: "text/plain" }));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = download.dataset.downloadEnv;
-    dialog.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    announce(`${link.download} saved`);
+    save(lines, "text/plain", download.dataset.downloadEnv);
+    announce(`${download.dataset.downloadEnv} saved`);
   });
   for (const input of secrets) input.addEventListener("focus", () => input.select());
   dialog.addEventListener("cancel", (event) => event.preventDefault());

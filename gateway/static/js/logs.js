@@ -1,10 +1,6 @@
 // The pages of the logs: rows by arrow keys, the progress of an export, and the count of rows that arrived meanwhile.
 
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-
-function announce(text) {
-  document.querySelector("[data-live]").textContent = text;
-}
+import { all, announce, save } from "./page.js";
 
 // ---- the open drawer: arrow keys lead to the previous and the next row ----
 
@@ -34,17 +30,6 @@ async function refusal(answer) {
   try { return (await answer.json()).message; } catch { return `The server answered ${answer.status}.`; }
 }
 
-function save(parts, answer) {
-  const address = URL.createObjectURL(new Blob(parts, { type: "text/csv" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"))?.[1] ?? "audit.csv";
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
 for (const link of all("[data-export]")) {
   const box = document.querySelector("[data-export-box]");
   const text = box.querySelector("[data-export-text]");
@@ -71,7 +56,8 @@ for (const link of all("[data-export]")) {
       bar.value = total ? Math.min(1, Math.max(0, rows) / total) : 1;
       text.textContent = `${number.format(Math.max(0, rows))} of ${number.format(total)} rows`;
     }
-    save(parts, answer);
+    const name = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"))?.[1];
+    save(parts, "text/csv", name ?? "audit.csv");
     return total;
   }
 

@@ -36,6 +36,5 @@ class Command(BaseCommand):
                 role=Role(role),
             )
         except DomainError as refusal:
-            reasons = [text for texts in refusal.fields.values() for text in texts] or [refusal.message]
-            raise CommandError(" ".join(reasons)) from refusal
+            raise CommandError(refusal.sentences) from refusal
         self.stdout.write(f"{row.user.email} is {row.role} of {organization.name}.")

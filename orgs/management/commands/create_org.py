@@ -23,6 +23,5 @@ class Command(BaseCommand):
             owner = person_with_email(email)
             organization = create_organization(actor=owner, name=name)
         except DomainError as refusal:
-            reasons = [text for texts in refusal.fields.values() for text in texts] or [refusal.message]
-            raise CommandError(" ".join(reasons)) from refusal
+            raise CommandError(refusal.sentences) from refusal
         self.stdout.write(f"{organization.id} {organization.name}, owner {owner.email}")

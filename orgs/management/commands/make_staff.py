@@ -19,6 +19,5 @@ class Command(BaseCommand):
         try:
             person = make_staff(email, view_only=view_only)
         except DomainError as refusal:
-            reasons = [text for texts in refusal.fields.values() for text in texts] or [refusal.message]
-            raise CommandError(" ".join(reasons)) from refusal
+            raise CommandError(refusal.sentences) from refusal
         self.stdout.write(f"{person.email} is support staff{' and may only look' if view_only else ''}.")

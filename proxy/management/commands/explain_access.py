@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from gateway.lib import ids
+from gateway.lib.command_arguments import organization_id
 from proxy.control_plane.explanation import explain_access
 
 
@@ -21,9 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--org", help="the organization, for a person of several")
 
     def handle(self, *args: Any, subject: str, tool: str, org: str | None, **options: Any) -> None:
-        org_id = ids.parse_id(org) if org else None
-        if org and org_id is None:
-            raise CommandError(f"{org} is no organization's id.")
+        org_id = organization_id(org)
         # The functions that decide calls.
         explanation = explain_access(subject, tool, org_id=org_id)
         for step in explanation.steps:

@@ -11,12 +11,12 @@ from django.apps import apps
 from django.db import connection
 
 from audit import distinct_values, matching, partitions
-from audit.filters import RequestFilters
+from audit.filters import REQUEST_FILTERS, Filters
 from audit.log_pages import export_of, page_of, total_of
 from audit.log_query import LogQuery
+from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
 from audit.partitions import SETTINGS, TABLE
-from audit.selectors import matching_entries
 from tests.api.audit.log_rows import log_id
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
 
@@ -54,7 +54,7 @@ def log() -> list[RequestAuditEntry]:
     return rows
 
 
-def _matches(row: RequestAuditEntry, query: dict[str, str], filters: RequestFilters) -> bool:
+def _matches(row: RequestAuditEntry, query: dict[str, str], filters: Filters) -> bool:
     same = all(getattr(row, name) == value for name, value in query.items() if name in VALUES)
     early = filters.start_at is not None and row.timestamp < filters.start_at
     late = filters.end_before is not None and row.timestamp >= filters.end_before
@@ -67,9 +67,9 @@ def test_each_filter_and_pair_finds_what_it_names(log: list[RequestAuditEntry], 
     for first, second, period in itertools.product(VALUES[pair[0]], VALUES[pair[1]], PERIODS):
         query = {**dict(zip(pair, (first, second), strict=True)), **period}
         query = {name: value for name, value in query.items() if value}
-        filters = RequestFilters.parse(query)
+        filters = Filters.parse(REQUEST_FILTERS, query)
         expected = [row.id for row in log if _matches(row, query, filters)]
-        rows = matching_entries(ORG, filters=filters)
+        rows = matching_entries(RequestAuditEntry, ORG, filters)
         assert [row.id for row in page_of(rows, LogQuery()).entries] == expected[:50], query
         assert [row.id for row in page_of(rows, LogQuery(offset=7, limit=5)).entries] == expected[7:12], query
         assert total_of(rows).rows == len(expected), query
@@ -79,10 +79,10 @@ def test_each_filter_and_pair_finds_what_it_names(log: list[RequestAuditEntry], 
 def test_all_filters_together_leave_the_rows_that_meet_all(log: list[RequestAuditEntry]) -> None:
     for row in (*log[:8], log[-1]):
         query = {name: getattr(row, name) for name in VALUES if getattr(row, name)}
-        filters = RequestFilters.parse(query)
+        filters = Filters.parse(REQUEST_FILTERS, query)
         expected = [each.id for each in log if _matches(each, query, filters)]
         assert row.id in expected
-        found = export_of(matching_entries(ORG, filters=filters), LogQuery(is_csv=True), ["id"])
+        found = export_of(matching_entries(RequestAuditEntry, ORG, filters), LogQuery(is_csv=True), ["id"])
         assert (found.total, [value for page in found.pages for (value,) in page]) == (len(expected), expected)
 
 
@@ -92,7 +92,7 @@ def test_a_tool_is_found_also_among_more_vendors_than_are_listed(
 ) -> None:
     monkeypatch.setattr(distinct_values, "MAX_KNOWN", 1)
     monkeypatch.setattr(matching, "MAX_KNOWN", 1)
-    rows = matching_entries(ORG, filters=RequestFilters(tool="list"))
+    rows = matching_entries(RequestAuditEntry, ORG, Filters(equal={"tool": "list"}))
     assert total_of(rows).rows == sum(row.tool == "list" for row in log)
 
 

@@ -12,16 +12,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from audit import selectors
-from audit.filters import RequestFilters
-from audit.log_pages import LogPage, page_of
+from audit.distinct_values import distinct_values, latest_labels
+from audit.filters import REQUEST_FILTERS, Filters
+from audit.log_pages import Page, page_of
 from audit.log_query import LogQuery
+from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
-from audit.selectors import DayCalls, KnownUser, matching_entries
+from audit.selectors import DayCalls
 from gateway.lib.ids import first_log_id_at, log_id_for
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
 
 pytestmark = pytest.mark.django_db
-EVERYTHING = RequestFilters()
+EVERYTHING = Filters()
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +40,12 @@ def _noon() -> Iterator[None]:
         yield
 
 
-def page(filters: RequestFilters = EVERYTHING, limit: int | None = None, before: uuid.UUID | None = None) -> LogPage:
-    return page_of(matching_entries(ORG, filters=filters), LogQuery(limit=limit, cursor=before))
+def page(filters: Filters = EVERYTHING, limit: int | None = None, before: uuid.UUID | None = None) -> Page:
+    return page_of(matching_entries(RequestAuditEntry, ORG, filters), LogQuery(limit=limit, cursor=before))
 
 
 def found(**query: str) -> list[str]:
-    entries = page(RequestFilters.parse(query)).entries
+    entries = page(Filters.parse(REQUEST_FILTERS, query)).entries
     assert {entry.org_id for entry in entries} <= {ORG}
     return [entry.request_id for entry in entries]
 
@@ -55,7 +57,7 @@ def test_newest_first() -> None:
 
 
 def test_an_organization_without_rows_has_an_empty_log() -> None:
-    assert page() == LogPage([], None)
+    assert page() == Page([], None)
 
 
 @pytest.mark.parametrize(
@@ -170,27 +172,6 @@ def test_recent_errors_are_errors_and_recent() -> None:
     assert {row.org_id for row in selectors.recent_errors(OTHER_ORG)} == {OTHER_ORG}
 
 
-def test_known_vendors_are_those_of_the_log() -> None:
-    assert selectors.known_vendors(ORG) == []
-    for vendor in ("globex", "acme", "globex", "", "zeta-1"):
-        add_row(vendor=vendor)
-    assert selectors.known_vendors(ORG) == ["acme", "globex", "zeta-1"]
-    assert selectors.known_vendors(OTHER_ORG) == ["acme", "foreign"]
-
-
-def test_known_users_have_the_label_of_their_latest_call() -> None:
-    assert selectors.known_users(ORG) == []
-    add_row(user_id="user-2", user_label="Zoe")
-    add_row(user_id="user-1", user_label="Old name", timestamp=NOON - timedelta(days=9))
-    add_row(user_id="user-1", user_label="ana")
-    add_row(user_id="svc:o:c", user_label="Nightly job")
-    assert selectors.known_users(ORG) == [
-        KnownUser("user-1", "ana"),
-        KnownUser("svc:o:c", "Nightly job"),
-        KnownUser("user-2", "Zoe"),
-    ]
-
-
 def test_last_calls_are_of_the_asked_and_of_the_organization() -> None:
     for hours in (5, 1, 3):
         add_row(user_id="user-1", timestamp=NOON - timedelta(hours=hours))
@@ -252,7 +233,7 @@ def plan_of(select: Callable[[], object]) -> str:
     ],
 )
 def test_every_filter_has_its_index(query: dict[str, str], index: str) -> None:
-    filters = RequestFilters.parse(query)
+    filters = Filters.parse(REQUEST_FILTERS, query)
     plan = plan_of(lambda: page(filters, limit=20))
     assert index in plan, plan
     assert "SCAN audit" not in plan
@@ -271,8 +252,8 @@ def test_a_later_page_begins_in_the_index() -> None:
 @pytest.mark.parametrize(
     ("select", "index"),
     [
-        (selectors.known_vendors, "request_log_of_vendor"),
-        (selectors.known_users, "request_log_of_user"),
+        (lambda org_id: distinct_values(RequestAuditEntry, org_id, "vendor"), "request_log_of_vendor"),
+        (lambda org_id: latest_labels(RequestAuditEntry, org_id, "user_id"), "request_log_of_user"),
         (lambda org_id: selectors.last_calls(org_id, ["user-1", "user-2"]), "request_log_of_user"),
         (selectors.recent_errors, "request_log_of_status"),
         (selectors.calls_today, "request_log_of_org"),

@@ -11,8 +11,6 @@ import pytest
 from audit.models import REJECTED
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.services.credentials import store_credential
-from gateway.catalog import registry
 from gateway.lib import clock
 from orgs.models import Membership, Organization, Team, TeamMembership
 from tests.api.audit.rows import add_row
@@ -48,17 +46,7 @@ def address(site: Site, team: Team, page: str) -> str:
 
 
 def store(site: Site, scope: CredentialScope, **place: Any) -> Credential:
-    vendor = registry.vendor_or_none("fake")
-    assert vendor is not None
-    return store_credential(
-        actor=site.cast.user("owner"),
-        organization=site.cast.org,
-        vendor=vendor,
-        scope=scope,
-        fields={"apiKey": "key"},
-        validated=True,
-        **place,
-    )
+    return connect(site.cast.org, site.cast.user("owner"), "fake", scope, {"validated": True, **place}, apiKey="key")
 
 
 def call(organization: Organization, scope: str, user_id: str, *, rejected: bool = True, **changes: Any) -> None:

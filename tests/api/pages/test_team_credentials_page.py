@@ -11,12 +11,10 @@ from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.selectors import vendors_at
-from credentials.services.credentials import store_credential
-from gateway.catalog import registry
 from orgs.models import Team
 from tests.api.pages.conftest import Site, hidden, notices, text
 from tests.api.pages.test_markup import Strict
-from tests.factories.tenant import load_vendor
+from tests.factories.tenant import connect, load_vendor
 
 SECRET = "key-nobody-may-read"
 TOKEN = "csrfmiddlewaretoken"
@@ -36,17 +34,10 @@ def path(site: Site, team: Team, vendor: str = "fake") -> str:
 def make_key(
     site: Site, name: str, *, team: Team | None = None, slug: str = "fake", foreign: bool = False
 ) -> Credential:
-    vendor = registry.vendor_or_none(slug)
-    assert vendor is not None
-    return store_credential(
-        actor=site.cast.user("other_owner" if foreign else "owner"),
-        organization=site.cast.other_org if foreign else site.cast.org,
-        vendor=vendor,
-        scope=CredentialScope.NAMED_KEY,
-        fields={"apiKey": SECRET},
-        team=team,
-        name=name,
-    )
+    organization = site.cast.other_org if foreign else site.cast.org
+    owner = site.cast.user("other_owner" if foreign else "owner")
+    place = {"team": team, "name": name}
+    return connect(organization, owner, slug, CredentialScope.NAMED_KEY, place, apiKey=SECRET)
 
 
 def on_team(site: Site, team: Team, **fields: str) -> Any:

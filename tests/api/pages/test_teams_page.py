@@ -11,8 +11,6 @@ from django.test.utils import CaptureQueriesContext
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.services.credentials import store_credential
-from gateway.catalog import registry
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import team as team_page
 from tests.api.pages.conftest import Site, hidden, notices, text
@@ -40,17 +38,7 @@ def send(site: Site, team: Team, who: str = "admin", **fields: str) -> Any:
 
 
 def store(site: Site, team: Team, scope: CredentialScope, name: str = "") -> Credential:
-    vendor = registry.vendor_or_none("fake")
-    assert vendor is not None
-    return store_credential(
-        actor=site.cast.user("owner"),
-        organization=site.cast.org,
-        vendor=vendor,
-        scope=scope,
-        fields={"apiKey": KEY},
-        team=team,
-        name=name,
-    )
+    return connect(site.cast.org, site.cast.user("owner"), "fake", scope, {"team": team, "name": name}, apiKey=KEY)
 
 
 def members(team: Team) -> set[str]:

@@ -14,8 +14,6 @@ from django.urls import reverse
 
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
-from credentials.services.credentials import store_credential
-from gateway.catalog import registry as registry_of_vendors
 from gateway.coordination import backend
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
@@ -436,15 +434,7 @@ def test_of_very_many_changes_the_first_are_named(
 
 def test_a_tool_that_another_key_shows_differently_is_named_with_the_key(site: Site, vendor: FakeVendor) -> None:
     team = Team.objects.create(organization=site.cast.org, name="Field & Co")
-    fake = registry_of_vendors.known_vendor("fake")
-    store_credential(
-        actor=site.cast.user("owner"),
-        organization=site.cast.org,
-        vendor=fake,
-        scope=CredentialScope.TEAM,
-        team=team,
-        fields={"apiKey": "right-key"},
-    )
+    connect(site.cast.org, site.cast.user("owner"), scope=CredentialScope.TEAM, more={"team": team})
     TeamMembership.objects.create(
         team=team, membership=Membership.objects.get(organization=site.cast.org, user=site.cast.user("admin"))
     )

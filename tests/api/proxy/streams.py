@@ -17,17 +17,18 @@ class Stream:
     """One POST to the hot path. Call `read` for each message; without it the gateway finds nobody reading."""
 
     def __init__(self, path: str, bearer: str, body: object) -> None:
+        sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, {})}
+        scope = post_scope(path, [(name.lower().encode(), value.encode()) for name, value in sent.items()])
         self.status = 0
         self.headers: dict[str, str] = {}
         self.comments = 0
         self.has_ended = False
-        self._scope = _scope(path, bearer)
         self._body = json.dumps(body).encode()
         self._sent: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue(1)
         self._left = asyncio.Event()
         self._parser = SSEParser()
         self._events: list[bytes] = []
-        self.task = asyncio.ensure_future(application(self._scope, self._receive, self._sent.put))
+        self.task = asyncio.ensure_future(application(scope, self._receive, self._sent.put))
 
     async def begin(self) -> None:
         """The head of the answer is there."""
@@ -79,8 +80,8 @@ async def streaming(bearer: str, params: dict[str, Any], path: str = "/v1/mcp") 
         await asyncio.wait([stream.task])
 
 
-def _scope(path: str, bearer: str) -> dict[str, Any]:
-    sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, {})}
+def post_scope(path: str, sent: list[tuple[bytes, bytes]]) -> dict[str, Any]:
+    """A POST as the server hands it to the application."""
     return {
         "type": "http",
         "http_version": "1.1",
@@ -90,7 +91,7 @@ def _scope(path: str, bearer: str) -> dict[str, Any]:
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
+        "headers": sent,
         "client": ("127.0.0.1", 5000),
         "server": ("testserver", 80),
     }

@@ -16,6 +16,7 @@ import pytest
 from audit.models import RequestAuditEntry
 from gateway.asgi import application
 from tests.api.proxy.conftest import Agent, access_token, headers
+from tests.api.proxy.streams import post_scope
 from tests.factories.tenant import Tenant, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -56,19 +57,7 @@ async def answer_to(path: str, bearer: str, *more: tuple[bytes, bytes], body: by
         sent.append(message)
 
     base = [(b"host", b"testserver"), (b"content-type", b"application/json")]
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [*base, (b"authorization", f"Bearer {bearer}".encode()), *more],
-        "client": ("127.0.0.1", 5000),
-        "server": ("testserver", 80),
-    }
+    scope = post_scope(path, [*base, (b"authorization", f"Bearer {bearer}".encode()), *more])
     await application(scope, receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 

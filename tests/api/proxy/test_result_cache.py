@@ -120,8 +120,7 @@ async def test_a_write_whose_caller_left_counts_too(agent: Agent, jwt: str, vend
     await agent.cli(jwt, "list")
     vendor.delay_s = 30.0
     leaving = asyncio.ensure_future(agent.cli(jwt, "write"))
-    while vendor.seen["tools/call"] < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: vendor.seen["tools/call"] >= 2)
     leaving.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await leaving
@@ -133,8 +132,7 @@ async def test_a_read_that_began_before_a_write_is_not_kept_past_it(agent: Agent
     await agent.cli(jwt, "list", {"site": "warm"})
     vendor.delay_s = 0.4
     before = asyncio.ensure_future(agent.cli(jwt, "list"))
-    while vendor.seen["tools/call"] < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: vendor.seen["tools/call"] >= 2)
     vendor.delay_s = 0.0
     await agent.cli(jwt, "write")
     assert await how(agent.cli(jwt, "list")) == (200, "MISS"), "it does not join the call that began before"
@@ -214,8 +212,7 @@ async def test_the_first_of_many_may_leave(agent: Agent, jwt: str, vendor: FakeV
     await agent.cli(jwt, "list", {"site": "warm"})
     vendor.delay_s = 2.0
     first = asyncio.ensure_future(agent.cli(jwt, "list"))
-    while vendor.seen["tools/call"] < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: vendor.seen["tools/call"] >= 2)
     second = asyncio.ensure_future(agent.cli(jwt, "list"))
     await until(lambda: 2 in runtime.current().results._flights._waiters.values())
     first.cancel()

@@ -14,8 +14,6 @@ from django.db import OperationalError
 
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
-from credentials.services.credentials import store_credential
-from gateway.catalog import registry
 from orgs.models import KnownTool, Organization, ToolAllowlist
 from proxy import caller_cache, runtime, tool_change_detector
 from proxy.vendors import tool_index
@@ -214,16 +212,8 @@ async def test_the_list_of_each_credential_is_compared(
 
 def give_own_key(tenant: Tenant) -> None:
     """The tenant's service client calls with a credential of its own from now on."""
-    fake = registry.vendor_or_none("fake")
-    assert fake is not None
-    store_credential(
-        actor=tenant.owner,
-        organization=tenant.organization,
-        vendor=fake,
-        scope=CredentialScope.SERVICE_CLIENT,
-        service_client=tenant.client,
-        fields={"apiKey": "right-key"},
-    )
+    own = {"service_client": tenant.client}
+    connect(tenant.organization, tenant.owner, scope=CredentialScope.SERVICE_CLIENT, more=own)
 
 
 async def test_new_names_each_time_keep_no_other_organization_from_being_compared(

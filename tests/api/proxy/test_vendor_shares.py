@@ -15,8 +15,6 @@ from asgiref.sync import sync_to_async
 from django.conf import LazySettings
 
 from audit.models import RequestAuditEntry
-from credentials.credential_scope import CredentialScope
-from credentials.services.credentials import store_credential
 from gateway.catalog import registry as catalog
 from gateway.coordination import backend as coordination
 from orgs.models import Organization
@@ -285,16 +283,8 @@ async def test_an_address_that_one_organization_supplied_holds_back_no_other(
 
 
 def connect_at(organization: Organization, owner: Any, url: str) -> None:
-    known = catalog.vendor_or_none("globex")
-    assert known is not None
-    assert known.customer_supplied_url
-    store_credential(
-        actor=owner,
-        organization=organization,
-        vendor=known,
-        scope=CredentialScope.ORGANIZATION,
-        fields={"host": url},
-    )
+    assert catalog.known_vendor("globex").customer_supplied_url
+    connect(organization, owner, "globex", host=url)
 
 
 async def test_the_cli_sees_a_vendor_that_moved_at_once(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from audit.filters import RequestFilters, parse_before
+from audit.filters import ADMIN_FILTERS, REQUEST_FILTERS, Filters, parse_before
 from gateway.lib.errors import Invalid
 
 
@@ -13,38 +13,41 @@ def at(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
+def parse(query: dict[str, str]) -> Filters:
+    return Filters.parse(REQUEST_FILTERS, query)
+
+
 def refused_fields(query: dict[str, str]) -> set[str]:
     with pytest.raises(Invalid) as refusal:
-        RequestFilters.parse(query)
+        parse(query)
     return set(refusal.value.fields)
 
 
 def test_nothing_asked_means_everything() -> None:
-    assert RequestFilters.parse({}) == RequestFilters()
-    assert RequestFilters.parse({"vendor": "", "start": " ", "page": "9", "org_id": "x"}) == RequestFilters()
+    assert parse({}) == Filters()
+    assert parse({"vendor": "", "start": " ", "page": "9", "org_id": "x"}) == Filters()
 
 
 def test_every_filter_is_read() -> None:
-    query = {
+    equal = {
         "user_id": "svc:o:c",
         "vendor": "acme",
         "tool": "acme_list",
         "source": "cli",
         "status": "denied",
         "request_id": "r-1",
-        "start": "2026-01-01",
-        "end": "2026-01-31",
     }
-    assert RequestFilters.parse(query) == RequestFilters(
-        user_id="svc:o:c",
-        vendor="acme",
-        tool="acme_list",
-        source="cli",
-        status="denied",
-        request_id="r-1",
-        start_at=at(2026, 1, 1),
-        end_before=at(2026, 2, 1),
-    )
+    asked = parse({**equal, "start": "2026-01-01", "end": "2026-01-31"})
+    assert asked == Filters(equal=equal, start_at=at(2026, 1, 1), end_before=at(2026, 2, 1))
+
+
+def test_filters_of_changes_are_others_and_name_all_wrong_values_too() -> None:
+    wrong = {"event_type": "\x00", "actor_id": "x" * 256, "target_id": "\x1b", "start": "x", "end": "x"}
+    with pytest.raises(Invalid) as refusal:
+        Filters.parse(ADMIN_FILTERS, wrong)
+    assert set(refusal.value.fields) == set(wrong)
+    asked = Filters.parse(ADMIN_FILTERS, {"event_type": "no.such", "status": "no.such"})
+    assert asked == Filters(equal={"event_type": "no.such"})
 
 
 @pytest.mark.parametrize(
@@ -59,13 +62,13 @@ def test_every_filter_is_read() -> None:
     ],
 )
 def test_bounds_include_what_they_name(raw: str, start_at: datetime, end_before: datetime) -> None:
-    assert RequestFilters.parse({"start": raw}).start_at == start_at
-    assert RequestFilters.parse({"end": raw}).end_before == end_before
-    assert RequestFilters.parse({"start": raw, "end": raw}).start_at == start_at
+    assert parse({"start": raw}).start_at == start_at
+    assert parse({"end": raw}).end_before == end_before
+    assert parse({"start": raw, "end": raw}).start_at == start_at
 
 
 def test_the_last_day_of_the_calendar_is_a_day() -> None:
-    assert RequestFilters.parse({"end": "9999-12-31"}).end_before == datetime.max.replace(tzinfo=UTC)
+    assert parse({"end": "9999-12-31"}).end_before == datetime.max.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

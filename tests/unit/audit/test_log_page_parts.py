@@ -12,14 +12,13 @@ from audit.models import AdminAuditEntry
 from audit.pages import time_range
 from audit.pages.facts import MAX_LISTED, Change, facts_of
 from audit.pages.people import People
-from audit.selectors import KnownUser
 from gateway.lib.errors import Invalid
 
-ANA, OTHER_ANA, BOT = KnownUser("user-1", "Ana"), KnownUser("user-2", "ana"), KnownUser("svc:o:c", "Nightly job")
+ANA, OTHER_ANA, BOT = {"user-1": "Ana"}, {"user-2": "ana"}, {"svc:o:c": "Nightly job"}
 
 
 def test_a_name_that_nobody_shares_stands_for_its_id() -> None:
-    people = People([ANA, BOT])
+    people = People(ANA | BOT)
     assert people.listed == ["Ana", "Nightly job"]
     assert people.id_of("Ana") == people.id_of("ana") == people.id_of("user-1") == "user-1"
     assert people.id_of("nightly JOB") == "svc:o:c"
@@ -28,22 +27,22 @@ def test_a_name_that_nobody_shares_stands_for_its_id() -> None:
 
 
 def test_people_with_one_name_are_told_apart_by_id() -> None:
-    people = People([ANA, OTHER_ANA])
+    people = People(ANA | OTHER_ANA)
     assert people.listed == ["Ana (user-1)", "ana (user-2)"]
     assert people.id_of("Ana") == "Ana", "no guess"
     assert people.id_of("ana (user-2)") == "user-2"
 
 
 def test_nobody_can_take_the_place_of_an_id_by_a_name() -> None:
-    assert People([ANA, KnownUser("user-3", "user-1")]).id_of("user-1") == "user-1"
+    assert People({**ANA, "user-3": "user-1"}).id_of("user-1") == "user-1"
 
     hidden = "3e4666bf-d5e5-4aa7-b8ce-cefe41c7568a"
-    assert People([KnownUser("user-3", hidden)]).id_of(hidden) == hidden, "of somebody who is not listed"
-    assert People([KnownUser("user-3", "svc:o:c")]).id_of("svc:o:c") == "svc:o:c"
+    assert People({"user-3": hidden}).id_of(hidden) == hidden, "of somebody who is not listed"
+    assert People({"user-3": "svc:o:c"}).id_of("svc:o:c") == "svc:o:c"
 
 
 def test_nobody_can_take_the_place_of_a_name_with_its_id() -> None:
-    people = People([ANA, OTHER_ANA, KnownUser("user-3", "Ana (user-1)")])
+    people = People({**ANA, **OTHER_ANA, "user-3": "Ana (user-1)"})
     assert people.listed == ["Ana (user-1) (user-1)", "ana (user-2)", "Ana (user-1) (user-3)"]
     assert [people.id_of(text) for text in people.listed] == ["user-1", "user-2", "user-3"]
 

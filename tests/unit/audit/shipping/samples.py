@@ -1,60 +1,72 @@
-"""One event of each kind, an answer and a target, as the platforms' tests use them."""
+"""One event of each type with every field, made from rows; an answer and a target, as the platforms' tests use them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
-from audit.shipping.events import ADMIN, REQUEST, Event
+import httpx
+
+from audit.models import AdminAuditEntry, RequestAuditEntry
+from audit.shipping.events import Event, event_of_call, event_of_change
 from audit.shipping.platforms.exchange import Answer, Target
 
-NOW = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
-ORG = "0c8c5a5e-90d5-4a0e-9a53-0d4ec1a0b2c3"
+NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+ORG = UUID("11111111-1111-4111-8111-111111111111")
+PERSON = "22222222-2222-4222-8222-222222222222"
+CALL_ID = "019a0000-0000-7000-8000-000000000001"
+CHANGE_ID = "019a0000-0000-7000-8000-000000000002"
 
-CALL = Event(
-    "11111111-1111-7111-8111-111111111111",
-    REQUEST,
-    datetime(2026, 3, 4, 5, 6, 1, 234567, tzinfo=UTC),
-    {
-        "orgId": ORG,
-        "userId": "ada-id",
-        "userLabel": "ada@example.com",
+
+def a_call(**columns: Any) -> Event:
+    row = {
+        "id": UUID(CALL_ID),
+        "timestamp": datetime(2026, 11, 23, 10, 15, 30, 123000, tzinfo=UTC),
+        "org_id": ORG,
+        "user_id": PERSON,
+        "user_label": "Ana Ek",
         "vendor": "acme",
         "tool": "list_devices",
         "source": "mcp",
         "status": "error",
-        "errorCode": "vendor_timeout",
-        "durationMs": 1204,
-        "vendorMs": 1187,
-        "credentialScope": "team",
-        "credentialName": "default",
+        "error_code": "vendor_timeout",
+        "duration_ms": 1500,
+        "vendor_ms": 1400,
+        "credential_scope": "team",
+        "credential_name": "Blue",
         "cached": False,
-        "clientId": "cl-1",
-        "clientName": "Editor",
-        "ipAddress": "203.0.113.7",
-        "requestId": "req-1",
-        "requestBytes": 321,
-        "responseBytes": 0,
+        "client_id": "client-1",
+        "client_name": "Editor",
+        "ip_address": "203.0.113.7",
+        "request_id": "req-1",
+        "request_bytes": 120,
+        "response_bytes": 4500,
         "count": 1,
-    },
-)
-CHANGE = Event(
-    "22222222-2222-7222-8222-222222222222",
-    ADMIN,
-    datetime(2026, 3, 4, 5, 6, 2, tzinfo=UTC),
-    {
-        "orgId": ORG,
-        "eventType": "member.role_changed",
-        "actorId": "ada-id",
-        "actorLabel": "ada@example.com",
-        "targetId": "bob-id",
-        "targetLabel": "bob@example.com",
-        "metadata": {"from": "member", "to": "admin", "teams": ["core", None], "share": 0.5, "silent": True},
-        "ipAddress": "203.0.113.7",
-        "requestId": "req-2",
-    },
-)
-BOTH = [CALL, CHANGE]
+    }
+    return event_of_call(RequestAuditEntry(**{**row, **columns}))
+
+
+def a_change(**columns: Any) -> Event:
+    row = {
+        "id": UUID(CHANGE_ID),
+        "timestamp": datetime(2026, 11, 23, 10, 15, 31, tzinfo=UTC),
+        "org_id": ORG,
+        "event_type": "member.role_changed",
+        "actor_id": PERSON,
+        "actor_label": "Ana Ek",
+        "target_id": "33333333-3333-4333-8333-333333333333",
+        "target_label": "Bo Li",
+        "metadata": {"role": "admin", "was": "member"},
+        "ip_address": "2001:db8::7",
+        "request_id": "req-2",
+    }
+    return event_of_change(AdminAuditEntry(**{**row, **columns}))
+
+
+CALL, CHANGE = a_call(), a_change()
+BATCH = [CALL, CHANGE]
 
 
 def target(url: str, **config: str) -> Target:
@@ -62,4 +74,5 @@ def target(url: str, **config: str) -> Target:
 
 
 def answer(status: int, body: bytes | str = b"", headers: Mapping[str, str] | None = None) -> Answer:
-    return Answer(status, headers or {}, body.encode() if isinstance(body, str) else body)
+    """The names of headers match in any case."""
+    return Answer(status, httpx.Headers(headers), body.encode() if isinstance(body, str) else body)

@@ -16,7 +16,7 @@ from audit.shipping.platforms.exchange import (
     Token,
     Verdict,
 )
-from tests.unit.audit.shipping.samples import BOTH, CALL, CHANGE, NOW, answer, target
+from tests.unit.audit.shipping.samples import BATCH, CALL, CHANGE, NOW, answer, target
 
 PLATFORM = AzureMonitor()
 URL = "https://gw-a1b2.eastus-1.ingest.monitor.azure.com"
@@ -26,21 +26,21 @@ CONFIG = {"tenantId": TENANT, "clientId": "app-1", "clientSecret": "S3cr&t=~é",
 
 
 def test_the_request() -> None:
-    sent = PLATFORM.request(target(f"{URL}/", **CONFIG), BOTH, now=NOW, token="bearer-1")
+    sent = PLATFORM.request(target(f"{URL}/", **CONFIG), BATCH, now=NOW, token="bearer-1")
     assert sent.url == f"{URL}/dataCollectionRules/{DCR}/streams/Custom-McpGateway_CL?api-version=2023-01-01"
     assert sent.headers == {"Content-Type": "application/json", "Authorization": "Bearer bearer-1"}
     assert sent.may_compress
     assert "bearer-1" not in repr(sent)
     call, change = json.loads(sent.body)
-    common = {"TimeGenerated": "2026-03-04T05:06:01.234Z", "EventId": CALL.id, "Category": "tool_call"}
+    common = {"TimeGenerated": "2026-11-23T10:15:30.123Z", "EventId": CALL.id, "Category": "tool_call"}
     assert call.items() >= common.items()
     assert sorted(call.keys() - common.keys()) == sorted(
         """OrgId UserId UserLabel Vendor Tool Source Status ErrorCode DurationMs VendorMs CredentialScope CredentialName
         Cached ClientId ClientName IpAddress RequestId RequestBytes ResponseBytes Count""".split()
     )
-    assert (call["ErrorCode"], call["DurationMs"], call["Cached"]) == ("vendor_timeout", 1204, False)
+    assert (call["ErrorCode"], call["DurationMs"], call["Cached"]) == ("vendor_timeout", 1500, False)
     assert change == {
-        "TimeGenerated": "2026-03-04T05:06:02.000Z",
+        "TimeGenerated": "2026-11-23T10:15:31.000Z",
         "EventId": CHANGE.id,
         "Category": "admin_change",
         **{name[0].upper() + name[1:]: value for name, value in CHANGE.fields.items()},
@@ -49,7 +49,7 @@ def test_the_request() -> None:
 
 
 def test_a_stream_of_its_own() -> None:
-    sent = PLATFORM.request(target(URL, **CONFIG, stream="Custom-Mine"), BOTH, now=NOW, token="t")
+    sent = PLATFORM.request(target(URL, **CONFIG, stream="Custom-Mine"), BATCH, now=NOW, token="t")
     assert sent.url.endswith(f"/{DCR}/streams/Custom-Mine?api-version=2023-01-01")
 
 
@@ -182,7 +182,7 @@ def refused(value: dict[str, str]) -> None:
     ],
 )
 def test_answers(status: int, verdict: Verdict) -> None:
-    assert PLATFORM.read(answer(status, "no", {"Retry-After": "60"}), BOTH) == verdict
+    assert PLATFORM.read(answer(status, "no", {"Retry-After": "60"}), BATCH) == verdict
 
 
 UNUSABLE = RetryLater("200: the sign-in service's answer has no usable token")

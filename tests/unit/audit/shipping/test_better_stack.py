@@ -13,30 +13,30 @@ from audit.shipping.platforms.exchange import (
     RetryLater,
     Verdict,
 )
-from tests.unit.audit.shipping.samples import BOTH, CALL, CHANGE, NOW, answer, target
+from tests.unit.audit.shipping.samples import BATCH, CALL, CHANGE, NOW, answer, target
 
 PLATFORM = BetterStack()
 PRESET = PLATFORM.preset_url
 
 
 def test_the_request() -> None:
-    sent = PLATFORM.request(target(PRESET, token="source-token-1"), BOTH, now=NOW, token="")
+    sent = PLATFORM.request(target(PRESET, token="source-token-1"), BATCH, now=NOW, token="")
     assert sent.url == "https://in.logs.betterstack.com/"
     assert sent.headers == {"Content-Type": "application/json", "Authorization": "Bearer source-token-1"}
     assert sent.may_compress
     call, change = json.loads(sent.body)
     assert call == {
-        "dt": "2026-03-04T05:06:01.234Z",
+        "dt": "2026-11-23T10:15:30.123Z",
         "level": "error",
-        "message": "ada@example.com called list_devices of acme: error vendor_timeout",
+        "message": "Ana Ek called list_devices of acme: error vendor_timeout",
         "eventId": CALL.id,
         "type": "tool_call",
         **CALL.fields,
     }
     assert change == {
-        "dt": "2026-03-04T05:06:02.000Z",
+        "dt": "2026-11-23T10:15:31.000Z",
         "level": "info",
-        "message": "member.role_changed by ada@example.com: bob@example.com",
+        "message": "member.role_changed by Ana Ek: Bo Li",
         "eventId": CHANGE.id,
         "type": "admin_change",
         **CHANGE.fields,
@@ -45,7 +45,7 @@ def test_the_request() -> None:
 
 def test_the_bytes_of_a_record_and_a_repeated_batch() -> None:
     first = PLATFORM.request(target(PRESET, token="t"), [CHANGE], now=NOW, token="")
-    assert first.body.startswith(b'[{"dt":"2026-03-04T05:06:02.000Z","level":"info","message":"member.role_changed by')
+    assert first.body.startswith(b'[{"dt":"2026-11-23T10:15:31.000Z","level":"info","message":"member.role_changed by')
     assert PLATFORM.request(target(PRESET, token="t"), [CHANGE], now=NOW, token="").body == first.body
 
 
@@ -81,13 +81,6 @@ def test_any_other_host_is_refused(url: str) -> None:
     assert refusal.value.fields == {"endpointUrl": "Logs go to https://in.logs.betterstack.com only."}
 
 
-@pytest.mark.parametrize("token", ["", " t", "t\n", "t\r\nHost: evil.example", "t\0", "töken"])
-def test_a_token_that_would_break_its_header_is_refused(token: str) -> None:
-    with pytest.raises(InvalidDestination) as refusal:
-        PLATFORM.check(PRESET, {"token": token})
-    assert (refusal.value.code, set(refusal.value.fields)) == ("config_missing", {"token"})
-
-
 @pytest.mark.parametrize(
     ("status", "body", "verdict"),
     [
@@ -102,9 +95,9 @@ def test_a_token_that_would_break_its_header_is_refused(token: str) -> None:
     ],
 )
 def test_answers(status: int, body: str, verdict: Verdict) -> None:
-    assert PLATFORM.read(answer(status, body, {"Retry-After": "30"}), BOTH) == verdict
+    assert PLATFORM.read(answer(status, body, {"Retry-After": "30"}), BATCH) == verdict
 
 
 def test_the_token_is_in_no_repr() -> None:
     place = target(PRESET, token="source-token-1")
-    assert "source-token-1" not in repr((place, PLATFORM.request(place, BOTH, now=NOW, token="")))
+    assert "source-token-1" not in repr((place, PLATFORM.request(place, BATCH, now=NOW, token="")))

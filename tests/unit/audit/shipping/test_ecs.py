@@ -6,7 +6,7 @@ import pytest
 
 from audit.shipping.platforms.changes import Change, change_of
 from audit.shipping.platforms.ecs import FIELDS, ecs_document
-from tests.unit.audit.shipping.sample_events import CALL_ID, CHANGE_ID, ORG, PERSON, a_call, a_change
+from tests.unit.audit.shipping.samples import CALL_ID, CHANGE_ID, ORG, PERSON, a_call, a_change
 
 CALL: dict[str, Any] = {
     "ecs": {"version": "8.11.0"},

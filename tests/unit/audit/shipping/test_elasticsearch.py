@@ -7,7 +7,6 @@ import pytest
 
 from audit.shipping.platforms.elasticsearch import Elasticsearch
 from audit.shipping.platforms.exchange import (
-    BatchRefused,
     Delivered,
     DestinationRefused,
     InvalidDestination,
@@ -16,8 +15,7 @@ from audit.shipping.platforms.exchange import (
     Target,
     Verdict,
 )
-from tests.unit.audit.shipping.answers import answer
-from tests.unit.audit.shipping.sample_events import BATCH, CALL_ID, CHANGE_ID, NOW
+from tests.unit.audit.shipping.samples import BATCH, CALL_ID, CHANGE_ID, NOW, answer
 from tests.unit.audit.shipping.test_ecs import CALL, CHANGE
 
 HOST = "https://es.example"
@@ -196,25 +194,5 @@ def test_an_answer_for_fewer_records_is_no_delivery() -> None:
     assert isinstance(read(items(STORED)), RetryLater)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (301, DestinationRefused),
-        (400, DestinationRefused),  # the records are well-formed: an index is missing, or the like
-        (401, DestinationRefused),
-        (403, DestinationRefused),
-        (404, DestinationRefused),
-        (405, DestinationRefused),
-        (408, RetryLater),
-        (413, BatchRefused),
-        (429, RetryLater),
-        (500, RetryLater),
-        (503, RetryLater),
-    ],
-)
-def test_the_status_of_the_whole_decides_without_items(status: int, kind: type[Verdict]) -> None:
-    assert isinstance(read({"error": {"type": "some_exception"}, "status": status}, status), kind)
-
-
-def test_a_wish_to_wait_is_passed_on() -> None:
-    assert Elasticsearch().read(answer(429, "busy", retry_after="7"), BATCH) == RetryLater("429: busy", 7.0)
+def test_records_are_well_formed_so_an_index_is_missing_or_the_like() -> None:
+    assert isinstance(read({"error": {"type": "some_exception"}, "status": 400}, 400), DestinationRefused)

@@ -21,8 +21,8 @@ def test_a_change_is_information() -> None:
 
 
 def test_lines() -> None:
-    assert line_of(CALL) == "ada@example.com called list_devices of acme: error vendor_timeout"
-    assert line_of(CHANGE) == "member.role_changed by ada@example.com: bob@example.com"
+    assert line_of(CALL) == "Ana Ek called list_devices of acme: error vendor_timeout"
+    assert line_of(CHANGE) == "member.role_changed by Ana Ek: Bo Li"
 
 
 def test_lines_of_rows_with_blanks() -> None:

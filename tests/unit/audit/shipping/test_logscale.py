@@ -4,19 +4,9 @@ import json
 
 import pytest
 
-from audit.shipping.platforms.exchange import (
-    BatchRefused,
-    Delivered,
-    DestinationRefused,
-    InvalidDestination,
-    Outgoing,
-    RetryLater,
-    Target,
-    Verdict,
-)
+from audit.shipping.platforms.exchange import BatchRefused, Delivered, Outgoing, Target
 from audit.shipping.platforms.logscale import LogScale
-from tests.unit.audit.shipping.answers import answer
-from tests.unit.audit.shipping.sample_events import BATCH, CALL_ID, CHANGE_ID, NOW, ORG, PERSON
+from tests.unit.audit.shipping.samples import BATCH, CALL_ID, CHANGE_ID, NOW, ORG, PERSON, answer
 
 HOST = "https://cloud.community.humio.com"
 TOKEN = "0a1b2c3d-ingest"
@@ -55,52 +45,10 @@ def test_no_parser_is_chosen_for_the_token() -> None:
     assert all("sourcetype" not in json.loads(line) for line in outgoing().body.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        (HOST, f"{HOST}/api/v1/ingest/hec"),
-        (f"{HOST}/", f"{HOST}/api/v1/ingest/hec"),
-        (f"{HOST}:8088/services/collector", f"{HOST}:8088/services/collector"),
-    ],
-)
-def test_the_path_is_added_to_a_base_address(url: str, address: str) -> None:
-    assert outgoing(url).url == address
-
-
-def test_a_usable_token_passes() -> None:
-    LogScale().check(HOST, {"token": TOKEN})
-
-
-@pytest.mark.parametrize("token", ["a\nb", "ą", "a "])
-def test_a_token_that_is_no_header_is_refused(token: str) -> None:
-    with pytest.raises(InvalidDestination) as refused:
-        LogScale().check(HOST, {"token": token})
-    assert (refused.value.code, [*refused.value.fields]) == ("config_missing", ["token"])
-
-
 @pytest.mark.parametrize("body", ["", "{}", '{"text":"Success","code":0}'])
 def test_the_status_is_the_success(body: str) -> None:
     assert LogScale().read(answer(200, body), BATCH) == Delivered()
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind"),
-    [
-        (200, "\n<!doctype html><title>Sign in</title>", RetryLater),
-        (308, "", DestinationRefused),
-        (400, "Could not parse JSON", BatchRefused),
-        (401, "The token is not valid", DestinationRefused),
-        (403, "", DestinationRefused),
-        (404, "", DestinationRefused),
-        (413, "", BatchRefused),
-        (429, "", RetryLater),
-        (500, "", RetryLater),
-        (503, "Ingest parsing exceeded the acceptable amount of time", RetryLater),
-    ],
-)
-def test_other_answers(status: int, body: str, kind: type[Verdict]) -> None:
-    assert isinstance(LogScale().read(answer(status, body), BATCH), kind)
-
-
-def test_a_wish_to_wait_is_passed_on() -> None:
-    assert LogScale().read(answer(503, "busy", retry_after="60"), BATCH) == RetryLater("503: busy", 60.0)
+def test_a_body_that_could_not_be_read_is_sent_in_parts() -> None:
+    assert isinstance(LogScale().read(answer(400, "Could not parse JSON"), BATCH), BatchRefused)

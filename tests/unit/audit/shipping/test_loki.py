@@ -15,8 +15,7 @@ from audit.shipping.platforms.exchange import (
     Verdict,
 )
 from audit.shipping.platforms.loki import Loki
-from tests.unit.audit.shipping.answers import answer
-from tests.unit.audit.shipping.sample_events import BATCH, CALL_ID, CHANGE_ID, NOW, ORG, PERSON, a_call
+from tests.unit.audit.shipping.samples import BATCH, CALL_ID, CHANGE_ID, NOW, ORG, PERSON, a_call, answer
 
 HOST = "https://loki.example"
 CALL_LINE = (
@@ -68,18 +67,6 @@ def test_the_oldest_line_of_a_stream_is_first() -> None:
         "2026-11-23T09:00:00.000Z",
         "2026-11-23T10:15:30.123Z",
     ]
-
-
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        (HOST, f"{HOST}/loki/api/v1/push"),
-        (f"{HOST}:8443/", f"{HOST}:8443/loki/api/v1/push"),
-        (f"{HOST}/logs/loki/api/v1/push", f"{HOST}/logs/loki/api/v1/push"),
-    ],
-)
-def test_the_path_is_added_to_a_base_address(url: str, address: str) -> None:
-    assert outgoing(url).url == address
 
 
 def test_user_and_tenant_are_headers() -> None:
@@ -143,23 +130,9 @@ def test_entries_that_are_all_ignored_are_refused_for_good() -> None:
         (400, "tenant ID 'a|b' contains unsupported character '|'", DestinationRefused),
         (400, "missing required labels env for user fake for stream {}", DestinationRefused),
         (400, "entry for stream '{}' has 3 label names; limit 2", DestinationRefused),
-        (401, "no org id", DestinationRefused),
-        (403, "", DestinationRefused),
-        (404, "404 page not found", DestinationRefused),
-        (302, "", DestinationRefused),
-        (413, "request body too large: 6 bytes, limit: 5 bytes", BatchRefused),
-        (429, "Ingestion rate limit exceeded for user fake", RetryLater),
-        (429, "Maximum active stream limit exceeded", RetryLater),
         (260, "ingestion blocked for user fake until '2026-12-01' with status code '260'", RetryLater),
-        (200, "<html>Sign in</html>", RetryLater),
         (202, "", RetryLater),
-        (500, "", RetryLater),
-        (503, "no healthy instances", RetryLater),
     ],
 )
 def test_other_answers(status: int, body: str, kind: type[Verdict]) -> None:
     assert isinstance(Loki().read(answer(status, body), BATCH), kind)
-
-
-def test_a_wish_to_wait_is_passed_on() -> None:
-    assert Loki().read(answer(429, "slow", retry_after="2"), BATCH) == RetryLater("429: slow", 2.0)

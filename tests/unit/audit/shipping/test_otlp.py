@@ -16,7 +16,7 @@ from audit.shipping.platforms.exchange import (
 )
 from audit.shipping.platforms.otlp import Otlp
 from audit.shipping.platforms.otlp_values import any_value
-from tests.unit.audit.shipping.samples import BOTH, CALL, CHANGE, NOW, ORG, answer, target
+from tests.unit.audit.shipping.samples import BATCH, CALL, CHANGE, NOW, ORG, PERSON, a_change, answer, target
 
 PLATFORM = Otlp()
 URL = "https://otlp.example.com"
@@ -32,7 +32,7 @@ def number(key: str, value: str) -> dict[str, Any]:
 
 def test_the_request() -> None:
     place = target(URL, headers="Authorization: Bearer key-1\nX-Scope-OrgID: team")
-    sent = PLATFORM.request(place, BOTH, now=NOW, token="")
+    sent = PLATFORM.request(place, BATCH, now=NOW, token="")
     assert sent.url == "https://otlp.example.com/v1/logs"
     assert sent.headers == {
         "Authorization": "Bearer key-1",
@@ -55,33 +55,33 @@ def records(*events: Any) -> list[dict[str, Any]]:
 def test_a_call() -> None:
     assert records(CALL) == [
         {
-            "timeUnixNano": "1772600761234567000",
-            "observedTimeUnixNano": "1772600761234567000",
+            "timeUnixNano": "1795428930123000000",
+            "observedTimeUnixNano": "1795428930123000000",
             "severityNumber": 17,
             "severityText": "ERROR",
             "eventName": "mcp_gateway.tool_call",
-            "body": {"stringValue": "ada@example.com called list_devices of acme: error vendor_timeout"},
+            "body": {"stringValue": "Ana Ek called list_devices of acme: error vendor_timeout"},
             "attributes": [
                 text("log.record.uid", CALL.id),
-                text("mcp_gateway.org.id", ORG),
-                text("user.id", "ada-id"),
-                text("user.name", "ada@example.com"),
+                text("mcp_gateway.org.id", str(ORG)),
+                text("user.id", PERSON),
+                text("user.name", "Ana Ek"),
                 text("mcp_gateway.vendor", "acme"),
                 text("gen_ai.tool.name", "list_devices"),
                 text("mcp_gateway.source", "mcp"),
                 text("mcp_gateway.status", "error"),
                 text("error.type", "vendor_timeout"),
-                number("mcp_gateway.duration_ms", "1204"),
-                number("mcp_gateway.vendor.duration_ms", "1187"),
+                number("mcp_gateway.duration_ms", "1500"),
+                number("mcp_gateway.vendor.duration_ms", "1400"),
                 text("mcp_gateway.credential.scope", "team"),
-                text("mcp_gateway.credential.name", "default"),
+                text("mcp_gateway.credential.name", "Blue"),
                 {"key": "mcp_gateway.cached", "value": {"boolValue": False}},
-                text("mcp_gateway.client.id", "cl-1"),
+                text("mcp_gateway.client.id", "client-1"),
                 text("mcp_gateway.client.name", "Editor"),
                 text("client.address", "203.0.113.7"),
                 text("mcp_gateway.request.id", "req-1"),
-                number("mcp_gateway.request.size", "321"),
-                number("mcp_gateway.response.size", "0"),
+                number("mcp_gateway.request.size", "120"),
+                number("mcp_gateway.response.size", "4500"),
                 number("mcp_gateway.count", "1"),
                 text("gen_ai.operation.name", "execute_tool"),
             ],
@@ -90,12 +90,13 @@ def test_a_call() -> None:
 
 
 def test_a_change() -> None:
-    (record,) = records(CHANGE)
+    facts = {"from": "member", "to": "admin", "teams": ["core", None], "share": 0.5, "silent": True}
+    (record,) = records(a_change(metadata=facts))
     assert (record["severityNumber"], record["severityText"], record["eventName"], record["timeUnixNano"]) == (
         9,
         "INFO",
         "mcp_gateway.admin_change",
-        "1772600762000000000",
+        "1795428931000000000",
     )
     metadata = [
         text("from", "member"),
@@ -106,14 +107,14 @@ def test_a_change() -> None:
     ]
     assert record["attributes"] == [
         text("log.record.uid", CHANGE.id),
-        text("mcp_gateway.org.id", ORG),
+        text("mcp_gateway.org.id", str(ORG)),
         text("mcp_gateway.admin.event_type", "member.role_changed"),
-        text("user.id", "ada-id"),
-        text("user.name", "ada@example.com"),
-        text("mcp_gateway.target.id", "bob-id"),
-        text("mcp_gateway.target.name", "bob@example.com"),
+        text("user.id", PERSON),
+        text("user.name", "Ana Ek"),
+        text("mcp_gateway.target.id", "33333333-3333-4333-8333-333333333333"),
+        text("mcp_gateway.target.name", "Bo Li"),
         {"key": "mcp_gateway.metadata", "value": {"kvlistValue": {"values": metadata}}},
-        text("client.address", "203.0.113.7"),
+        text("client.address", "2001:db8::7"),
         text("mcp_gateway.request.id", "req-2"),
     ]
 
@@ -184,11 +185,11 @@ def test_headers_are_checked() -> None:
     ],
 )
 def test_answers(status: int, body: bytes | str, verdict: Verdict) -> None:
-    assert PLATFORM.read(answer(status, body, {"Retry-After": "5"}), BOTH) == verdict
+    assert PLATFORM.read(answer(status, body, {"Retry-After": "5"}), BATCH) == verdict
 
 
 def test_a_long_reason_is_cut() -> None:
     body = json.dumps({"partialSuccess": {"rejectedLogRecords": 2, "errorMessage": "x" * 5000}})
-    verdict = PLATFORM.read(answer(200, body), BOTH)
+    verdict = PLATFORM.read(answer(200, body), BATCH)
     assert isinstance(verdict, Delivered)
     assert verdict.unnamed[0] == "x" * 200

@@ -17,7 +17,7 @@ from audit.shipping.platforms.exchange import (
     Verdict,
 )
 from audit.shipping.platforms.webhook import Webhook
-from tests.unit.audit.shipping.samples import BOTH, CALL, CHANGE, NOW, answer, target
+from tests.unit.audit.shipping.samples import BATCH, CALL, CHANGE, NOW, answer, target
 
 PLATFORM = Webhook()
 URL = "https://hooks.example.com/in?team=1"
@@ -32,36 +32,36 @@ def signature(key: bytes, headers: dict[str, str], body: bytes) -> str:
 
 
 def test_the_request_without_a_secret() -> None:
-    sent = PLATFORM.request(target(URL), BOTH, now=NOW, token="")
+    sent = PLATFORM.request(target(URL), BATCH, now=NOW, token="")
     assert sent.url == URL
     assert dict(sent.headers) == {
         "Content-Type": "application/json",
         "webhook-id": "batch_" + hashlib.sha256(f"{CALL.id}\n{CHANGE.id}".encode()).hexdigest()[:32],
-        "webhook-timestamp": "1772600767",
+        "webhook-timestamp": "1795435200",
     }
     assert json.loads(sent.body) == {
         "events": [
-            {"id": CALL.id, "type": "tool_call", "timestamp": "2026-03-04T05:06:01.234Z", "data": CALL.fields},
-            {"id": CHANGE.id, "type": "admin_change", "timestamp": "2026-03-04T05:06:02.000Z", "data": CHANGE.fields},
+            {"id": CALL.id, "type": "tool_call", "timestamp": "2026-11-23T10:15:30.123Z", "data": CALL.fields},
+            {"id": CHANGE.id, "type": "admin_change", "timestamp": "2026-11-23T10:15:31.000Z", "data": CHANGE.fields},
         ]
     }
-    assert sent.body.startswith(b'{"events":[{"id":"11111111-1111-7111-8111-111111111111","type":"tool_call",')
+    assert sent.body.startswith(b'{"events":[{"id":"019a0000-0000-7000-8000-000000000001","type":"tool_call",')
 
 
 def test_the_signed_bytes_are_the_sent_bytes() -> None:
-    sent = PLATFORM.request(target(URL, secret="a text"), BOTH, now=NOW, token="")
+    sent = PLATFORM.request(target(URL, secret="a text"), BATCH, now=NOW, token="")
     assert sent.headers["webhook-signature"] == signature(b"a text", dict(sent.headers), sent.body)
     assert not sent.may_compress
 
 
 @pytest.mark.parametrize("secret", [STANDARD, STANDARD.rstrip("=")])
 def test_the_standard_form_of_a_secret_is_decoded(secret: str) -> None:
-    sent = PLATFORM.request(target(URL, secret=secret), BOTH, now=NOW, token="")
+    sent = PLATFORM.request(target(URL, secret=secret), BATCH, now=NOW, token="")
     assert sent.headers["webhook-signature"] == signature(KEY, dict(sent.headers), sent.body)
 
 
 def test_while_a_secret_changes_both_sign_the_new_one_first() -> None:
-    sent = PLATFORM.request(target(URL, secret=STANDARD, previousSecret="old"), BOTH, now=NOW, token="")
+    sent = PLATFORM.request(target(URL, secret=STANDARD, previousSecret="old"), BATCH, now=NOW, token="")
     given = sent.headers["webhook-signature"].split(" ")
     assert given == [signature(key, dict(sent.headers), sent.body) for key in (KEY, b"old")]
 
@@ -71,11 +71,11 @@ def test_a_batch_keeps_its_id_and_each_attempt_has_its_own_time() -> None:
         moment = NOW + timedelta(seconds=later_s)
         return dict(PLATFORM.request(target(URL, secret="s"), events, now=moment, token="").headers)
 
-    first, again = sent(BOTH), sent(BOTH, later_s=90)
+    first, again = sent(BATCH), sent(BATCH, later_s=90)
     assert first["webhook-id"] == again["webhook-id"]
     assert int(again["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 90
     assert first["webhook-signature"] != again["webhook-signature"]
-    assert len({sent(events)["webhook-id"] for events in ([CALL], [CHANGE], BOTH, BOTH[::-1])}) == 4
+    assert len({sent(events)["webhook-id"] for events in ([CALL], [CHANGE], BATCH, BATCH[::-1])}) == 4
     assert "." not in first["webhook-id"], "the id cannot shift the parts of the signed text"
 
 
@@ -122,12 +122,12 @@ def test_refused_secrets(config: dict[str, str], field: str) -> None:
     ],
 )
 def test_answers(status: int, verdict: Verdict) -> None:
-    assert PLATFORM.read(answer(status, "no", {"Retry-After": "7"}), BOTH) == verdict
+    assert PLATFORM.read(answer(status, "no", {"Retry-After": "7"}), BATCH) == verdict
 
 
 def test_no_secret_is_in_a_repr() -> None:
     place = target(URL, secret="secret-one-1", previousSecret="secret-two-2")
-    shown = repr((place, PLATFORM.request(place, BOTH, now=NOW, token="")))
+    shown = repr((place, PLATFORM.request(place, BATCH, now=NOW, token="")))
     assert "secret-one-1" not in shown
     assert "secret-two-2" not in shown
     assert "v1," not in shown
