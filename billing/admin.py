@@ -1,5 +1,6 @@
 """Subscriptions for support staff. An organization has no row until staff set one or an owner begins to pay."""
 
+from django.conf import settings
 from django.contrib import admin
 
 from billing.models import ProviderCancellation, ProviderEvent, Subscription
@@ -32,3 +33,7 @@ class ProviderCancellationAdmin(ReadOnlyAdmin):
     fields = tuple("customer_id organization_id requested_at attempts next_attempt_at done_at last_error".split())
     list_display = ("customer_id", "organization_id", "requested_at", "attempts", "next_attempt_at", "done_at")
     search_fields = ("=customer_id", "=organization_id")
+
+
+if settings.BILLING_MODE == "stripe":
+    from billing.mirror import admin_pages  # noqa: F401

@@ -6,6 +6,7 @@ from celery.schedules import crontab
 
 from gateway.lib.queues import SHIPPING_QUEUE
 from gateway.settings.base import REDIS_URL, VAR
+from gateway.settings.billing import BILLING_MODE
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
 if REDIS_URL:
@@ -31,10 +32,14 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "gateway"
 # Deliveries wait for other people's servers, so they have a queue and a worker of their own.
-CELERY_TASK_ROUTES = {name: {"queue": SHIPPING_QUEUE} for name in ("audit.ship_logs", "audit.deliver_logs")}
+CELERY_TASK_ROUTES = {
+    name: {"queue": SHIPPING_QUEUE}
+    for name in ("audit.ship_logs", "audit.deliver_logs", "billing.mirror", "billing.mirror_customers")
+}
 SHIPPING_EVERY_S = 2.0
 CELERY_TIMEZONE = "UTC"
 USAGE_EVERY_S = 5.0
+MIRROR_EVERY_S = 30.0
 # Each task can be derived from the database again, so the broker may lose or delay a message.
 CELERY_BEAT_SCHEDULE = {
     "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
@@ -68,4 +73,12 @@ if REDIS_URL:
         "task": "coordination.relay_outbox",
         "schedule": _every_s,
         "options": {"expires": _every_s},  # messages that pile up while no worker runs are worthless
+    }
+if BILLING_MODE == "stripe":
+    CELERY_BEAT_SCHEDULE |= {
+        "billing.mirror": {"task": "billing.mirror", "schedule": MIRROR_EVERY_S, "options": {"expires": MIRROR_EVERY_S}},
+        "billing.mirror_customers": {
+            "task": "billing.mirror_customers",
+            "schedule": crontab(hour="4", minute="27"),
+        },
     }

@@ -20,7 +20,7 @@ from gateway.coordination import backend
 backend.current()
 print(*sys.modules)
 """
-UNNEEDED = {"aiohttp", "celery", "kombu", "drf_spectacular.generators", "django.test"}
+UNNEEDED = {"aiohttp", "celery", "kombu", "drf_spectacular.generators", "django.test", "stripe", "djstripe"}
 # No server answers at these addresses, and none is asked.
 POSTGRESQL_AND_REDIS = {"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none", "REDIS_URL": "redis://127.0.0.1:9/0"}
 
