@@ -6,18 +6,24 @@ from typing import Any
 import stripe
 from django.conf import settings
 
-from billing.provider.http_client import GuardedHTTPClient
+from billing.mode import is_live
+from billing.stripe_client import GuardedHTTPClient
 
-_KIND = "live" if "_live_" in settings.STRIPE_SECRET_KEY else "test"
 # In the form of a key, which dj-stripe checks.
-KEY_NAME = f"sk_{_KIND}_NameOfTheKeyThatTheGatewayHolds"
+KEY_NAME = f"sk_{'live' if is_live() else 'test'}_NameOfTheKeyThatTheGatewayHolds"
 
 
 class ReadingHTTPClient(GuardedHTTPClient):
     """The client of dj-stripe: GET requests to the provider's API, with the key in the place of KEY_NAME."""
 
     def request(
-        self, method: str, url: str, headers: Mapping[str, str] | None, post_data: Any = None, **_: Any
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None,
+        post_data: Any = None,
+        *,
+        _usage: list[str] | None = None,
     ) -> tuple[str, int, Mapping[str, str]]:
         """Raises: stripe.APIConnectionError, for other requests without sending them."""
         given = dict(headers or {})

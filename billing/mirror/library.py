@@ -1,4 +1,4 @@
-"""dj-stripe, reduced: it reads only, it knows a name in the place of the secret key, and it has a part of its models."""
+"""dj-stripe, reduced: it reads only, knows a name in the place of the secret key, and has a part of its models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def prepare() -> None:
     stripe.api_base = settings.STRIPE_API_BASE
     stripe.api_version = settings.STRIPE_API_VERSION
     stripe.default_http_client = ReadingHTTPClient()
-    stripe.enable_telemetry = False
     stripe.max_network_retries = 0
     # The library writes the key that it knows into a table. The client puts the key in the place of its name.
     DjstripeSettings.STRIPE_SECRET_KEY = KEY_NAME  # type: ignore[misc, assignment]
@@ -48,12 +47,14 @@ def reduce(models: dict[str, type[Model]]) -> None:
     """After the models are imported. `models` is the registry of the app by lower-case names, and is changed."""
     from djstripe import (
         _stripe_compat,  # noqa: F401 - gives the provider's objects the methods that the models use
+    )
+    from djstripe import (
         models as library,
     )
 
     for name, model in list(models.items()):
         # The table between two models belongs to the one that declares the field.
-        declaring = model._meta.auto_created or model
+        declaring: Any = model._meta.auto_created or model
         if declaring._meta.model_name not in MODELS:
             del models[name]
     library.StripeModel._find_owner_account = classmethod(_no_account)

@@ -30,13 +30,13 @@ class ProviderAway(Exception):
 
 
 def copy_new_events() -> int:
-    """Copies events that came by webhook, and before them their customers. Returns the number of events."""
+    """Copies events that came by webhook, after the customers they are about. Returns the number of events."""
     stop_at = time.monotonic() + LONGEST_RUN_S
     fresh: set[str] = set()  # customers that this run has copied
     done = 0
     for event in list(_uncopied_events()[:EVENTS_OF_A_RUN]):
         try:
-            if event.customer_id and event.customer_id not in fresh:
+            if event.customer_id not in fresh:
                 _try(copies.copy_customer, event.customer_id)
                 fresh.add(event.customer_id)
             if not _try(copies.copy_event, event.pk):
@@ -55,7 +55,7 @@ def copy_customers(after: str) -> str:
     stop_at = time.monotonic() + LONGEST_RUN_S
     customer_ids = _customer_ids().filter(customer_id__gt=after).order_by("customer_id")
     last = ""
-    for customer_id in list(customer_ids[:CUSTOMERS_OF_A_RUN]):
+    for customer_id in filter(None, customer_ids[:CUSTOMERS_OF_A_RUN]):
         try:
             _try(copies.copy_customer, customer_id)
         except ProviderAway as fault:
@@ -72,8 +72,10 @@ def remove_strangers() -> int:
 
     A deleted organization's customer stays while the provider still has to end its subscriptions.
     """
+    # An organization's customer of before is known by its events.
+    earlier = ProviderEvent.objects.filter(organization__isnull=False).values("customer_id")
     waiting = ProviderCancellation.objects.filter(done_at=None).values("customer_id")
-    strangers = models.Customer.objects.exclude(id__in=_customer_ids()).exclude(id__in=waiting)
+    strangers = models.Customer.objects.exclude(id__in=_customer_ids()).exclude(id__in=earlier).exclude(id__in=waiting)
     gone = list(strangers.values_list("id", flat=True))
     models.Event.objects.filter(Q(data__object__customer__in=gone) | Q(data__object__id__in=gone)).delete()
     models.Customer.objects.filter(id__in=gone).delete()
@@ -82,13 +84,14 @@ def remove_strangers() -> int:
 
 def _uncopied_events() -> QuerySet[ProviderEvent]:
     copied = models.Event.objects.filter(id=OuterRef("pk"))
+    # The provider's account may have customers who are none of ours.
     recent = ProviderEvent.objects.filter(
-        source=ProviderEvent.Source.WEBHOOK, received_at__gte=clock.now() - ASKED_FOR
+        source=ProviderEvent.Source.WEBHOOK, organization__isnull=False, received_at__gte=clock.now() - ASKED_FOR
     )
     return recent.filter(~Exists(copied)).order_by("received_at", "id")
 
 
-def _customer_ids() -> QuerySet[Subscription, str]:
+def _customer_ids() -> QuerySet[Subscription, str | None]:
     return Subscription.objects.exclude(customer_id=None).values_list("customer_id", flat=True)
 
 

@@ -66,6 +66,33 @@ CELERY_BEAT_SCHEDULE = {
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
+if BILLING_MODE != "disabled":
+    CELERY_BEAT_SCHEDULE["billing.record_lapses"] = {
+        "task": "billing.record_lapses",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    }
+if BILLING_MODE == "stripe":
+    CELERY_BEAT_SCHEDULE |= {
+        # Each run takes those that were not compared this night.
+        "billing.reconcile": {
+            "task": "billing.reconcile",
+            "schedule": crontab(hour="1-5", minute="*/10"),
+            "options": {"expires": 600.0},
+        },
+        "billing.cancel_subscriptions": {
+            "task": "billing.cancel_subscriptions",
+            "schedule": 60.0,
+            "options": {"expires": 60.0},
+        },
+        "billing.prune_events": {"task": "billing.prune_events", "schedule": crontab(hour="0", minute="47")},
+        "billing.mirror": {
+            "task": "billing.mirror",
+            "schedule": MIRROR_EVERY_S,
+            "options": {"expires": MIRROR_EVERY_S},
+        },
+        "billing.mirror_customers": {"task": "billing.mirror_customers", "schedule": crontab(hour="5", minute="27")},
+    }
 # Only Redis needs the outbox. Web processes relay it every second; this task covers the time when none can.
 if REDIS_URL:
     _every_s = 5.0
@@ -73,12 +100,4 @@ if REDIS_URL:
         "task": "coordination.relay_outbox",
         "schedule": _every_s,
         "options": {"expires": _every_s},  # messages that pile up while no worker runs are worthless
-    }
-if BILLING_MODE == "stripe":
-    CELERY_BEAT_SCHEDULE |= {
-        "billing.mirror": {"task": "billing.mirror", "schedule": MIRROR_EVERY_S, "options": {"expires": MIRROR_EVERY_S}},
-        "billing.mirror_customers": {
-            "task": "billing.mirror_customers",
-            "schedule": crontab(hour="4", minute="27"),
-        },
     }

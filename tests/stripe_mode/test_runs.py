@@ -19,7 +19,15 @@ from tests.stripe_mode.conftest import received
 from tests.stripe_mode.provider import Provider
 
 pytestmark = pytest.mark.django_db
-AWAY = [(500, b"{}"), (503, b"not JSON"), (429, b'{"error": {"code": "rate_limit"}}'), (302, b""), (401, b"{}")]
+AWAY = [
+    (500, b"{}"),
+    (503, b"not JSON"),
+    (429, b'{"error": {"code": "rate_limit"}}'),
+    (302, b""),
+    (401, b'{"error": {"type": "invalid_request_error"}}'),
+    (200, b"[]"),
+    (200, b""),
+]
 
 
 def own_rows() -> list[Any]:
@@ -57,7 +65,7 @@ def test_events_wait_while_the_provider_is_away_and_nothing_of_ours_changes(
     received("evt_1", "cus_1", customers.org)
     before = own_rows()
     known = dict(provider.answers)
-    provider.answers = {path: answer for path in known}
+    provider.answers = dict.fromkeys(known, answer)
     assert tasks.mirror() == 0
     assert len(provider.asked) == 1, "one request is enough to know"
     assert not Event.objects.exists()
@@ -76,7 +84,7 @@ def test_a_provider_that_does_not_listen_is_away(
     assert not Event.objects.exists()
 
 
-@pytest.mark.parametrize("body", [None, (200, b"[]"), (200, b"{}"), (200, b'{"object": "charge", "id": "ch_1"}')])
+@pytest.mark.parametrize("body", [None, (200, b"{}"), (200, b'{"object": "charge", "id": "ch_1"}')])
 def test_an_event_that_cannot_be_copied_is_asked_for_once_and_holds_up_no_other(
     customers: Cast, provider: Provider, body: tuple[int, bytes] | None
 ) -> None:
@@ -91,8 +99,12 @@ def test_an_event_that_cannot_be_copied_is_asked_for_once_and_holds_up_no_other(
     assert provider.asked == []
 
 
-def test_events_of_a_reconciliation_and_old_ones_are_not_asked_for(customers: Cast, provider: Provider) -> None:
-    old, reconciled = received("evt_1", "cus_1"), received("evt_2", "cus_2")
+def test_old_events_and_those_of_a_reconciliation_or_of_no_organization_are_not_asked_for(
+    customers: Cast, provider: Provider
+) -> None:
+    old = received("evt_1", "cus_1", customers.org)
+    reconciled = received("evt_2", "cus_2", customers.other_org)
+    received("evt_3", "cus_3")
     own.ProviderEvent.objects.filter(pk=old.pk).update(received_at=clock.now() - runs.ASKED_FOR - timedelta(seconds=1))
     own.ProviderEvent.objects.filter(pk=reconciled.pk).update(source=own.ProviderEvent.Source.RECONCILIATION)
     assert tasks.mirror() == 0
@@ -121,7 +133,7 @@ def test_a_customer_that_the_provider_does_not_know_holds_up_no_other(customers:
 
 
 def test_the_run_of_all_customers_ends_while_the_provider_is_away(customers: Cast, provider: Provider) -> None:
-    provider.answers = {path: (500, b"{}") for path in provider.answers}
+    provider.answers = dict.fromkeys(provider.answers, (500, b"{}"))
     assert runs.copy_customers("") == ""
     assert len(provider.asked) == 1
 

@@ -1,1 +1,0 @@
-"""Requests to the payment provider."""
