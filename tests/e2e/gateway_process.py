@@ -159,6 +159,7 @@ class Deployment:
             text=True,
             timeout=OPERATION_DEADLINE_S,
         )
+        (self.folder / "logs" / f"{next(self._numbers):02}-manage.log").write_text(done.stderr)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
