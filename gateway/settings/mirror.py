@@ -1,4 +1,4 @@
-"""The copies of the payment provider's objects, which dj-stripe keeps in BILLING_MODE=stripe. docs/decisions/0048"""
+"""The copies of the payment provider's objects, which dj-stripe keeps in BILLING_MODE=stripe. docs/decisions/0049"""
 
 from gateway.settings.billing import BILLING_MODE
 
