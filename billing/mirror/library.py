@@ -45,12 +45,9 @@ def prepare() -> None:
 
 def reduce(models: dict[str, type[Model]]) -> None:
     """After the models are imported. `models` is the registry of the app by lower-case names, and is changed."""
-    from djstripe import (
-        _stripe_compat,  # noqa: F401 - gives the provider's objects the methods that the models use
-    )
-    from djstripe import (
-        models as library,
-    )
+    import djstripe._stripe_compat  # noqa: F401 - gives the provider's objects the methods that the models use
+    from djstripe import models as library
+    from djstripe.management.commands.djstripe_sync_models import Command
 
     for name, model in list(models.items()):
         # The table between two models belongs to the one that declares the field.
@@ -59,8 +56,10 @@ def reduce(models: dict[str, type[Model]]) -> None:
             del models[name]
     library.StripeModel._find_owner_account = classmethod(_no_account)
     library.Event._attach_objects_hook = _note_request
-    # Expanding these would bring cards and bank accounts, whose tables are not there.
+    # Cards and bank accounts have no tables here.
     library.Customer.expand_fields = []
+    Command.sync_bank_accounts_and_cards = _skip
+    Command.get_stripe_account = classmethod(_one_account)
     _constrain(library.APIKey)
 
 
@@ -68,6 +67,15 @@ def _no_account(cls: type[Model], data: Any, api_key: Any = None, livemode: Any 
     # The library asks for the account of the key before each object, and stores the key to remember the answer. There
     # is one account here.
     return None
+
+
+def _one_account(cls: type, api_key: str, *_: Any, **__: Any) -> set[None]:
+    # The library's command asks for the account and for accounts connected to it, once for each model.
+    return {None}
+
+
+def _skip(self: Any, *_: Any, **__: Any) -> None:
+    pass
 
 
 def _note_request(self: Any, cls: type[Model], data: Any, **_: Any) -> None:

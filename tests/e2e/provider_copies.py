@@ -17,9 +17,7 @@ def copy_from_the_payment_provider(made: Deployment, hoard: Hoard, planted: Hoar
         about = provider.add(billing.subscription("sub_1", "cus_1", client_secret=billing.CLIENT_SECRET))
         for thing in (billing.customer("cus_1", email=email), billing.event("evt_1", about), billing.product()):
             provider.add(thing)
-        for path in ("/v1/accounts", "/v1/customers/cus_1/sources", "/v1/products/prod_1/features"):
-            provider.answers[path] = billing.listed(path, [])
-        provider.answers["/v1/account"] = {"id": "acct_1", "object": "account", "settings": {}}
+        provider.answers["/v1/products/prod_1/features"] = billing.listed("/v1/products/prod_1/features", [])
         mode = {"BILLING_MODE": "stripe", "STRIPE_API_BASE": provider.origin}
         made.manage("migrate", "--no-input", **mode)
         printed = made.manage("djstripe_sync_models", "Customer", "Subscription", "Event", **mode)

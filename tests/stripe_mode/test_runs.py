@@ -58,6 +58,17 @@ def test_a_customer_with_many_events_is_copied_once(customers: Cast, provider: P
     assert provider.paths().count("/v1/customers/cus_1") == 1
 
 
+def test_a_run_ends_when_its_time_is_up_and_the_next_one_goes_on(
+    customers: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "LONGEST_RUN_S", -1.0)
+    received("evt_1", "cus_1", customers.org)
+    received("evt_2", "cus_2", customers.other_org)
+    assert [tasks.mirror(), tasks.mirror(), tasks.mirror()] == [1, 1, 0]
+    assert (runs.copy_customers(""), runs.copy_customers("cus_1")) == ("cus_1", "cus_2")
+    assert {each.id for each in Event.objects.all()} == {"evt_1", "evt_2"}
+
+
 @pytest.mark.parametrize("answer", AWAY)
 def test_events_wait_while_the_provider_is_away_and_nothing_of_ours_changes(
     customers: Cast, provider: Provider, answer: tuple[int, bytes]

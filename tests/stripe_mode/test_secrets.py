@@ -34,8 +34,6 @@ def everything() -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_no_table_holds_a_secret_after_all_was_copied(provider: Provider) -> None:
-    provider.answers["/v1/account"] = {"id": "acct_1", "object": "account", "settings": {}}
-    provider.answers["/v1/accounts"] = {"object": "list", "url": "/v1/accounts", "has_more": False, "data": []}
     for name in ("1", "2"):
         copies.copy_customer(f"cus_{name}")
         copies.copy_event(f"evt_{name}")
