@@ -39,9 +39,9 @@ def check_lock_files() -> int:
     return 1 if faults else 0
 
 
-def program(*command: str) -> Callable[[], int]:
+def program(*command: str, settings: str = "tests.settings") -> Callable[[], int]:
     """A check that is a program of the virtual environment."""
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings}
     return lambda: subprocess.run([sys.executable, *command], cwd=ROOT, env=environment).returncode
 
 
@@ -56,6 +56,9 @@ def checks() -> dict[str, Callable[[], int]]:
         "import contracts": program(import_contracts),
         "django check": program("manage.py", "check"),
         "migrations": program("manage.py", "makemigrations", "--check", "--dry-run"),
+        "migrations of the provider's library": program(
+            "manage.py", "makemigrations", "--check", "--dry-run", settings="tests.stripe_settings"
+        ),
         "templates": program("scripts/check_templates.py"),
         "types": program("-m", "mypy", *PACKAGES, *scripts),
     }

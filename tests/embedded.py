@@ -45,6 +45,7 @@ PLACES = (
     "e2e/test_crowds.py",
     "e2e/test_refused_at_once.py",
     "e2e/test_secret_hygiene.py",
+    "e2e/test_stripe_mode.py",
     "e2e/test_two_processes.py",
     "faults",
 )

@@ -8,6 +8,7 @@ from gateway.settings.deprecation import *  # noqa: F403
 from gateway.settings.health import *  # noqa: F403
 from gateway.settings.limits import *  # noqa: F403
 from gateway.settings.logs import *  # noqa: F403
+from gateway.settings.mirror import *  # noqa: F403
 from gateway.settings.oauth import *  # noqa: F403
 from gateway.settings.security import *  # noqa: F403
 from gateway.settings.shipping import *  # noqa: F403

@@ -43,6 +43,8 @@ LOGGING = {
         "oauthlib": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
         "httpcore": {"level": "WARNING"},
+        # The provider's library logs bodies at debug level.
+        "stripe": {"level": "WARNING"},
     },
 }
 structlog.configure(

@@ -46,8 +46,6 @@ OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth_ext.AccessToken"  # noqa: S105
 OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth_ext.RefreshToken"  # noqa: S105
 OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth_ext.IDToken"  # noqa: S105
 OAUTH2_PROVIDER_DEVICE_GRANT_MODEL = "oauth_ext.DeviceGrant"
-# All its models are swapped: its 22 migrations would create no table and take two thirds of a first start's time.
-MIGRATION_MODULES = {"oauth2_provider": None}
 TOKEN_SIGNING_KEYS = env.text("TOKEN_SIGNING_KEYS")
 if TOKEN_SIGNING_KEYS:
     try:

@@ -6,6 +6,7 @@ from celery.schedules import crontab
 
 from gateway.lib.queues import SHIPPING_QUEUE
 from gateway.settings.base import REDIS_URL, VAR
+from gateway.settings.billing import BILLING_MODE
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
 if REDIS_URL:
@@ -31,10 +32,14 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_DEFAULT_QUEUE = "gateway"
 # Deliveries wait for other people's servers, so they have a queue and a worker of their own.
-CELERY_TASK_ROUTES = {name: {"queue": SHIPPING_QUEUE} for name in ("audit.ship_logs", "audit.deliver_logs")}
+CELERY_TASK_ROUTES = {
+    name: {"queue": SHIPPING_QUEUE}
+    for name in ("audit.ship_logs", "audit.deliver_logs", "billing.mirror", "billing.mirror_customers")
+}
 SHIPPING_EVERY_S = 2.0
 CELERY_TIMEZONE = "UTC"
 USAGE_EVERY_S = 5.0
+MIRROR_EVERY_S = 30.0
 # Each task can be derived from the database again, so the broker may lose or delay a message.
 CELERY_BEAT_SCHEDULE = {
     "audit.prune_request_log": {"task": "audit.prune_request_log", "schedule": crontab(hour="3", minute="17")},
@@ -61,6 +66,33 @@ CELERY_BEAT_SCHEDULE = {
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
+if BILLING_MODE != "disabled":
+    CELERY_BEAT_SCHEDULE["billing.record_lapses"] = {
+        "task": "billing.record_lapses",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    }
+if BILLING_MODE == "stripe":
+    CELERY_BEAT_SCHEDULE |= {
+        # Each run takes those that were not compared this night.
+        "billing.reconcile": {
+            "task": "billing.reconcile",
+            "schedule": crontab(hour="1-5", minute="*/10"),
+            "options": {"expires": 600.0},
+        },
+        "billing.cancel_subscriptions": {
+            "task": "billing.cancel_subscriptions",
+            "schedule": 60.0,
+            "options": {"expires": 60.0},
+        },
+        "billing.prune_events": {"task": "billing.prune_events", "schedule": crontab(hour="0", minute="47")},
+        "billing.mirror": {
+            "task": "billing.mirror",
+            "schedule": MIRROR_EVERY_S,
+            "options": {"expires": MIRROR_EVERY_S},
+        },
+        "billing.mirror_customers": {"task": "billing.mirror_customers", "schedule": crontab(hour="5", minute="27")},
+    }
 # Only Redis needs the outbox. Web processes relay it every second; this task covers the time when none can.
 if REDIS_URL:
     _every_s = 5.0

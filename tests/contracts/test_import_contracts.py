@@ -49,6 +49,7 @@ PLANTED = [
     ("17", "gateway/catalog/vendor.py", "import gateway.catalog.services", "vendor -> gateway.catalog.services"),
     ("18", "gateway/coordination/rules.py", "import gateway.coordination.epochs", "rules -> gateway"),
     ("19", "gateway/web/operation.py", "import gateway.web.idempotency", "operation -> gateway.web.idempotency"),
+    ("21", "billing/checkout.py", "import djstripe.models", "billing.checkout -> djstripe"),
     ("20", "gateway/tasks.py", "import gateway.web.models", "gateway.tasks -> gateway.web.models"),
 ]
 

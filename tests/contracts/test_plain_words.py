@@ -26,7 +26,7 @@ QUESTION = re.compile(r"[^.!?]*\?")
 COMMENT = re.compile(
     r"#.*\b(?:(?:what|who|which|whoever|whatever|nobody|somebody|anybody|no one)\b|no\s*$)", re.I | re.M
 )
-SKIPPED = {"migrations", "node_modules"}
+SKIPPED = {"migrations", "djstripe_migrations", "node_modules"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -149,16 +149,17 @@ class Deployment:
         with self._started("operator", command, environment, talks=True) as (process, log_path):
             yield Operator(Program(process, log_path))
 
-    def manage(self, *arguments: str) -> str:
+    def manage(self, *arguments: str, **environment: str) -> str:
         """The output of a management command."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
-            env=self.environment,
+            env={**self.environment, **environment},
             capture_output=True,
             text=True,
             timeout=OPERATION_DEADLINE_S,
         )
+        (self.folder / "logs" / f"{next(self._numbers):02}-manage.log").write_text(done.stderr)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

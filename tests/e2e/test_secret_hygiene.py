@@ -19,6 +19,7 @@ from tests.e2e import agent
 from tests.e2e.agent import ServiceClient
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Operator, deployment
+from tests.e2e.provider_copies import copy_from_the_payment_provider
 from tests.e2e.secret_search import (
     Hoard,
     Transcript,
@@ -102,6 +103,9 @@ def evidence(template: Template, tmp_path_factory: pytest.TempPathFactory) -> It
             "OIDC_RP_CLIENT_ID": provider.client_id,
             "OIDC_RP_CLIENT_SECRET": provider.client_secret,
             "LOG_LEVEL": "DEBUG",
+            "STRIPE_SECRET_KEY": made_up("sk_test_{}"),
+            "STRIPE_WEBHOOK_SECRET": made_up("whsec_{}"),
+            "STRIPE_PRICE_ID": "price_1",
         }
         folder = tmp_path_factory.mktemp("hygiene") / "var"
         made = stack.enter_context(deployment(template, folder, port=port, variables=variables))
@@ -110,6 +114,7 @@ def evidence(template: Template, tmp_path_factory: pytest.TempPathFactory) -> It
         with made.web():
             found = walk(made, operator, vendor)
         found.sealed = bytes.fromhex(operator.run("sealed_credential"))
+        copy_from_the_payment_provider(made, found.hoard, found.planted)
         found.database = list(database_places(made.database.dump()))
         found.files = list(file_places(made.folder, but=frozenset({SECRETS_FILE})))
         if address := os.environ.get("REDIS_URL"):
@@ -123,7 +128,7 @@ def walk(made: Deployment, operator: Operator, vendor: DemoVendor) -> Evidence:
     """Everything that a person, an agent and an operator can do, right and wrong."""
     hoard = Hoard()
     evidence = Evidence(hoard, Transcript(made.origin, hoard), Hoard(), made.folder)
-    for name in ("OIDC_RP_CLIENT_SECRET", "SECRET_KEY"):
+    for name in ("OIDC_RP_CLIENT_SECRET", "SECRET_KEY", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"):
         hoard.add(name, made.environment[name])
     master_key = hoard.add("CREDENTIAL_KEYS", made.environment["CREDENTIAL_KEYS"].partition(":")[2])
     hoard.add("the master key", base64.b64decode(master_key))
@@ -376,6 +381,7 @@ def test_the_search_finds_what_is_there(evidence: Evidence) -> None:
     found = "\n".join(evidence.planted.found_in(evidence.database))
     assert "the organization's name in table orgs_organization" in found
     assert "the organization's name in table audit_adminauditentry" in found
+    assert "a customer's address in table djstripe_customer" in found
     assert any(evidence.sealed in content for place, content in evidence.database if "credentials_" in place)
     assert "what a session holds in table django_session (unpacked)" in found
     assert "an epoch in the store in " in "\n".join(evidence.planted.found_in(evidence.store))
