@@ -10,12 +10,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import F, QuerySet
 
 from audit.actor import Target, system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.models import DeliveryHour, LogDestination, RefusedRecord
+from audit.models import DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.shipping.platforms.exchange import DestinationRefused, RetryLater
 from audit.shipping.waiting import Record, columns_of, last_places
 from audit.shipping_models import DestinationStatus
@@ -66,6 +66,8 @@ def write_progress(destination: LogDestination, claim: UUID, outcome: Outcome) -
         _set_aside(row, outcome)
         if accepted:
             _recover(row)
+        elif refused:
+            row.last_error = next(iter([*outcome.refused.values(), *outcome.unnamed]))
         row.save()
     _refresh(destination, row)
 
@@ -122,9 +124,19 @@ def end_skipping(destination: LogDestination, claim: UUID) -> None:
 
 def bytes_left(org_id: UUID) -> int:
     """The bytes that the organization may still send in this hour."""
-    hours = DeliveryHour.objects.filter(destination__org_id=org_id, hour=_this_hour())
-    sent = hours.aggregate(sent=Sum("sent_bytes"))["sent"] or 0
+    sent = _sent_in_this_hour(org_id).values_list("sent_bytes", flat=True).first() or 0
     return max(0, settings.SHIPPING_BYTES_PER_HOUR - sent)
+
+
+def count_sent(org_id: UUID, sent_bytes: int) -> None:
+    """Of a delivery or a test, whatever becomes of it."""
+    if not sent_bytes:
+        return
+    of_hour, more = _sent_in_this_hour(org_id), {"sent_bytes": F("sent_bytes") + sent_bytes}
+    if not of_hour.update(**more):
+        # Another delivery may be the first of the hour at the same time.
+        SentHour.objects.bulk_create([SentHour(org_id=org_id, hour=_this_hour())], ignore_conflicts=True)
+        of_hour.update(**more)
 
 
 def write_postponed(destination: LogDestination, claim: UUID) -> None:
@@ -145,8 +157,8 @@ def refused_since_acceptance(destination: LogDestination) -> int:
 
 def prune_hours() -> int:
     """Returns the number of removed rows."""
-    removed, _ = DeliveryHour.objects.filter(hour__lt=clock.now() - HOURS_KEPT_FOR).delete()
-    return removed
+    before = clock.now() - HOURS_KEPT_FOR
+    return sum(model.objects.filter(hour__lt=before).delete()[0] for model in (DeliveryHour, SentHour))
 
 
 def _claimed(pk: UUID, claim: UUID) -> LogDestination:
@@ -175,6 +187,10 @@ def _count(row: LogDestination, **numbers: int) -> None:
     for name, number in numbers.items():
         setattr(hour, name, getattr(hour, name) + number)
     hour.save()
+
+
+def _sent_in_this_hour(org_id: UUID) -> QuerySet[SentHour]:
+    return SentHour.objects.filter(org_id=org_id, hour=_this_hour())
 
 
 def _this_hour() -> datetime:
