@@ -19,6 +19,7 @@ class Progress:
     handled: int = 0
     refused: dict[int, str] = field(default_factory=dict)
     unnamed: list[str] = field(default_factory=list)  # reasons for refused records that the platform did not name
+    doubtful: int = 0  # of the refused ones: perhaps the destination is at fault
     stopped: RetryLater | DestinationRefused | None = None
 
     @property
@@ -43,6 +44,7 @@ def send_in_order(
         if isinstance(verdict, Delivered):
             progress.refused |= {progress.handled + place: reason for place, reason in verdict.refused.items()}
             progress.unnamed += verdict.unnamed
+            progress.doubtful += 0 if verdict.is_certain else len(verdict.refused) + len(verdict.unnamed)
             progress.handled += len(part)
         elif not isinstance(verdict, BatchRefused):
             progress.stopped = verdict
@@ -52,7 +54,8 @@ def send_in_order(
             parts[:0] = [part[:middle], part[middle:]]
         else:
             progress.refused[progress.handled] = verdict.reason
+            progress.doubtful += 1
             progress.handled += 1
-        if progress.handled >= SUSPICIOUS and not progress.accepted:
+        if progress.doubtful >= SUSPICIOUS and not progress.accepted:
             return Progress(stopped=DestinationRefused(progress.first_reason))
     return progress

@@ -17,6 +17,7 @@ from audit.shipping.results import (
     ClaimLost,
     Outcome,
     bytes_left,
+    count_sent,
     end_skipping,
     refused_since_acceptance,
     write_failure,
@@ -101,7 +102,9 @@ class _Delivery:
         return self._write(records, progress)
 
     def _write(self, records: Sequence[Record], progress: Progress) -> int:
-        if progress.handled and not progress.accepted:
+        # Also when the claim is lost meanwhile.
+        count_sent(self._destination.org_id, self._sent_bytes)
+        if progress.doubtful and not progress.accepted:
             progress = self._judged(progress)
         elif not progress.handled and progress.stopped is None:
             progress.stopped = RetryLater(TOO_SLOW)
