@@ -1,6 +1,6 @@
 """The calls' p99 while one worker of log shipping catches up, beside the p99 while it has nothing to do.
 
-    BENCH_DATABASE_URL=postgres://user@127.0.0.1:5432/postgres python -m bench.log_shipping_calls [--pairs 6]
+    BENCH_DATABASE_URL=postgres://user@127.0.0.1:5432/postgres python -m bench.log_shipping_calls [--pairs 8]
 
 Gateway, worker of log shipping and beat run with their own commands on one database with a million records of one
 organization; BENCH_REDIS_URL names a Redis for them. Calls of two other organizations go to the gateway over
@@ -85,7 +85,7 @@ class Shipping:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement (10)")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--delay-ms", type=int, default=50, help="the vendor's own time (50)")
