@@ -93,3 +93,5 @@ class RefusedRecord(models.Model):
     row_id = models.UUIDField(null=True)
     reason = models.CharField(max_length=ERROR_CHARACTERS)
     refused_at = models.DateTimeField()
+    # Surely not the destination's fault.
+    is_certain = models.BooleanField(default=False, db_default=False)

@@ -19,12 +19,17 @@ class Progress:
     handled: int = 0
     refused: dict[int, str] = field(default_factory=dict)
     unnamed: list[str] = field(default_factory=list)  # reasons for refused records that the platform did not name
-    doubtful: int = 0  # of the refused ones: perhaps the destination is at fault
+    certain: set[int] = field(default_factory=set)  # of the refused ones: surely not the destination's fault
     stopped: RetryLater | DestinationRefused | None = None
 
     @property
     def accepted(self) -> int:
         return self.handled - len(self.refused) - len(self.unnamed)
+
+    @property
+    def doubtful(self) -> int:
+        """The refusals for which the destination may be at fault."""
+        return len(self.refused) + len(self.unnamed) - len(self.certain)
 
     @property
     def first_reason(self) -> str:
@@ -42,9 +47,10 @@ def send_in_order(
         part = parts.pop(0)
         verdict = send(part)
         if isinstance(verdict, Delivered):
-            progress.refused |= {progress.handled + place: reason for place, reason in verdict.refused.items()}
+            refused = {progress.handled + place: reason for place, reason in verdict.refused.items()}
+            progress.refused |= refused
+            progress.certain |= refused.keys() if verdict.is_certain else set()
             progress.unnamed += verdict.unnamed
-            progress.doubtful += 0 if verdict.is_certain else len(verdict.refused) + len(verdict.unnamed)
             progress.handled += len(part)
         elif not isinstance(verdict, BatchRefused):
             progress.stopped = verdict
@@ -54,7 +60,6 @@ def send_in_order(
             parts[:0] = [part[:middle], part[middle:]]
         else:
             progress.refused[progress.handled] = verdict.reason
-            progress.doubtful += 1
             progress.handled += 1
         if progress.doubtful >= SUSPICIOUS and not progress.accepted:
             return Progress(stopped=DestinationRefused(progress.first_reason))

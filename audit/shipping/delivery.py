@@ -111,7 +111,8 @@ class _Delivery:
         if progress.handled:
             refused = {place: self._sender.words(reason) for place, reason in progress.refused.items()}
             unnamed = [self._sender.words(reason) for reason in progress.unnamed]
-            outcome = Outcome(records[: progress.handled], refused, unnamed, self._sent_bytes)
+            done = records[: progress.handled]
+            outcome = Outcome(done, refused, unnamed, progress.certain, self._sent_bytes)
             write_progress(self._destination, self._claim, outcome)
         self._sent_bytes = 0
         if progress.stopped is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -43,12 +43,14 @@ class ClaimLost(Exception):
 class Outcome:
     """Of a batch: `records` are those that were handled, `refused` the places of some of them with reasons.
 
-    `unnamed`: reasons of more refused ones, whose places the platform did not say.
+    `unnamed`: reasons of more refused ones, whose places the platform did not say. `certain`: the refused ones of which
+    the destination is surely not the cause.
     """
 
     records: Sequence[Record]
     refused: dict[int, str]
     unnamed: Sequence[str] = ()
+    certain: Collection[int] = ()
     sent_bytes: int = 0
 
 
@@ -150,9 +152,9 @@ def write_postponed(destination: LogDestination, claim: UUID) -> None:
 
 
 def refused_since_acceptance(destination: LogDestination) -> int:
-    """The records that were set aside after the last one that the platform accepted."""
+    """The records that were set aside after the last one that the platform accepted, perhaps because of the destination."""
     since = destination.last_delivery_at or destination.created_at
-    return destination.refused_records.filter(refused_at__gt=since).count()
+    return destination.refused_records.filter(refused_at__gt=since, is_certain=False).count()
 
 
 def prune_hours() -> int:
@@ -199,15 +201,21 @@ def _this_hour() -> datetime:
 
 def _set_aside(row: LogDestination, outcome: Outcome) -> None:
     now = clock.now()
-    named = [(outcome.records[place], reason) for place, reason in sorted(outcome.refused.items())]
-    rows: list[tuple[str, UUID | None, str]] = [(record.log.value, record.place.id, reason) for record, reason in named]
-    rows += [("", None, reason) for reason in outcome.unnamed]
+    rows = [
+        RefusedRecord(
+            destination=row,
+            log=outcome.records[place].log.value,
+            row_id=outcome.records[place].place.id,
+            reason=reason,
+            refused_at=now,
+            is_certain=place in outcome.certain,
+        )
+        for place, reason in sorted(outcome.refused.items())
+    ]
+    rows += [RefusedRecord(destination=row, row_id=None, reason=reason, refused_at=now) for reason in outcome.unnamed]
     if not rows:
         return
-    RefusedRecord.objects.bulk_create(
-        RefusedRecord(destination=row, log=log, row_id=row_id, reason=reason, refused_at=now)
-        for log, row_id, reason in rows
-    )
+    RefusedRecord.objects.bulk_create(rows)
     kept = row.refused_records.order_by("-pk").values_list("pk", flat=True)
     if oldest := list(kept[KEPT_REFUSED_RECORDS - 1 : KEPT_REFUSED_RECORDS]):
         row.refused_records.filter(pk__lt=oldest[0]).delete()

@@ -30,6 +30,7 @@ PATH: Final = "/loki/api/v1/push"
 SERVICE: Final = "mcp-gateway"
 _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _IGNORED = re.compile(r"total ignored: (\d+) out of (\d+) for stream")
+_OF_THE_TIME = re.compile(r"too far behind|out of order|too old")
 _TOO_OLD = re.compile(r"has timestamp too old: .*?, oldest acceptable timestamp is: ([0-9TZ:.+-]+)")
 _FOR_AGE = "Loki takes no line that is older than its limit, a week where that was not changed."
 _FOR_DELAY = "Loki takes no line that is over an hour older than the newest line of its stream."
@@ -77,7 +78,8 @@ class Loki(Platform):
             return DestinationRefused(words_of(answer))
         if answer.status == 400 and (_ignores_all(text, len(events)) or _are_too_old(text, events)):
             # Smaller batches would only find them out one by one.
-            return Delivered(dict.fromkeys(range(len(events)), _reason(text, answer)), is_certain=True)
+            refused = dict.fromkeys(range(len(events)), _reason(text, answer))
+            return Delivered(refused, is_certain=_OF_THE_TIME.search(text) is not None)
         return verdict_of_status(answer)
 
 

@@ -9,13 +9,13 @@ import pytest
 import time_machine
 from django.db import transaction
 
-from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord
+from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.shipping import delivery, destinations
 from audit.shipping.batch import SUSPICIOUS
 from audit.shipping.claims import claim_due, release
 from audit.shipping.delivery import deliver
 from audit.shipping.platforms.webhook import Webhook
-from audit.shipping.results import bytes_left
+from audit.shipping.results import bytes_left, prune_hours
 from gateway.lib import clock
 from gateway.lib.guarded_client import BadResponse, OutboundTimeout, Response
 from gateway.lib.outbound import AddressRefused
@@ -297,6 +297,19 @@ def test_what_was_sent_in_vain_or_to_a_deleted_destination_is_counted_too(settin
     with time_machine.travel(clock.now() + timedelta(hours=1), tick=False):
         deliver_due(platform)
     assert platform.accepted() == ["theirs", "ours"]
+
+
+def test_counted_bytes_go_with_their_organization_or_after_two_days() -> None:
+    make_destination(ORG)
+    make_destination(OTHER_ORG)
+    deliver_due(PlayedPlatform())
+    assert set(SentHour.objects.values_list("org_id", flat=True)) == {ORG, OTHER_ORG}
+    destinations.delete_all_of(ORG)
+    assert SentHour.objects.get().org_id == OTHER_ORG
+    assert prune_hours() == 0
+    with time_machine.travel(clock.now() + timedelta(days=2, hours=1), tick=False):
+        assert prune_hours() == 2, "the destination's hour, too"
+    assert not SentHour.objects.exists()
 
 
 def test_a_platform_that_refuses_one_record_after_another_keeps_nearly_all(settings: Any) -> None:

@@ -141,6 +141,14 @@ def test_records_that_loki_finds_too_old_are_no_wall(age: timedelta, words: str)
         assert words in destination.last_error
         assert len(receiver.requests) <= 3 + 5, "they are found out together"
         assert all(words in row.reason for row in RefusedRecord.objects.all())
+        record_calls("poison")
+        poison = str(RequestAuditEntry.objects.get(request_id="poison").id)
+        receiver.poison = lambda event: poison in event["line"]
+        for _ in range(6):
+            deliver_all(led_to(receiver))
+            destination.refresh_from_db()
+            now.move_to(max(destination.next_attempt_at, clock.now()))
+        assert destination.refused == 31, "old records say nothing about the destination"
         record_calls("next")
         assert deliver_all(led_to(receiver)) == 1
         destination.refresh_from_db()

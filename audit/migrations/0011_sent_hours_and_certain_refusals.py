@@ -19,5 +19,6 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("org_id", "hour"), name="sent_hour_of_an_organization")
                 ]
             },
-        )
+        ),
+        migrations.AddField("refusedrecord", "is_certain", models.BooleanField(default=False, db_default=False)),
     ]
