@@ -152,7 +152,7 @@ def write_postponed(destination: LogDestination, claim: UUID) -> None:
 
 
 def refused_since_acceptance(destination: LogDestination) -> int:
-    """The records that were set aside after the last one that the platform accepted, perhaps because of the destination."""
+    """The records set aside after the last acceptance, for which the destination may be at fault."""
     since = destination.last_delivery_at or destination.created_at
     return destination.refused_records.filter(refused_at__gt=since, is_certain=False).count()
 
