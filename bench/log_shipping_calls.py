@@ -17,12 +17,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 import psycopg
+import redis
 
 from bench import targets
 from bench.databases import back_ends
@@ -40,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BOUND = 0.10
 AT_WORK = 5_000  # records that the receiver has got before a measurement
 AT_WORK_DEADLINE_S = 60.0
+QUEUES = "gateway:queue:*"
 _PAUSE = "UPDATE audit_logdestination SET enabled = false, claim = NULL, claimed_until = NULL"
 _RESUME = "UPDATE audit_logdestination SET enabled = true, next_attempt_at = now()"
 
@@ -112,7 +115,7 @@ def main() -> int:
 
 def _measure_all(options: argparse.Namespace, folder: Path, url: str, received: Synchronized[int]) -> None:
     placement = Placement()
-    with back_ends(os.environ) as found, Processes(ROOT, folder) as processes:
+    with back_ends(os.environ) as found, _own_queues(), Processes(ROOT, folder) as processes:
         database_url = found.environment["DATABASE_URL"]
         found.environment["SHIPPING_MIB_PER_HOUR"] = "1000000"
         set_up(database_url)
@@ -143,6 +146,22 @@ def _measure_all(options: argparse.Namespace, folder: Path, url: str, received: 
         measure()
         pairs = [_pair(shipping, measure, is_first=number % 2 == 0) for number in range(options.pairs)]
     _report(pairs)
+
+
+@contextmanager
+def _own_queues() -> Iterator[None]:
+    """The keys of queues that the run made in Redis are gone afterwards."""
+    url = os.environ.get("BENCH_REDIS_URL")
+    if not url:
+        yield
+        return
+    with redis.Redis.from_url(url, socket_timeout=5) as client:
+        before = set(client.scan_iter(match=QUEUES, count=1000))
+        try:
+            yield
+        finally:
+            for key in set(client.scan_iter(match=QUEUES, count=1000)) - before:
+                client.delete(key)
 
 
 def _pair(shipping: Shipping, measure: Callable[[], Side], *, is_first: bool) -> tuple[Side, Side]:
