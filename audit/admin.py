@@ -17,6 +17,7 @@ from audit.models import (
     RefusedRecord,
     RequestAuditEntry,
     Seal,
+    SentHour,
     StreamCursor,
     StreamEra,
     UsageCount,
@@ -110,6 +111,14 @@ class DeliveryHourAdmin(ReadOnlyAdmin):
     list_select_related = ("destination",)
     search_fields = ("=destination__id", "=destination__org_id")
     search_help_text = "A destination's or an organization's id."
+
+
+@admin.register(SentHour)
+class SentHourAdmin(ReadOnlyAdmin):
+    ordering = ("-hour", "id")
+    list_display = fields = ("org_id", "hour", "sent_bytes")
+    search_fields = ("=org_id",)
+    search_help_text = "An organization's id."
 
 
 @admin.register(RefusedRecord)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from audit.call_status import CallSource, CallStatus
-from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord
+from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
 
@@ -18,6 +18,7 @@ __all__ = [
     "RefusedRecord",
     "RequestAuditEntry",
     "Seal",
+    "SentHour",
     "StreamCursor",
     "StreamEra",
     "UsageCount",

@@ -67,10 +67,21 @@ class DeliveryHour(models.Model):
     refused = models.IntegerField(default=0)
     skipped = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
-    sent_bytes = models.BigIntegerField(default=0)  # before compression
+    sent_bytes = models.BigIntegerField(default=0)  # before compression, of batches that the platform dealt with
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["destination", "hour"], name="delivery_hour_of_a_destination")]
+
+
+class SentHour(models.Model):
+    """The bytes that one organization sent in one hour, also in vain and to destinations that are gone."""
+
+    org_id = models.UUIDField()
+    hour = models.DateTimeField()
+    sent_bytes = models.BigIntegerField(default=0)  # before compression
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["org_id", "hour"], name="sent_hour_of_an_organization")]
 
 
 class RefusedRecord(models.Model):
@@ -82,3 +93,5 @@ class RefusedRecord(models.Model):
     row_id = models.UUIDField(null=True)
     reason = models.CharField(max_length=ERROR_CHARACTERS)
     refused_at = models.DateTimeField()
+    # Surely not the destination's fault.
+    is_certain = models.BooleanField(default=False, db_default=False)

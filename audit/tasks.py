@@ -108,5 +108,5 @@ def deliver_logs(destination_id: str, claim: str) -> int:
 
 @shared_task(name="audit.prune_shipping")  # type: ignore[untyped-decorator]
 def prune_shipping() -> int:
-    """Returns the number of hours of deliveries removed."""
+    """Returns the number of removed hours, of destinations and of organizations."""
     return prune_hours()

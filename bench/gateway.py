@@ -42,12 +42,12 @@ class GatewayServer:
         self._processes, self._placement = processes, placement
         self.port = free_port()
         self.base_url = f"http://{HOST}:{self.port}"
-        self._environment = gateway_environment(self.port, folder, back_ends.environment)
+        self.environment = gateway_environment(self.port, folder, back_ends.environment)
         clients = self._prepare(vendor, back_ends, folder)
         process = processes.start(
             "gateway",
             web_server("gateway.asgi:application", self.port),
-            environment=self._environment,
+            environment=self.environment,
             cores=placement.target,
         )
         self.pid = process.pid
@@ -77,7 +77,7 @@ class GatewayServer:
         process = self._processes.start(
             f"preparation-{arguments[0]}",
             python_module("bench.preparation", *arguments),
-            environment=self._environment,
+            environment=self.environment,
             cores=self._placement.others,
             talks=True,
         )

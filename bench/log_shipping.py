@@ -38,11 +38,11 @@ def main() -> int:
         parser.error("BENCH_DATABASE_URL must name a PostgreSQL server.")
     received: Synchronized[int] = multiprocessing.Value("q", 0)
     port = free_port()
-    receiver = multiprocessing.Process(target=_receive, args=(port, received), daemon=True)
+    receiver = multiprocessing.Process(target=receive, args=(port, received), daemon=True)
     receiver.start()
     try:
         with own_database(server) as url:
-            _set_up(url)
+            set_up(url)
             seed_logs(url, options.rows, options.rows // 100, orgs=1)
             _deliver_all(port, received)
     finally:
@@ -51,7 +51,7 @@ def main() -> int:
     return 0
 
 
-def _set_up(url: str) -> None:
+def set_up(url: str) -> None:
     os.environ |= {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings", "SHIPPING_MIB_PER_HOUR": "1000000"}
     import django
 
@@ -110,7 +110,7 @@ def _memory_kib() -> int:
         return int(file.read().split()[1]) * resource.getpagesize() // 1024
 
 
-def _receive(port: int, received: Synchronized[int]) -> None:
+def receive(port: int, received: Synchronized[int]) -> None:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

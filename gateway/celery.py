@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_after_setup, setup_logging
+
+from gateway.lib.queues import SHIPPING_NICENESS, SHIPPING_QUEUE
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
@@ -22,3 +25,9 @@ def _keep_django_logging(**kwargs: object) -> None:
     from django.conf import settings
 
     dictConfig(settings.LOGGING)
+
+
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def _make_way_for_calls(instance: Any, **kwargs: object) -> None:
+    if SHIPPING_QUEUE in instance.app.amqp.queues.consume_from:
+        os.nice(SHIPPING_NICENESS)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.conf import settings
+from django.http import HttpRequest
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -152,12 +155,19 @@ class DestinationDetail(_DestinationView):
     """GET, PATCH, DELETE /api/orgs/:orgId/log-shipping/:destinationId. Spec: D95"""
 
     # Without a plan a destination can still be paused and deleted: its records leave the service.
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {
+        "GET": Gate(Role.ADMIN, active_plan=True),
+        "PATCH": Gate(Role.ADMIN, active_plan=True),
+        "DELETE": Gate(Role.ADMIN),
+    }
     operations = {
         "GET": Operation("One destination", answer=DestinationOut),
         "PATCH": Operation("Change, pause or resume a destination", body=DestinationChange, answer=DestinationOut),
         "DELETE": Operation("Delete a destination", status=204),
     }
+
+    def gate_of(self, http: HttpRequest) -> Gate | None:
+        return Gate(Role.ADMIN) if http.method == "PATCH" and _pauses(http.body) else super().gate_of(http)
 
     def get(self, request: Request, **path: str) -> Response:
         with log_read(self.organization.id):
@@ -171,6 +181,13 @@ class DestinationDetail(_DestinationView):
     def delete(self, request: Request, **path: str) -> Response:
         log_destinations.delete_destination(**self.subject)
         return self.answer()
+
+
+def _pauses(body: bytes) -> bool:
+    """Whether it pauses and changes nothing else."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        return bool(msgspec.json.decode(body) == {"enabled": False})
+    return False
 
 
 class DestinationTest(_DestinationView):

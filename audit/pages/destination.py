@@ -46,7 +46,8 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
 
     gates = {
         "GET": Gate(Role.ADMIN, active_plan=True),
-        "POST": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, active_plan=True),
+        "POST pause": Gate(Role.ADMIN),
         "POST test": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS),
         "POST replay": Gate(Role.ADMIN, active_plan=True),
     }

@@ -17,6 +17,13 @@ REMOVE = "remove."
 _INERT = {"autocomplete": "off", "spellcheck": "false"}
 
 
+class _SecretLines(forms.Textarea):
+    """A browser joins the lines of what is pasted into a field of one line."""
+
+    def format_value(self, value: object) -> str:
+        return ""
+
+
 class DestinationForm(forms.Form):
     """`stored`: the masked configuration of a destination that exists. A secret that is left empty stays."""
 
@@ -67,8 +74,12 @@ class DestinationForm(forms.Form):
             self.fields[name] = forms.CharField(initial=stored, widget=forms.TextInput(attrs=_INERT), **common)
             return
         # Secrets are never filled in again, not even after an error.
-        attributes = {**_INERT, "autocomplete": "new-password", "placeholder": stored}
-        self.fields[name] = forms.CharField(widget=forms.PasswordInput(attrs=attributes, render_value=False), **common)
+        if field.has_lines:
+            secret: forms.Widget = _SecretLines(attrs={**_INERT, "rows": 3, "placeholder": stored})
+        else:
+            attributes = {**_INERT, "autocomplete": "new-password", "placeholder": stored}
+            secret = forms.PasswordInput(attrs=attributes, render_value=False)
+        self.fields[name] = forms.CharField(widget=secret, **common)
         if stored and not field.required:
             self.fields[f"{REMOVE}{field.name}"] = forms.BooleanField(
                 label=f"Remove the stored value of “{field.label}”", required=False

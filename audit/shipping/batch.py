@@ -19,11 +19,17 @@ class Progress:
     handled: int = 0
     refused: dict[int, str] = field(default_factory=dict)
     unnamed: list[str] = field(default_factory=list)  # reasons for refused records that the platform did not name
+    certain: set[int] = field(default_factory=set)  # of the refused ones: surely not the destination's fault
     stopped: RetryLater | DestinationRefused | None = None
 
     @property
     def accepted(self) -> int:
         return self.handled - len(self.refused) - len(self.unnamed)
+
+    @property
+    def doubtful(self) -> int:
+        """The refusals for which the destination may be at fault."""
+        return len(self.refused) + len(self.unnamed) - len(self.certain)
 
     @property
     def first_reason(self) -> str:
@@ -41,7 +47,9 @@ def send_in_order(
         part = parts.pop(0)
         verdict = send(part)
         if isinstance(verdict, Delivered):
-            progress.refused |= {progress.handled + place: reason for place, reason in verdict.refused.items()}
+            refused = {progress.handled + place: reason for place, reason in verdict.refused.items()}
+            progress.refused |= refused
+            progress.certain |= refused.keys() if verdict.is_certain else set()
             progress.unnamed += verdict.unnamed
             progress.handled += len(part)
         elif not isinstance(verdict, BatchRefused):
@@ -53,6 +61,6 @@ def send_in_order(
         else:
             progress.refused[progress.handled] = verdict.reason
             progress.handled += 1
-        if progress.handled >= SUSPICIOUS and not progress.accepted:
+        if progress.doubtful >= SUSPICIOUS and not progress.accepted:
             return Progress(stopped=DestinationRefused(progress.first_reason))
     return progress

@@ -17,6 +17,7 @@ from audit.shipping.results import (
     ClaimLost,
     Outcome,
     bytes_left,
+    count_sent,
     end_skipping,
     refused_since_acceptance,
     write_failure,
@@ -101,14 +102,17 @@ class _Delivery:
         return self._write(records, progress)
 
     def _write(self, records: Sequence[Record], progress: Progress) -> int:
-        if progress.handled and not progress.accepted:
+        # Also when the claim is lost meanwhile.
+        count_sent(self._destination.org_id, self._sent_bytes)
+        if progress.doubtful and not progress.accepted:
             progress = self._judged(progress)
         elif not progress.handled and progress.stopped is None:
             progress.stopped = RetryLater(TOO_SLOW)
         if progress.handled:
             refused = {place: self._sender.words(reason) for place, reason in progress.refused.items()}
             unnamed = [self._sender.words(reason) for reason in progress.unnamed]
-            outcome = Outcome(records[: progress.handled], refused, unnamed, self._sent_bytes)
+            done = records[: progress.handled]
+            outcome = Outcome(done, refused, unnamed, progress.certain, self._sent_bytes)
             write_progress(self._destination, self._claim, outcome)
         self._sent_bytes = 0
         if progress.stopped is not None:

@@ -16,7 +16,7 @@ from django.db.models import Min, QuerySet
 from audit.actor import Actor, Target
 from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.models import LogDestination
+from audit.models import LogDestination, SentHour
 from audit.shipping.config_sealing import config_of, seal_config
 from audit.shipping.results import KEPT_FOR
 from audit.shipping.validation import CheckedDestination, checked_destination, checked_platform, masked
@@ -114,6 +114,7 @@ def delete(destination: LogDestination, *, actor: Actor) -> None:
 def delete_all_of(org_id: UUID) -> None:
     """For an organization that is being deleted."""
     LogDestination.objects.filter(org_id=org_id).delete()
+    SentHour.objects.filter(org_id=org_id).delete()
 
 
 def replay(destination: LogDestination, since: datetime, *, actor: Actor) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import F, QuerySet
 
 from audit.actor import Target, system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
-from audit.models import DeliveryHour, LogDestination, RefusedRecord
+from audit.models import DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.shipping.platforms.exchange import DestinationRefused, RetryLater
 from audit.shipping.waiting import Record, columns_of, last_places
 from audit.shipping_models import DestinationStatus
@@ -43,12 +43,14 @@ class ClaimLost(Exception):
 class Outcome:
     """Of a batch: `records` are those that were handled, `refused` the places of some of them with reasons.
 
-    `unnamed`: reasons of more refused ones, whose places the platform did not say.
+    `unnamed`: reasons of more refused ones, whose places the platform did not say. `certain`: the refused ones of which
+    the destination is surely not the cause.
     """
 
     records: Sequence[Record]
     refused: dict[int, str]
     unnamed: Sequence[str] = ()
+    certain: Collection[int] = ()
     sent_bytes: int = 0
 
 
@@ -66,6 +68,8 @@ def write_progress(destination: LogDestination, claim: UUID, outcome: Outcome) -
         _set_aside(row, outcome)
         if accepted:
             _recover(row)
+        elif refused:
+            row.last_error = next(iter([*outcome.refused.values(), *outcome.unnamed]))
         row.save()
     _refresh(destination, row)
 
@@ -122,9 +126,19 @@ def end_skipping(destination: LogDestination, claim: UUID) -> None:
 
 def bytes_left(org_id: UUID) -> int:
     """The bytes that the organization may still send in this hour."""
-    hours = DeliveryHour.objects.filter(destination__org_id=org_id, hour=_this_hour())
-    sent = hours.aggregate(sent=Sum("sent_bytes"))["sent"] or 0
+    sent = _sent_in_this_hour(org_id).values_list("sent_bytes", flat=True).first() or 0
     return max(0, settings.SHIPPING_BYTES_PER_HOUR - sent)
+
+
+def count_sent(org_id: UUID, sent_bytes: int) -> None:
+    """Of a delivery or a test, whatever becomes of it."""
+    if not sent_bytes:
+        return
+    of_hour, more = _sent_in_this_hour(org_id), {"sent_bytes": F("sent_bytes") + sent_bytes}
+    if not of_hour.update(**more):
+        # Another delivery may be the first of the hour at the same time.
+        SentHour.objects.bulk_create([SentHour(org_id=org_id, hour=_this_hour())], ignore_conflicts=True)
+        of_hour.update(**more)
 
 
 def write_postponed(destination: LogDestination, claim: UUID) -> None:
@@ -138,15 +152,15 @@ def write_postponed(destination: LogDestination, claim: UUID) -> None:
 
 
 def refused_since_acceptance(destination: LogDestination) -> int:
-    """The records that were set aside after the last one that the platform accepted."""
+    """The records set aside after the last acceptance, for which the destination may be at fault."""
     since = destination.last_delivery_at or destination.created_at
-    return destination.refused_records.filter(refused_at__gt=since).count()
+    return destination.refused_records.filter(refused_at__gt=since, is_certain=False).count()
 
 
 def prune_hours() -> int:
     """Returns the number of removed rows."""
-    removed, _ = DeliveryHour.objects.filter(hour__lt=clock.now() - HOURS_KEPT_FOR).delete()
-    return removed
+    before = clock.now() - HOURS_KEPT_FOR
+    return sum(model.objects.filter(hour__lt=before).delete()[0] for model in (DeliveryHour, SentHour))
 
 
 def _claimed(pk: UUID, claim: UUID) -> LogDestination:
@@ -177,21 +191,31 @@ def _count(row: LogDestination, **numbers: int) -> None:
     hour.save()
 
 
+def _sent_in_this_hour(org_id: UUID) -> QuerySet[SentHour]:
+    return SentHour.objects.filter(org_id=org_id, hour=_this_hour())
+
+
 def _this_hour() -> datetime:
     return clock.now().replace(minute=0, second=0, microsecond=0)
 
 
 def _set_aside(row: LogDestination, outcome: Outcome) -> None:
     now = clock.now()
-    named = [(outcome.records[place], reason) for place, reason in sorted(outcome.refused.items())]
-    rows: list[tuple[str, UUID | None, str]] = [(record.log.value, record.place.id, reason) for record, reason in named]
-    rows += [("", None, reason) for reason in outcome.unnamed]
+    rows = [
+        RefusedRecord(
+            destination=row,
+            log=outcome.records[place].log.value,
+            row_id=outcome.records[place].place.id,
+            reason=reason,
+            refused_at=now,
+            is_certain=place in outcome.certain,
+        )
+        for place, reason in sorted(outcome.refused.items())
+    ]
+    rows += [RefusedRecord(destination=row, row_id=None, reason=reason, refused_at=now) for reason in outcome.unnamed]
     if not rows:
         return
-    RefusedRecord.objects.bulk_create(
-        RefusedRecord(destination=row, log=log, row_id=row_id, reason=reason, refused_at=now)
-        for log, row_id, reason in rows
-    )
+    RefusedRecord.objects.bulk_create(rows)
     kept = row.refused_records.order_by("-pk").values_list("pk", flat=True)
     if oldest := list(kept[KEPT_REFUSED_RECORDS - 1 : KEPT_REFUSED_RECORDS]):
         row.refused_records.filter(pk__lt=oldest[0]).delete()

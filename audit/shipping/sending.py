@@ -35,9 +35,16 @@ from audit.shipping_models import ERROR_CHARACTERS, LogDestination
 from gateway.lib import clock
 from gateway.lib.bounded import put_newest
 from gateway.lib.crypto import CryptoError
-from gateway.lib.guarded_client import OutboundError, OutboundTimeout, Response, ResponseTooLarge, send
+from gateway.lib.guarded_client import (
+    CertificateRefused,
+    OutboundError,
+    OutboundTimeout,
+    Response,
+    ResponseTooLarge,
+    send,
+)
 from gateway.lib.masking import MASK, mask_text
-from gateway.lib.outbound import AddressRefused
+from gateway.lib.outbound import AddressRefused, is_own
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -51,7 +58,7 @@ _PARTS = re.compile(r"[\s:=,;]+")
 _PUBLIC_HEADER_VALUES = frozenset({"application/json", "application/x-ndjson", "application/x-www-form-urlencoded"})
 _NOT_WRITTEN = BatchRefused("The record cannot be written in the platform's format.")
 _TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
-_NO_CONNECTION = "No connection could be made: check the name, the port and the certificate."
+_NO_CONNECTION = "No connection could be made: check the name and the port, and that the port speaks TLS."
 _BROKEN = "The connection broke before there was a whole answer."
 _MAX_TOKENS = 1_000
 # Tokens of platforms with the end of their use. They are in this process alone.
@@ -146,6 +153,8 @@ class Sender:
             )
         except AddressRefused:
             return DestinationRefused("The address leads to a network that is not allowed.")
+        except CertificateRefused as fault:
+            return DestinationRefused(f"Nothing was sent, because {fault}.")
         except OutboundTimeout:
             return RetryLater(f"There was no answer within {TIMEOUT_S:.0f} s.")
         except ResponseTooLarge:
@@ -156,6 +165,9 @@ class Sender:
 
 
 def sender_for(destination: LogDestination, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
+    # The service may have moved to this address since it was stored.
+    if is_own(destination.endpoint_url, settings.BASE_URL):
+        return DestinationRefused("The address is the gateway's own. Enter another one.")
     try:
         config = config_of(destination)
     except CryptoError:

@@ -15,6 +15,7 @@ from audit.models import LogDestination
 from audit.shipping.events import ADMIN, Event
 from audit.shipping.platforms.exchange import Answer, Delivered, DestinationRefused, Verdict
 from audit.shipping.platforms.verdicts import words_of
+from audit.shipping.results import count_sent
 from audit.shipping.sending import sender_for
 from gateway.lib import clock, ids
 from gateway.lib.database_threads import give_connections_back
@@ -62,8 +63,9 @@ def send_test(destination: LogDestination, *, actor: Actor, request: Callable[..
         return Trial(False, sender.reason)
     with _slot(destination.org_id):
         give_connections_back()
-        verdict = sender.send([_record(destination, actor)]).verdict
-    accepted, reason = _read(verdict)
+        sent = sender.send([_record(destination, actor)])
+    count_sent(destination.org_id, sent.sent_bytes)
+    accepted, reason = _read(sent.verdict)
     if accepted:
         last = answers[-1]
         reason = words_of(Answer(last.status, last.headers, last.body))

@@ -100,10 +100,11 @@ def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[st
             faults[f"config.{name}"] = [f"Use at most {VALUE_CHARACTERS} characters."]
         elif known[name].secret and _is_mask(value):
             faults[f"config.{name}"] = ["Enter the value, and not its mask."]
-        elif has_harmful_characters(value.replace("\n", "")):
+        # A browser ends the lines of a form with both characters.
+        elif has_harmful_characters(value.replace("\r\n", "").replace("\n", "")):
             faults[f"config.{name}"] = ["Control characters are not allowed."]
         else:
-            values[name] = value.strip()
+            values[name] = value.strip().replace("\r\n", "\n")
     if faults:
         raise Invalid(fields=faults)
     missing = [each for each in platform.fields if each.required and not values.get(each.name)]

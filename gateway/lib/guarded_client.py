@@ -22,10 +22,21 @@ from gateway.lib.outbound import AddressRefused, check_addresses, check_url, loo
 
 HEAD_BYTES = 64 * 1024  # beyond max_bytes: status lines, headers and the framing of chunks
 _HEADERS = {"User-Agent": "mcp-gateway", "Accept-Encoding": "gzip", "Connection": "close"}
+# By OpenSSL's X509_V_ERR numbers; all others mean that no known authority has signed it.
+_CERTIFICATE_FAULTS = {
+    9: "the certificate is not valid yet",
+    10: "the certificate has expired",
+    62: "the certificate is for another name",
+    64: "the certificate is for another address",
+}
 
 
 class OutboundError(Exception):
     """There is no usable response. The text repeats neither the address nor the response."""
+
+
+class CertificateRefused(OutboundError):
+    """The server's certificate does not prove its name, so nothing was sent. The text says why, to end a sentence."""
 
 
 class OutboundTimeout(OutboundError):
@@ -64,7 +75,8 @@ def send(
 
     Blocks at most `timeout_s`, plus the time of the system's resolver, which takes no deadline.
 
-    Raises: AddressRefused; OutboundTimeout, ResponseTooLarge and BadResponse, which are OutboundErrors.
+    Raises: AddressRefused; CertificateRefused, OutboundTimeout, ResponseTooLarge and BadResponse, which are
+    OutboundErrors.
     """
     network = _GuardedNetwork(
         allow_private=allow_private, deadline=time.monotonic() + timeout_s, bytes_left=max_bytes + HEAD_BYTES
@@ -184,8 +196,17 @@ class _BoundedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        secured = self._stream.start_tls(ssl_context, server_hostname, self._network.left_s())
+        try:
+            secured = self._stream.start_tls(ssl_context, server_hostname, self._network.left_s())
+        except httpcore.ConnectError as fault:
+            if isinstance(fault.__cause__, ssl.SSLCertVerificationError):
+                raise CertificateRefused(_words_of(fault.__cause__)) from None
+            raise
         return _BoundedStream(secured, self._network)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _words_of(fault: ssl.SSLCertVerificationError) -> str:
+    return _CERTIFICATE_FAULTS.get(fault.verify_code, "the certificate is not trusted")

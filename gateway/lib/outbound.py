@@ -71,9 +71,8 @@ def verifying_tls() -> ssl.SSLContext:
 def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
     """Refuse other schemes, user info, forbidden numeric hosts, and the service's own URL. Raises: AddressRefused."""
     parts = urlsplit(url)
-    endpoint = _endpoint(parts)
-    # A call to the service's own address would come back as another call.
-    if own_url and endpoint == _endpoint(urlsplit(own_url)):
+    _endpoint(parts)
+    if is_own(url, own_url):
         raise AddressRefused
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host or parts.username is not None or host.endswith("."):
@@ -87,6 +86,11 @@ def check_url(url: str, *, allow_private: bool, own_url: str = "") -> None:
             raise AddressRefused from None  # 0x7f.1, 2130706433 and other spellings of inet_aton
         if not may_connect(host, allow_private=allow_private):
             raise AddressRefused
+
+
+def is_own(url: str, own_url: str) -> bool:
+    """Whether a request to `url` would come back to the service at `own_url`. Raises: AddressRefused."""
+    return bool(own_url) and _endpoint(urlsplit(url)) == _endpoint(urlsplit(own_url))
 
 
 def _endpoint(parts: SplitResult) -> tuple[str | None, int | None]:

@@ -54,7 +54,7 @@ class ApiView(APIView):
             # Anonymous requests count against their address.
             rate.count(http, settings.BACKSTOP)
             raise Unauthenticated
-        gate = self.gates.get("GET" if http.method == "HEAD" else http.method or "")
+        gate = self.gate_of(http)
         if gate is None:
             rate.count(http, settings.BACKSTOP)
             raise MethodNotAllowed
@@ -64,6 +64,10 @@ class ApiView(APIView):
         if http.method == "POST" and self.operations["POST"].creates and idempotency.HEADER in http.headers:
             # DRF looks the handler up by name after `initial`, so the wrapper shadows it on the instance.
             self.__dict__["post"] = partial(self._idempotent, self.post)  # type: ignore[attr-defined]
+
+    def gate_of(self, http: HttpRequest) -> Gate | None:
+        """None: the method is not allowed. The body has been taken and not been checked."""
+        return self.gates.get("GET" if http.method == "HEAD" else http.method or "")
 
     def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str | None:
         """The organization id as sent; None for routes without an organization."""

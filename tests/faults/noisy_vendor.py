@@ -146,7 +146,7 @@ def report(options: argparse.Namespace, folder: Path) -> None:
         connecting = processes.start(
             "connect",
             python_module("tests.faults.noisy_vendor", "--connect", urls),
-            environment=gateway._environment,
+            environment=gateway.environment,
             talks=True,
         )
         connecting.read_line(timeout_s=START_TIMEOUT_S)

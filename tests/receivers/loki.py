@@ -121,8 +121,8 @@ class Loki(Wire):
             size = len(event["line"].encode())
             return f"Max entry size '{LONGEST_LINE}' bytes exceeded for stream '{stream}', length '{size}' bytes"
         if at < now - OLDEST:
-            oldest = f"oldest acceptable timestamp is: {now - OLDEST}"
-            return f"entry for stream '{stream}' has timestamp too old: {at}, {oldest}"
+            oldest = f"oldest acceptable timestamp is: {now - OLDEST:%FT%TZ}"
+            return f"entry for stream '{stream}' has timestamp too old: {at:%FT%TZ}, {oldest}"
         if at > now + NEWEST:
             return f"entry for stream '{stream}' has timestamp too new: {at}"
         oldest_ns = self._newest_ns.get(stream, 0) - BEHIND_NS

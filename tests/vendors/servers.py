@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import secrets
 import shutil
 import sys
@@ -19,7 +20,15 @@ from typing import Any
 
 import httpx
 
-from tests.vendors.processes import PLAIN_HTTP, ROOT, CommandFor, RunningServer, ServerStartError, running_server
+from tests.vendors.processes import (
+    PLAIN_HTTP,
+    ROOT,
+    CommandFor,
+    RunningServer,
+    ServerStartError,
+    free_port,
+    running_server,
+)
 
 HERE = Path(__file__).resolve().parent
 VENDOR_PROGRAMS = ROOT / ".venv-vendors" / "bin"
@@ -163,6 +172,30 @@ def wrapped_time_server() -> Iterator[RunningServer]:
             yield server
 
 
+def has_collector() -> bool:
+    """Whether there is a build of Rotel for this computer."""
+    return (platform.system(), platform.machine()) == ("Linux", "x86_64") and sys.version_info < (3, 14)
+
+
+@contextlib.contextmanager
+def collector() -> Iterator[RunningServer]:
+    """Rotel, an OpenTelemetry collector: takes OTLP over HTTP and writes each record to its log, in words.
+
+    Raises: ServerStartError.
+    """
+    program = next((ROOT / ".venv-collector").glob("lib/python*/site-packages/rotel/rotel-agent"), None)
+    if program is None:
+        raise ServerStartError(f"rotel {INSTALL_HINT}")
+
+    def command_for(port: int) -> Sequence[str]:
+        listen = ("--otlp-http-endpoint", f"127.0.0.1:{port}", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}")
+        in_words = ("--debug-log", "logs", "--debug-log-verbosity", "detailed", "--disable-batching")
+        return (str(program), "start", *listen, *in_words, "--exporter", "blackhole")
+
+    with running_server("collector", command_for, _is_there) as server:
+        yield server
+
+
 def _program(name: str, *arguments: str, python: Path = Path(sys.executable)) -> CommandFor:
     """The command for one of tests/vendors/programs."""
     return lambda port: (str(python), str(HERE / "programs" / name), *arguments, str(port))
@@ -198,6 +231,10 @@ def demo_identity_provider(redirect_origins: Sequence[str]) -> Iterator[DemoIden
 
 def _is_healthy(client: httpx.Client, origin: str) -> bool:
     return client.get(f"{origin}/healthz").status_code == 200
+
+
+def _is_there(client: httpx.Client, origin: str) -> bool:
+    return client.get(origin).status_code == 404
 
 
 def _initializes(client: httpx.Client, origin: str) -> bool:

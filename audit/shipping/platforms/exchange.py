@@ -40,11 +40,12 @@ class Delivered:
     """The platform has the batch.
 
     `refused`: places in the batch that it refused for good, with its reason for each. `unnamed`: reasons of so many
-    more, of which it does not say the places.
+    more, of which it does not say the places. `is_certain`: no change of the destination would make it take them.
     """
 
     refused: Mapping[int, str] = field(default_factory=dict)
     unnamed: tuple[str, ...] = ()
+    is_certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,10 @@ PATH: Final = "/loki/api/v1/push"
 SERVICE: Final = "mcp-gateway"
 _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _IGNORED = re.compile(r"total ignored: (\d+) out of (\d+) for stream")
+_OF_THE_TIME = re.compile(r"too far behind|out of order|too old")
+_TOO_OLD = re.compile(r"has timestamp too old: .*?, oldest acceptable timestamp is: ([0-9TZ:.+-]+)")
+_FOR_AGE = "Loki takes no line that is older than its limit, a week where that was not changed."
+_FOR_DELAY = "Loki takes no line that is over an hour older than the newest line of its stream."
 # Of the tenant or the labels, which every batch has.
 _OF_THE_DESTINATION = re.compile(
     r"org id|tenant|missing required labels|label names; limit|label (name|value) too long"
@@ -72,9 +76,10 @@ class Loki(Platform):
             return Delivered() if stored else RetryLater(words_of(answer), retry_after_s(answer))
         if answer.status == 400 and _OF_THE_DESTINATION.search(text.partition("entry with timestamp")[0]):
             return DestinationRefused(words_of(answer))
-        if answer.status == 400 and _ignores_all(text, len(events)):
-            reason = words_of(answer)
-            return Delivered(dict.fromkeys(range(len(events)), reason))
+        if answer.status == 400 and (_ignores_all(text, len(events)) or _are_too_old(text, events)):
+            # Smaller batches would only find them out one by one.
+            refused = dict.fromkeys(range(len(events)), _reason(text, answer))
+            return Delivered(refused, is_certain=_OF_THE_TIME.search(text) is not None)
         return verdict_of_status(answer)
 
 
@@ -100,6 +105,20 @@ def _line(event: Event) -> str:
 
 
 def _ignores_all(text: str, count: int) -> bool:
-    """Whether every entry is too far behind or out of order, which smaller batches would only find out one by one."""
+    """Whether every entry is too far behind or out of order."""
     found = _IGNORED.search(text)
     return found is not None and found[1] == found[2] == str(count) and "rate limit" not in text.lower()
+
+
+def _are_too_old(text: str, events: Sequence[Event]) -> bool:
+    """Whether every entry is older than the tenant's limit."""
+    found = _TOO_OLD.search(text)
+    try:
+        return found is not None and max(event.time for event in events) < datetime.fromisoformat(found[1])
+    except (ValueError, TypeError):  # another form of the time, or one without a zone
+        return False
+
+
+def _reason(text: str, answer: Answer) -> str:
+    words = _FOR_DELAY if "too far behind" in text else _FOR_AGE if "too old" in text else ""
+    return f"{words} {words_of(answer)}".strip()

@@ -81,6 +81,7 @@ class Otlp(Platform):
             "headers",
             "Headers",
             "Lines of Name: value, or the text of OTEL_EXPORTER_OTLP_HEADERS (name=value,name=value).",
+            has_lines=True,
         ),
     )
 

@@ -17,10 +17,11 @@ def key_values(pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def any_value(value: object) -> dict[str, Any]:
-    """An AnyValue. One without a kind stands for null."""
+    """An AnyValue. Null is an empty text."""
     match value:
         case None:
-            return {}
+            # An AnyValue without a kind would be null, but collectors in Rust refuse the whole request for it.
+            return {"stringValue": ""}
         case bool():
             return {"boolValue": value}
         case int() if value in _INT64:

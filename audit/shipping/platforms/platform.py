@@ -14,13 +14,17 @@ from audit.shipping.platforms.verdicts import verdict_of_status
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """A key of a destination's `config`. A secret is shown masked. `label` is the platform's own word for it."""
+    """A key of a destination's `config`. A secret is shown masked. `label` is the platform's own word for it.
+
+    `has_lines`: the value may have several lines.
+    """
 
     name: str
     label: str
     help: str = ""
     required: bool = False
     secret: bool = True
+    has_lines: bool = False
 
 
 class Platform(ABC):

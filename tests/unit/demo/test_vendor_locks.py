@@ -1,4 +1,4 @@
-"""The locks of the third-party vendor servers: everything pinned and proved, and no address of a registry."""
+"""The locks of the third-party servers: everything pinned and proved, and no address of a registry."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def package_lock() -> dict[str, Any]:
     return content
 
 
-def test_python_lock_holds_pins_and_hashes_only() -> None:
-    lines = (HERE / "requirements.lock").read_text().splitlines()
+@pytest.mark.parametrize("name", ["requirements", "collector"])
+def test_a_python_lock_holds_pins_and_hashes_only(name: str) -> None:
+    lines = (HERE / f"{name}.lock").read_text().splitlines()
     assert [line for line in lines if not PIN.fullmatch(line) and not HASH.fullmatch(line)] == []
     pinned = {line.partition("==")[0] for line in lines if PIN.fullmatch(line)}
-    wanted = (HERE / "requirements.in").read_text().splitlines()
+    wanted = (HERE / f"{name}.in").read_text().splitlines()
     assert {line for line in wanted if line and not line.startswith("#")} <= pinned
 
 

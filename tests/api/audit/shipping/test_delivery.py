@@ -9,12 +9,13 @@ import pytest
 import time_machine
 from django.db import transaction
 
-from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord
+from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.shipping import delivery, destinations
 from audit.shipping.batch import SUSPICIOUS
 from audit.shipping.claims import claim_due, release
 from audit.shipping.delivery import deliver
 from audit.shipping.platforms.webhook import Webhook
+from audit.shipping.results import bytes_left, prune_hours
 from gateway.lib import clock
 from gateway.lib.guarded_client import BadResponse, OutboundTimeout, Response
 from gateway.lib.outbound import AddressRefused
@@ -273,6 +274,42 @@ def test_an_organization_sends_so_many_bytes_in_an_hour(settings: Any) -> None:
     for each in (ours, theirs):
         each.refresh_from_db()
         assert each.last_error == ""
+
+
+def test_what_was_sent_in_vain_or_to_a_deleted_destination_is_counted_too(settings: Any) -> None:
+    destination = make_destination(ORG)
+    deliver_due(PlayedPlatform([Response(503, {}, b"")]))
+    in_vain = bytes_left(ORG)
+    assert 0 < in_vain < settings.SHIPPING_BYTES_PER_HOUR
+    platform = PlayedPlatform(meanwhile=lambda: destination.delete())
+    with time_machine.travel(clock.now() + timedelta(seconds=2), tick=False):
+        assert deliver_due(platform) == 0
+        assert len(platform.batches) == 1
+        assert bytes_left(ORG) < in_vain
+        settings.SHIPPING_BYTES_PER_HOUR -= bytes_left(ORG)
+        make_destination(ORG)
+        make_destination(OTHER_ORG)
+        record_calls("ours")
+        record_calls("theirs", org_id=OTHER_ORG)
+        platform = PlayedPlatform()
+        deliver_due(platform)
+        assert platform.accepted() == ["theirs"], "a new destination has no new allowance"
+    with time_machine.travel(clock.now() + timedelta(hours=1), tick=False):
+        deliver_due(platform)
+    assert platform.accepted() == ["theirs", "ours"]
+
+
+def test_counted_bytes_go_with_their_organization_or_after_two_days() -> None:
+    make_destination(ORG)
+    make_destination(OTHER_ORG)
+    deliver_due(PlayedPlatform())
+    assert set(SentHour.objects.values_list("org_id", flat=True)) == {ORG, OTHER_ORG}
+    destinations.delete_all_of(ORG)
+    assert SentHour.objects.get().org_id == OTHER_ORG
+    assert prune_hours() == 0
+    with time_machine.travel(clock.now() + timedelta(days=2, hours=1), tick=False):
+        assert prune_hours() == 2, "the destination's hour, too"
+    assert not SentHour.objects.exists()
 
 
 def test_a_platform_that_refuses_one_record_after_another_keeps_nearly_all(settings: Any) -> None:

@@ -296,6 +296,11 @@ def test_a_lapsed_plan_pauses_and_deletes(api: Api, settings: LazySettings) -> N
         ("GET", one, None),
         ("POST", f"{one}/test", None),
         ("POST", f"{one}/replay", {}),
+        ("PATCH", one, {}),
+        ("PATCH", one, {"enabled": True}),
+        ("PATCH", one, {"enabled": "no"}),
+        ("PATCH", one, {"enabled": False, "endpointUrl": "https://other.example.net/hook"}),
+        ("PATCH", one, {"label": "New"}),
     ):
         assert api.refused("admin", method, path, body) == (402, "subscription_required")
     assert api.send("admin", "PATCH", one, {"enabled": False}).json()["enabled"] is False

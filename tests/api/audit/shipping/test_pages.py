@@ -145,9 +145,10 @@ def test_each_platform_asks_in_its_own_words(cast: Cast, platform_value: str) ->
     assert f">{asked.endpoint_label}" in page
     for field in asked.fields:
         assert f'name="config.{field.name}"' in page
-        found = re.search(rf'<input[^>]*name="config.{field.name}"[^>]*>', page)
+        found = re.search(rf'<(?:input|textarea)[^>]*name="config.{field.name}"[^>]*>', page)
         assert found is not None
-        assert ('type="password"' in found[0]) is field.secret
+        assert found[0].startswith("<textarea") is field.has_lines
+        assert field.has_lines or ('type="password"' in found[0]) is field.secret
 
 
 def test_an_unknown_platform_has_no_form(cast: Cast) -> None:
@@ -297,6 +298,22 @@ def test_a_changed_destination_keeps_what_is_left_empty(cast: Cast) -> None:
     assert config_of(LogDestination.objects.get()) == {"secret": SECRET}
 
 
+def test_headers_have_a_line_each_and_are_not_shown_again(cast: Cast) -> None:
+    browser, address = cast.client("admin"), path(cast, "log-destination-new", "platform_f")
+    headers = f"X-Key: {SECRET}\r\nX-Other: another-secret\r\n"
+    fields = {"label": "Collector", "endpointUrl": "https://otlp.example.com", "config.headers": headers}
+    for wrong in ({"label": ""}, {"config.headers": f"X-Key: {SECRET}\r\nHost: other"}):
+        refused = browser.post(address, {**fields, **wrong, "form_key": form_key(browser, address)})
+        assert refused.status_code == 422
+        assert SECRET not in text(refused)
+    browser.post(address, {**fields, "form_key": form_key(browser, address)})
+    row = LogDestination.objects.get()
+    assert config_of(row) == {"headers": f"X-Key: {SECRET}\nX-Other: another-secret"}
+    page = text(browser.get(path(cast, "log-destination", row.pk)))
+    assert 'placeholder="X-Ke********"' in page
+    assert SECRET not in page
+
+
 def test_a_replay_from_a_time(cast: Cast, destination: LogDestination) -> None:
     browser, address = cast.client("admin"), path(cast, "log-destination", destination.pk)
     done = browser.post(address, {"action": "replay", "since": "2026-01-31T08:00"}, follow=True)
@@ -334,12 +351,13 @@ def test_without_a_plan_it_can_be_paused_and_deleted(
         assert "Pause" in text(page)
         assert "logs.example.com" not in text(page)
         assert "Send test" not in text(page)
-    for action in ("test", "replay"):
+    for action in ("test", "replay", "resume", ""):
         assert browser.post(address, {"action": action, "since": "2026-01-31"}).status_code == 402
     assert not platform.batches
     assert notices(browser.post(address, {"action": "pause"}, follow=True)) == [
         "SIEM is paused. Nothing is sent to it."
     ]
+    assert "Resume" not in text(browser.get(address))
     done = browser.post(path(cast, "log-destination-delete", destination.pk), {"typed_name": "SIEM"})
     assert done.status_code == 302
     assert not LogDestination.objects.exists()

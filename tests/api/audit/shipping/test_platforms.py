@@ -123,3 +123,34 @@ def test_a_wrong_secret_loses_nothing(case: Case) -> None:
     destination.refresh_from_db()
     assert (destination.failures, destination.refused) == (1, 0)
     _assert_it_says_why(destination, case)
+
+
+@pytest.mark.parametrize(("age", "words"), [(timedelta(hours=2), "over an hour older"), (timedelta(days=8), "a week")])
+def test_records_that_loki_finds_too_old_are_no_wall(age: timedelta, words: str) -> None:
+    case = CASES["loki"]
+    with time_machine.travel(clock.now(), tick=False) as now, case.receiver() as receiver:
+        destination = case.destination()
+        record_calls("newest")
+        deliver_all(led_to(receiver))
+        for n in range(30):
+            record_calls(f"old-{n}", timestamp=clock.now() - age)
+        now.shift(1)
+        deliver_all(led_to(receiver))
+        destination.refresh_from_db()
+        assert (destination.delivered, destination.refused, destination.failures) == (2, 30, 0)
+        assert words in destination.last_error
+        assert len(receiver.requests) <= 3 + 5, "they are found out together"
+        assert all(words in row.reason for row in RefusedRecord.objects.all())
+        record_calls("poison")
+        poison = str(RequestAuditEntry.objects.get(request_id="poison").id)
+        receiver.poison = lambda event: poison in event["line"]
+        for _ in range(6):
+            deliver_all(led_to(receiver))
+            destination.refresh_from_db()
+            now.move_to(max(destination.next_attempt_at, clock.now()))
+        assert destination.refused == 31, "old records say nothing about the destination"
+        record_calls("next")
+        assert deliver_all(led_to(receiver)) == 1
+        destination.refresh_from_db()
+        assert (destination.status, destination.last_error) == ("ok", "")
+        assert receiver.violations == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from audit.models import DeliveryHour, LogDestination
+from audit.models import DeliveryHour, LogDestination, SentHour
 from audit.shipping import trial
 from gateway.lib.guarded_client import OutboundTimeout, Response
 from gateway.lib.outbound import AddressRefused
@@ -56,6 +56,7 @@ def test_one_marked_record_is_sent_and_no_place_moves(api: Api, one: str, platfo
     assert state_of(LogDestination.objects.get()) == before
     assert api.events() == ["log_shipping.created"]
     assert not DeliveryHour.objects.exists()
+    assert SentHour.objects.get().org_id == api.cast.org.id, "its bytes count"
 
 
 @pytest.mark.parametrize(

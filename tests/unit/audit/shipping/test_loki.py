@@ -112,7 +112,23 @@ def test_entries_that_are_all_ignored_are_refused_for_good() -> None:
     verdict = Loki().read(answer(400, ignored(2, 2)), BATCH)
     assert isinstance(verdict, Delivered)
     assert [*verdict.refused] == [0, 1]
-    assert verdict.refused[0].startswith("400: entry with timestamp 2026-11-23 10:15:30.123 +0000 UTC ignored")
+    assert verdict.is_certain
+    assert verdict.refused[0].startswith(
+        "Loki takes no line that is over an hour older than the newest line of its stream."
+        " 400: entry with timestamp 2026-11-23 10:15:30.123 +0000 UTC ignored"
+    )
+
+
+@pytest.mark.parametrize(
+    ("oldest", "is_refused"), [("2026-11-23T10:16:00Z", True), ("2026-11-23T10:15:31Z", False), ("soon", False)]
+)
+def test_entries_that_are_all_too_old_are_refused_for_good(oldest: str, is_refused: bool) -> None:
+    text = f"has timestamp too old: 2026-11-23T10:15:30Z, oldest acceptable timestamp is: {oldest}"
+    verdict = Loki().read(answer(400, f"entry for stream '{{org_id=\"1\"}}' {text}"), BATCH)
+    assert isinstance(verdict, Delivered if is_refused else BatchRefused)
+    if isinstance(verdict, Delivered):
+        assert (verdict.is_certain, [*verdict.refused]) == (True, [0, 1])
+        assert verdict.refused[0].startswith("Loki takes no line that is older than its limit, a week")
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_change() -> None:
     metadata = [
         text("from", "member"),
         text("to", "admin"),
-        {"key": "teams", "value": {"arrayValue": {"values": [{"stringValue": "core"}, {}]}}},
+        {"key": "teams", "value": {"arrayValue": {"values": [{"stringValue": "core"}, {"stringValue": ""}]}}},
         {"key": "share", "value": {"doubleValue": 0.5}},
         {"key": "silent", "value": {"boolValue": True}},
     ]
@@ -130,7 +130,7 @@ def test_attributes_of_one_record_have_different_names_and_a_new_field_travels()
 @pytest.mark.parametrize(
     ("value", "encoded"),
     [
-        (None, {}),
+        (None, {"stringValue": ""}),
         (True, {"boolValue": True}),
         (2**63 - 1, {"intValue": "9223372036854775807"}),
         (2**63, {"stringValue": "9223372036854775808"}),
