@@ -20,7 +20,7 @@ from audit.log_query import LogQuery
 from audit.selectors import matching_entries
 from gateway.web.chosen_org import ChosenOrgView
 from gateway.web.csv_export import CsvTable, csv_export
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
@@ -47,7 +47,7 @@ _PART = (
 
 
 class LogView(ChosenOrgView):
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOGS)}
 
     def answer_log(self, find: Callable[[], QuerySet[Any]], csv: CsvColumns) -> HttpResponseBase:
         """`find` returns the matching rows. Raises: Invalid; ShareTaken, SlotsTaken."""

@@ -21,7 +21,7 @@ from billing.errors import SubscriptionRequired
 from gateway.lib.errors import Invalid, NotFound
 from gateway.web.form_errors import show_on
 from gateway.web.form_page import OrgFormPage
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from gateway.web.rate import RateLimited
@@ -44,7 +44,7 @@ class _ShippingPage(OrgPage):
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
         """Without a plan, destinations can still be paused and deleted: their records leave the service."""
         if isinstance(refusal, SubscriptionRequired) and self.request.method in ("GET", "HEAD"):
-            context = {**self.renewal(), "rows": destinations_of(self.organization.id)}
+            context = {"rows": destinations_of(self.organization.id)}
             return self.page("audit/shipping_ended.html", context, status=refusal.status)
         return super().refused(refusal)
 
@@ -52,7 +52,7 @@ class _ShippingPage(OrgPage):
 class LogShippingPage(_ShippingPage):
     """GET /orgs/:orgId/log-shipping. Spec: §4.13 · D95, D147"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
     title = "Log shipping"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -66,7 +66,7 @@ class LogShippingPage(_ShippingPage):
 class ChoosePlatformPage(_ShippingPage):
     """GET /orgs/:orgId/log-shipping/new. Spec: D140"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
     title = "New destination"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -76,7 +76,10 @@ class ChoosePlatformPage(_ShippingPage):
 class NewDestinationPage(OrgFormPage[DestinationForm], _ShippingPage):
     """GET, POST /orgs/:orgId/log-shipping/new/:platform. Spec: §2 · D95-D97"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+    }
     title = "New destination"
     template = "audit/shipping_new.html"
     already_sent = "That form was already sent. The destination is in the list."
@@ -110,10 +113,10 @@ class DestinationPage(OrgFormPage[DestinationForm], _ShippingPage):
     """GET, POST /orgs/:orgId/log-shipping/:destinationId. Each button is a form with an `action` of its own."""
 
     gates = {
-        "GET": Gate(Role.ADMIN, active_plan=True),
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
         "POST": Gate(Role.ADMIN),
-        "POST test": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS),
-        "POST replay": Gate(Role.ADMIN, active_plan=True),
+        "POST test": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS),
+        "POST replay": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
     }
     title = "Destination"
     template = "audit/shipping_destination.html"
