@@ -1,5 +1,7 @@
 """Pure: errors of billing."""
 
+from collections.abc import Mapping
+
 from gateway.lib.errors import Conflict, DomainError, Invalid
 
 
@@ -52,3 +54,42 @@ class BillingProviderError(DomainError):
 
     code, status = "billing_provider_error", 502
     message = "The payment provider did not answer as it should. Nothing was changed; try again in a moment."
+
+
+class ProviderRefused(BillingProviderError):
+    """The provider understood the request and refused it; `reason` and `param` are its words for why and which."""
+
+    def __init__(self, *, reason: str, param: str) -> None:
+        super().__init__()
+        self.reason, self.param = reason, param
+
+    def is_missing(self, param: str) -> bool:
+        return self.reason == "resource_missing" and self.param == param
+
+
+class ProviderBusy(BillingProviderError):
+    """Another request with the same idempotency key is under way."""
+
+
+class PaymentsBusy(DomainError):
+    """The slots for requests to the provider are taken."""
+
+    code, message, status = "overloaded", "Too many payments are being prepared. Try again in a moment.", 503
+    headers: Mapping[str, str] = {"Retry-After": "2"}
+
+
+class ProviderDecides(Conflict):
+    """A state by hand, where the payment provider's events set it. Spec: D40"""
+
+    code, message = "provider_decides", "The payment provider's events set the subscription, and no command does."
+
+
+# Refusals of webhooks. Spec: D90
+class InvalidSignature(Invalid):
+    code, message = "invalid_signature", "The signature does not fit this body at this time."
+
+
+class InvalidEvent(Invalid):
+    """The provider signed it, and this version cannot read it. The provider sends it again, for three days."""
+
+    code, message = "invalid_event", "The event cannot be read."

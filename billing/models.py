@@ -27,16 +27,16 @@ class Subscription(models.Model):
     # End of the time that is paid for.
     period_end = models.DateTimeField(null=True, blank=True)
     cancel_at_period_end = models.BooleanField(default=False, db_default=False)
-    # The plan state that the admin log told last. A grace period runs out without an event, and the clock alone says so.
+    # The plan state that the admin log told last. A grace period runs out without an event: the clock alone says so.
     recorded_state = models.CharField(
         max_length=8, choices=[(state.value, state.value) for state in PlanState], blank=True, default="", db_default=""
     )
     reconciled_at = models.DateTimeField(null=True, blank=True)
-    # The last checkout session, empty once it is completed; its terms (price and discount) as they were asked for.
+    # The last checkout session, empty once it is completed; a digest of its terms: customer, price and discount.
     checkout_session_id = models.CharField(max_length=ID_CHARACTERS, blank=True, default="", db_default="")
-    checkout_terms = models.CharField(max_length=600, blank=True, default="", db_default="")
+    checkout_terms = models.CharField(max_length=64, blank=True, default="", db_default="")
     checkout_began_at = models.DateTimeField(null=True, blank=True)
-    # Checkout sessions so far: part of the idempotency key of the next one.
+    # Checkout sessions so far: a part of the next one's idempotency key.
     checkout_count = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
