@@ -45,7 +45,7 @@ GOES_ON = (
     "Removing, revoking, disconnecting and deleting",
     "The record of every call, and its way to log destinations",
 )
-# Who owes for a subscription pays there; a second one would be charged beside it.
+# An unpaid subscription is paid at the provider; a second one would be charged beside it.
 _OWED = {SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID}
 
 
