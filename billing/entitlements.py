@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from django.conf import settings
@@ -21,8 +22,8 @@ def is_active(organization: Organization) -> bool:
 
 
 def state(organization: Organization) -> PlanState:
-    # Every organization is active where billing is disabled.
-    return PlanState.ACTIVE if settings.BILLING_MODE == "disabled" else _state_of(_row(organization))
+    # Without a question to the database where billing is disabled.
+    return PlanState.ACTIVE if settings.BILLING_MODE == "disabled" else state_of_row(_row(organization))
 
 
 def has(organization: Organization, entitlement: Entitlement) -> bool:
@@ -33,7 +34,7 @@ def has(organization: Organization, entitlement: Entitlement) -> bool:
     # An exception made for one customer counts before the plan.
     if row is not None and row.service_clients is not None:
         return row.service_clients
-    return settings.BILLING_MODE == "disabled" or _state_of(row) is PlanState.ACTIVE
+    return state_of_row(row) is PlanState.ACTIVE
 
 
 def require_active(organization: Organization) -> None:
@@ -48,10 +49,14 @@ def require(organization: Organization, entitlement: Entitlement) -> None:
         raise SubscriptionRequired("The organization's plan does not include service account keys at the moment.")
 
 
-def _state_of(row: Subscription | None) -> PlanState:
+def state_of_row(row: Subscription | None, now: datetime | None = None) -> PlanState:
+    """The state by the clock, so that a grace period ends in every process at the same moment."""
+    # Every organization is active where billing is disabled.
+    if settings.BILLING_MODE == "disabled":
+        return PlanState.ACTIVE
     if row is None:
         return PlanState.LAPSED
-    return plan_state(SubscriptionStatus(row.status), row.past_due_since, clock.now())
+    return plan_state(SubscriptionStatus(row.status), row.past_due_since, now or clock.now())
 
 
 def _row(organization: Organization) -> Subscription | None:

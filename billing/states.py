@@ -35,3 +35,9 @@ def plan_state(status: SubscriptionStatus, past_due_since: datetime | None, now:
         return PlanState.ACTIVE
     in_grace = past_due_since is not None and now - past_due_since <= PAST_DUE_GRACE
     return PlanState.ACTIVE if status is SubscriptionStatus.PAST_DUE and in_grace else PlanState.LAPSED
+
+
+def grace_ends(status: SubscriptionStatus, past_due_since: datetime | None) -> datetime | None:
+    """The last moment of PAST_DUE_GRACE, while it counts."""
+    is_counting = status is SubscriptionStatus.PAST_DUE and past_due_since is not None
+    return past_due_since + PAST_DUE_GRACE if is_counting and past_due_since else None

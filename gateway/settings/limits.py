@@ -21,8 +21,13 @@ CONCURRENT_EXPORTS_OF_ORGANIZATION = min(2, CONCURRENT_EXPORTS)
 # Log pages and dashboards under way, on pages and over /api, per process and per organization in it.
 CONCURRENT_LOG_READS = max(1, PAGE_CONCURRENCY // 2)
 CONCURRENT_LOG_READS_OF_ORGANIZATION = max(1, PAGE_CONCURRENCY // 4)
+# Checkouts and portals that wait for the payment provider at once, per process and per organization in it.
+CONCURRENT_PROVIDER_REQUESTS = max(1, min(8, PAGE_CONCURRENCY // 4))
+CONCURRENT_PROVIDER_REQUESTS_OF_ORGANIZATION = max(1, CONCURRENT_PROVIDER_REQUESTS // 2)
 # Per organization, on routes that ask a vendor and have no number in section 8.
 VENDOR_REQUESTS = Rule("vendor-questions", limit=60, window_s=60)
+# Per address: events of the payment provider, which come in bursts.
+PROVIDER_EVENTS = Rule("provider-events", limit=10 * BACKSTOP.limit, window_s=60)
 # Per address: sign-ins begun without a session, each of which stores a session row for half an hour.
 SIGN_IN_STARTS = Rule("sign-in-starts", limit=120, window_s=60)
 SIGN_IN_WAIT_S = 1800
@@ -41,6 +46,7 @@ TOKENS_OF_CLIENT = Rule("tokens", limit=BACKSTOP.limit, window_s=BACKSTOP.window
 
 MCP_BODY_BYTES = 4 * 1024 * 1024  # D18
 OAUTH_BODY_BYTES = 16 * 1024
+WEBHOOK_BODY_BYTES = 512 * 1024
 VENDOR_REPLY_BYTES = 10 * 1024 * 1024
 JSON_DEPTH = 64
 BATCH_ENTRIES = 20  # D107

@@ -6,6 +6,7 @@ from celery.schedules import crontab
 
 from gateway.lib.queues import SHIPPING_QUEUE
 from gateway.settings.base import REDIS_URL, VAR
+from gateway.settings.billing import BILLING_MODE
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
 if REDIS_URL:
@@ -61,6 +62,27 @@ CELERY_BEAT_SCHEDULE = {
     },
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
+if BILLING_MODE != "disabled":
+    CELERY_BEAT_SCHEDULE["billing.record_lapses"] = {
+        "task": "billing.record_lapses",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    }
+if BILLING_MODE == "stripe":
+    CELERY_BEAT_SCHEDULE |= {
+        # Each run takes those that were not compared this night.
+        "billing.reconcile": {
+            "task": "billing.reconcile",
+            "schedule": crontab(hour="1-5", minute="*/10"),
+            "options": {"expires": 600.0},
+        },
+        "billing.cancel_subscriptions": {
+            "task": "billing.cancel_subscriptions",
+            "schedule": 60.0,
+            "options": {"expires": 60.0},
+        },
+        "billing.prune_events": {"task": "billing.prune_events", "schedule": crontab(hour="0", minute="47")},
+    }
 # Only Redis needs the outbox. Web processes relay it every second; this task covers the time when none can.
 if REDIS_URL:
     _every_s = 5.0

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit import actor
 from billing import services
+from billing.errors import ProviderDecides
 from billing.states import SubscriptionStatus
 from gateway.lib import ids
 from orgs import selectors
@@ -31,11 +32,14 @@ class Command(BaseCommand):
         organization = selectors.organization(key) if key else None
         if organization is None:
             raise CommandError(f"There is no organization {org_id}.")
-        services.set_subscription(
-            actor=actor.system("set_subscription"),
-            organization=organization,
-            status=SubscriptionStatus(status),
-            # None follows the plan.
-            service_clients={"plan": None, "yes": True, "no": False}[service_clients],
-        )
+        try:
+            services.set_subscription(
+                actor=actor.system("set_subscription"),
+                organization=organization,
+                status=SubscriptionStatus(status),
+                # None follows the plan.
+                service_clients={"plan": None, "yes": True, "no": False}[service_clients],
+            )
+        except ProviderDecides as refusal:
+            raise CommandError(f"{refusal.message} For agent keys alone there is set_service_clients.") from None
         self.stdout.write(f"{organization.name}: {status}")

@@ -1,0 +1,154 @@
+"""Comparison with the provider's own objects, which mends what lost events left. Spec: D40"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from audit.actor import system
+from billing.errors import BillingProviderError
+from billing.facts import Event, UnreadableEvent, read_subscription
+from billing.fold import State, fold_each
+from billing.models import ProviderEvent, Subscription
+from billing.provider import Provider
+from billing.provider_events import events_of, refold, store_event
+from billing.services import subscription_for_change
+from billing.states import SubscriptionStatus
+from gateway.lib import clock
+from gateway.lib.errors import NotFound
+from orgs.models import Organization
+
+log = structlog.get_logger(__name__)
+RECONCILER = system("billing_reconcile")
+_SECONDS = 30.0  # for one organization
+_PAID = {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING}
+# Each night once, also when a run takes longer than it may and the next one goes on.
+_EVERY = timedelta(hours=20)
+# After so many organizations in a row the provider is taken to be away.
+_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`ours` and `theirs` are words; a difference that no reading can mend is for a person."""
+
+    organization_id: UUID
+    subscription_id: str
+    ours: str
+    theirs: str
+    can_be_mended: bool = True
+
+
+@dataclass(slots=True)
+class Report:
+    """`unasked`: organizations for which the provider gave no usable answer."""
+
+    asked: int = 0
+    unasked: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+
+def reconcile_all(rows: QuerySet[Subscription], *, is_dry_run: bool, is_time_left: Callable[[], bool]) -> Report:
+    """Ends early when the provider is away."""
+    report, failures = Report(), 0
+    for row in rows.select_related("organization").iterator(chunk_size=100):
+        if not is_time_left() or failures == _FAILURES:
+            break
+        try:
+            report.differences += reconcile(row, is_dry_run=is_dry_run)
+            report.asked, failures = report.asked + 1, 0
+        except BillingProviderError:
+            report.unasked, failures = report.unasked + 1, failures + 1
+        except NotFound:
+            continue  # deleted meanwhile
+    return report
+
+
+def all_customers() -> QuerySet[Subscription]:
+    """Those that waited longest first."""
+    return Subscription.objects.filter(customer_id__isnull=False).order_by(
+        F("reconciled_at").asc(nulls_first=True), "pk"
+    )
+
+
+def due_customers(now: datetime) -> QuerySet[Subscription]:
+    return all_customers().exclude(reconciled_at__gt=now - _EVERY)
+
+
+def reconcile(row: Subscription, *, is_dry_run: bool) -> list[Difference]:
+    """The differences of one organization, mended unless it is a dry run. Raises: BillingProviderError."""
+    organization, customer_id = row.organization, row.customer_id
+    if customer_id is None:
+        return []
+    known = events_of(organization)
+    readings = _read(customer_id, known)
+    differences = list(_compare(organization, fold_each(known), readings))
+    for each in differences:
+        log.warning(
+            "billing.difference",
+            organization=str(organization.pk),
+            subscription=each.subscription_id,
+            ours=each.ours,
+            theirs=each.theirs,
+            dry_run=is_dry_run,
+        )
+    if not is_dry_run:
+        differing = {each.subscription_id for each in differences}
+        _mend(organization, [reading for reading in readings if reading.subscription_id in differing])
+    return differences
+
+
+def _read(customer_id: str, known: list[Event]) -> list[Event]:
+    """Asked after `known` were stored, a reading is newer than all of them, whatever the clocks say."""
+    found = Provider(seconds=_SECONDS, retries=1).subscriptions(customer_id, with_ended=True)
+    read_at = max([found.read_at, *(event.created + 1 for event in known if event.customer_id == customer_id)])
+    try:
+        readings = [read_subscription(each, read_at=read_at) for each in found.objects]
+    except UnreadableEvent as fault:
+        log.warning("billing.provider_unreadable", what=str(fault))
+        raise BillingProviderError from None
+    if any(reading.customer_id != customer_id for reading in readings):
+        log.warning("billing.provider_unreadable", what="customer of a subscription")
+        raise BillingProviderError
+    return readings
+
+
+def _compare(organization: Organization, ours: dict[str, State], readings: list[Event]) -> Iterable[Difference]:
+    theirs = fold_each(readings)
+    for name in sorted(ours.keys() | theirs.keys()):
+        own, told = ours.get(name, State()), theirs.get(name, State())
+        both = {own.status, told.status}
+        # A subscription that ended before it was heard of changes nothing.
+        if _words(own) != _words(told) and not both <= {SubscriptionStatus.NONE, SubscriptionStatus.CANCELED}:
+            yield Difference(organization.pk, name, _words(own), _words(told), can_be_mended=name in theirs)
+    paid = [name for name, told in theirs.items() if told.status in _PAID]
+    if len(paid) > 1:
+        yield Difference(
+            organization.pk,
+            ", ".join(sorted(paid)),
+            "one subscription",
+            f"{len(paid)} subscriptions",
+            can_be_mended=False,
+        )
+
+
+def _words(state: State) -> str:
+    end = clock.rfc3339(state.period_end) if state.period_end else ""
+    parts = [state.status.value, "ends" if state.is_ending else "", end]
+    return " ".join(part for part in parts if part)
+
+
+@transaction.atomic
+def _mend(organization: Organization, readings: list[Event]) -> None:
+    """Stores the readings that differ as events, and computes the state again. Raises: NotFound."""
+    for reading in readings:
+        store_event(reading, actor=RECONCILER, source=ProviderEvent.Source.RECONCILIATION)
+    row = subscription_for_change(organization)
+    row.reconciled_at = clock.now()
+    refold(row, actor=RECONCILER)
