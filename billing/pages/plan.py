@@ -114,16 +114,19 @@ class PlanPage(OrgFormPage[CouponForm]):
     def context(self) -> dict[str, Any]:
         plan = self.plan
         is_lapsed = plan.state is PlanState.LAPSED
-        came_back = self.request.GET.get("checkout", "")
+        came_back = self.request.GET.get("checkout", "") if plan.mode == "stripe" else ""
+        is_waiting = came_back == "done" and is_lapsed
         return {
             "plan": plan,
             "words": plan_words(plan),
             "is_lapsed": is_lapsed,
             "portal_url": settings.BILLING_PORTAL_URL,
-            "may_subscribe": _may_subscribe(plan),
+            # Not while a payment is on its way.
+            "may_subscribe": _may_subscribe(plan) and not is_waiting,
+            "owes": plan.status in _OWED,
             "may_manage": plan.mode == "stripe" and plan.has_customer,
             "is_confirmed": came_back == "done" and not is_lapsed,
-            "is_waiting": came_back == "done" and is_lapsed,
+            "is_waiting": is_waiting,
             "was_left": came_back == "canceled",
             **self._wait(),
             **_functions(self.organization, is_lapsed=is_lapsed),

@@ -1,4 +1,4 @@
-"""A plan in words: its state as a badge, what it means, the next date, and which buttons help."""
+"""A plan in words: its state as a badge, and what it means."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ class PlanWords:
     icon: str
     tone: str
     meaning: str
-    # The next date, with its name; None without one.
-    date: datetime | None = None
-    date_name: str = ""
 
 
 _GOOD, _WARN, _BAD, _NEUTRAL = (
@@ -29,13 +26,14 @@ _GOOD, _WARN, _BAD, _NEUTRAL = (
     ("circle-x", "bad"),
     ("circle-dashed", "neutral"),
 )
-_UNPAID = "The last invoice is not paid. The plan goes on as soon as it is."
-_WITHOUT_DATES = {
-    SubscriptionStatus.NONE: ("no plan", *_NEUTRAL, "There is no plan yet."),
-    SubscriptionStatus.INCOMPLETE: ("not paid yet", *_WARN, "The first payment is not complete."),
-    SubscriptionStatus.UNPAID: ("unpaid", *_BAD, _UNPAID),
-    SubscriptionStatus.PAUSED: ("paused", *_WARN, "The plan is paused until a payment method is added."),
-    SubscriptionStatus.CANCELED: ("ended", *_BAD, "The plan has ended."),
+_OTHERS = {
+    SubscriptionStatus.NONE: PlanWords("no plan", *_NEUTRAL, "There is no plan yet."),
+    SubscriptionStatus.INCOMPLETE: PlanWords("not paid yet", *_WARN, "The first payment is not complete."),
+    SubscriptionStatus.UNPAID: PlanWords(
+        "unpaid", *_BAD, "The last invoice is not paid. The plan goes on as soon as it is."
+    ),
+    SubscriptionStatus.PAUSED: PlanWords("paused", *_WARN, "The plan is paused."),
+    SubscriptionStatus.CANCELED: PlanWords("ended", *_BAD, "The plan has ended."),
 }
 
 
@@ -48,23 +46,26 @@ def plan_words(plan: Plan) -> PlanWords:
         case SubscriptionStatus.PAST_DUE:
             return _past_due(plan)
         case status:
-            return PlanWords(*_WITHOUT_DATES[status])
+            return _OTHERS[status]
 
 
 def _running(plan: Plan) -> PlanWords:
-    word, name = "active", "Next payment"
-    if plan.status is SubscriptionStatus.TRIALING:
-        word, name = "trial", "Trial ends, first payment"
+    is_trial = plan.status is SubscriptionStatus.TRIALING
     if plan.cancel_at_period_end:
-        text = "The plan is cancelled. Everything works until it ends."
-        return PlanWords("ends soon", *_WARN, text, plan.next_date, "Ends")
-    return PlanWords(word, *_GOOD, "Everything works.", plan.next_date, name if plan.next_date else "")
+        return PlanWords("ends soon", *_WARN, f"The plan is cancelled. Everything works{_on('until', plan.next_date)}.")
+    name = "The trial ends and the first payment is" if is_trial else "The next payment is"
+    next_date = f" {name}{_on('on', plan.next_date)}." if plan.next_date else ""
+    return PlanWords("trial" if is_trial else "active", *_GOOD, f"Everything works.{next_date}")
 
 
 def _past_due(plan: Plan) -> PlanWords:
-    ends = plan.grace_ends
     if plan.state is PlanState.LAPSED:
-        return PlanWords("payment failed", *_BAD, _UNPAID, ends, "Worked until")
-    on = f" until {format_date(ends, 'j M Y')}" if ends else ""
-    text = f"The last payment failed. Everything works{on}."
-    return PlanWords("payment failed", *_WARN, text, ends, "Works until")
+        text = f"The last payment failed. Everything worked{_on('until', plan.grace_ends)}."
+        return PlanWords("payment failed", *_BAD, f"{text} The plan goes on as soon as it is paid.")
+    text = f"The last payment failed. Everything works{_on('until', plan.grace_ends)}."
+    return PlanWords("payment failed", *_WARN, text)
+
+
+def _on(word: str, moment: datetime | None) -> str:
+    """For example ` until 3 Nov 2026`, by the day in UTC."""
+    return f" {word} {format_date(moment, 'j M Y')}" if moment else ""

@@ -14,7 +14,8 @@ from tests.fakes.payment_provider.form import Fields, parsed
 from tests.fakes.payment_provider.routing import Api
 from tests.fakes.payment_provider.store import Json
 
-_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,">
+<title>{title}</title>
 <style>body{{font:1rem/1.5 system-ui;max-width:34rem;margin:3rem auto;padding:0 1rem}}button{{margin:.25rem 0}}</style>
 </head><body><h1>{title}</h1><p><em>Demonstration: no money moves here.</em></p>{body}</body></html>"""
 _CARD = f"""<label>Card number <input name="card" value="{GOOD_CARD}" autocomplete="off"></label>"""
