@@ -33,7 +33,6 @@ from gateway.web.log_reads import log_read
 from gateway.web.organization_slots import ShareTaken, SlotsTaken
 from gateway.web.signed_in import is_by_htmx, load_whole_page
 from orgs import selectors
-from orgs.models import Organization
 from orgs.roles import Role
 
 # After the checkout the page asks so often, for so long.
@@ -75,9 +74,9 @@ class PlanPage(OrgFormPage[CouponForm]):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # The forms of the page redirect to the provider.
-        allowed = csp_update({"form-action": list(provider_origins())})
-        view: Callable[..., HttpResponseBase] = allowed(super().dispatch)
-        return view(request, *args, **kwargs)
+        page: Callable[..., HttpResponseBase] = super().dispatch
+        allowed: Callable[..., HttpResponseBase] = csp_update({"form-action": list(provider_origins())})(page)
+        return allowed(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, **path: Any) -> HttpResponse:
         if not is_by_htmx(request):
@@ -111,9 +110,12 @@ class PlanPage(OrgFormPage[CouponForm]):
     def plan(self) -> Plan:
         return plan_of(self.organization)
 
+    @property
+    def _is_lapsed(self) -> bool:
+        return self.plan.state is PlanState.LAPSED
+
     def context(self) -> dict[str, Any]:
-        plan = self.plan
-        is_lapsed = plan.state is PlanState.LAPSED
+        plan, is_lapsed = self.plan, self._is_lapsed
         came_back = self.request.GET.get("checkout", "") if plan.mode == "stripe" else ""
         is_waiting = came_back == "done" and is_lapsed
         return {
@@ -129,9 +131,9 @@ class PlanPage(OrgFormPage[CouponForm]):
             "is_waiting": is_waiting,
             "was_left": came_back == "canceled",
             **self._wait(),
-            **_functions(self.organization, is_lapsed=is_lapsed),
+            **self._functions(),
             "members": selectors.members(self.organization).count(),
-            **_calls(self.organization),
+            **self._calls(),
         }
 
     def _wait(self) -> dict[str, Any]:
@@ -139,33 +141,31 @@ class PlanPage(OrgFormPage[CouponForm]):
         times = int(asked) + 1 if asked.isascii() and asked.isdecimal() and len(asked) < 4 else 0
         return {"asked": times, "is_over": times * RENEW_EVERY_S >= WAIT_S, "renew_every_s": RENEW_EVERY_S}
 
+    def _functions(self) -> dict[str, list[str]]:
+        """Functions that stop without a plan, from the gates, and those that go on."""
+        kept = {name for name in ENTITLEMENT_WORDS if self._is_lapsed and entitlements.has(self.organization, name)}
+        return {
+            "stops": [*PlanFunction, *(words for name, words in ENTITLEMENT_WORDS.items() if name not in kept)],
+            "goes_on": [*GOES_ON, *(ENTITLEMENT_WORDS[name] for name in kept)],
+        }
+
+    def _calls(self) -> dict[str, Any]:
+        """Calls of the last 30 days; nothing while other requests for logs hold all slots."""
+        now = clock.now()
+        try:
+            with log_read(self.organization.id):
+                usage = usage_selectors.usage(self.organization.id, Period.parse({}, now))
+        except (ShareTaken, SlotsTaken):
+            return {}
+        by_day = {each.day: each.total.calls for each in usage.days}
+        days = [now.date() - timedelta(days=back) for back in reversed(range(RANGES[DEFAULT_RANGE]))]
+        calls = [(day, by_day.get(day, 0)) for day in days]
+        chart = {"days": [day.isoformat() for day in days], "calls": [count for _, count in calls]}
+        return {"usage": usage, "calls_per_day": calls, "chart": chart}
+
 
 def _may_subscribe(plan: Plan) -> bool:
     if plan.mode != "stripe":
         return False
     # Without a customer no subscription is behind the state: an operator set it by hand.
     return not plan.has_customer or (plan.state is PlanState.LAPSED and plan.status not in _OWED)
-
-
-def _functions(organization: Organization, *, is_lapsed: bool) -> dict[str, list[str]]:
-    """Functions that stop without a plan, from the gates, and those that go on."""
-    kept = {name for name in ENTITLEMENT_WORDS if is_lapsed and entitlements.has(organization, name)}
-    return {
-        "stops": [*PlanFunction, *(words for name, words in ENTITLEMENT_WORDS.items() if name not in kept)],
-        "goes_on": [*GOES_ON, *(ENTITLEMENT_WORDS[name] for name in kept)],
-    }
-
-
-def _calls(organization: Organization) -> dict[str, Any]:
-    """Calls of the last 30 days; nothing while other requests for logs hold all slots."""
-    now = clock.now()
-    try:
-        with log_read(organization.id):
-            usage = usage_selectors.usage(organization.id, Period.parse({}, now))
-    except (ShareTaken, SlotsTaken):
-        return {}
-    by_day = {each.day: each.total.calls for each in usage.days}
-    days = [now.date() - timedelta(days=back) for back in reversed(range(RANGES[DEFAULT_RANGE]))]
-    calls = [(day, by_day.get(day, 0)) for day in days]
-    chart = {"days": [day.isoformat() for day in days], "calls": [count for _, count in calls]}
-    return {"usage": usage, "calls_per_day": calls, "chart": chart}
