@@ -90,6 +90,9 @@ def start_checkout(*, actor: User, organization: Organization, coupon: str = "")
                 pause(_PAUSE_S)
                 continue
             except ProviderRefused as refusal:
+                if order.discount and refusal.is_about_the_discount():
+                    # Used up, expired a moment ago, or not for this customer.
+                    raise _invalid_coupon() from None
                 if not refusal.is_missing("customer"):
                     raise
                 gone = customer_id
@@ -250,7 +253,11 @@ def _discount(provider: Provider, coupon: str) -> Mapping[str, str]:
         return {"promotion_code": promotion_code}
     if coupon_id := provider.coupon(coupon):
         return {"coupon": coupon_id}
-    raise InvalidCoupon(fields={"coupon": [InvalidCoupon.message]})
+    raise _invalid_coupon()
+
+
+def _invalid_coupon() -> InvalidCoupon:
+    return InvalidCoupon(fields={"coupon": [InvalidCoupon.message]})
 
 
 def _digest(*parts: object) -> str:

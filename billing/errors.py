@@ -66,6 +66,9 @@ class ProviderRefused(BillingProviderError):
     def is_missing(self, param: str) -> bool:
         return self.reason == "resource_missing" and self.param == param
 
+    def is_about_the_discount(self) -> bool:
+        return self.param.startswith("discounts") or self.reason.startswith(("coupon", "promotion_code"))
+
 
 class ProviderBusy(BillingProviderError):
     """Another request with the same idempotency key is under way."""

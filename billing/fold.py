@@ -102,9 +102,8 @@ class _Walk:
         self._take_invoices(created, events)
         told = [event for event in events if event.snapshot is not None]
         if told:
-            self._take_snapshot(
-                created, _last(told, place), came_from={status for status, _ in (place, *map(_place, told))}
-            )
+            was_settled = any(_place(event)[0] in _SETTLED for event in told)
+            self._take_snapshot(created, _last(told, place), was_settled=was_settled)
 
     def _take_invoices(self, created: int, events: Sequence[Event]) -> None:
         for event in events:
@@ -119,19 +118,18 @@ class _Walk:
                     self.status = SubscriptionStatus.ACTIVE
                     self._settle()
 
-    def _take_snapshot(self, created: int, event: Event, *, came_from: set[SubscriptionStatus]) -> None:
-        """`came_from`: the status before this second, and all of it."""
+    def _take_snapshot(self, created: int, event: Event, *, was_settled: bool) -> None:
+        """`was_settled`: all was paid for a moment within this second."""
         told = _snapshot(event)
         self.status, self.is_ending, self.period_end = told.status, told.is_ending, told.period_end
         if told.status in _SETTLED:
             self._settle()
         elif told.status is not SubscriptionStatus.PAST_DUE:
             self.past_due_since = None
+        elif was_settled:
+            self.past_due_since = self.failed_at = created
         elif self.past_due_since is None:
             self.past_due_since = self.failed_at or _failed_before(event) or created
-        elif came_from != {SubscriptionStatus.PAST_DUE}:
-            # Paid and failed again within this second: another grace period.
-            self.past_due_since = self.failed_at = created
 
     def _settle(self) -> None:
         self.past_due_since = self.failed_at = None

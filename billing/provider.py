@@ -114,13 +114,15 @@ class Provider:
 
     def coupon(self, coupon_id: str) -> str | None:
         """The id, if there is such a coupon and it can be redeemed."""
+        # `.` and `..` in a path are no names.
+        if not coupon_id.strip("."):
+            return None
         try:
             found = self._get(f"/v1/coupons/{_part(coupon_id)}")
         except ProviderRefused as refusal:
             if refusal.reason == "resource_missing":
                 return None
             raise
-        # `.` and `..` as an id would be another address.
         return coupon_id if found.get("id") == coupon_id and found.get("valid") is True else None
 
     def _list(self, path: str, **params: Any) -> Reading:

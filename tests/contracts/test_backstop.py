@@ -27,6 +27,7 @@ OWN_COUNT = {
     "oauth/register": "60 a minute for each address",
     "oauth/device_authorization": "20 a minute",
     "oauth/revoke": "the backstop, with an answer for machines",
+    "api/webhooks/stripe": "events of the payment provider, in a window of their own",
     "invite/<str:token>": "looking by the backstop, accepting 5 in 15 minutes",
     "v1/mcp": "calls, and everything else that comes with a bearer",
     "v1/mcp/": "as without the slash",

@@ -45,8 +45,8 @@ from tests.factories.tenant import Tenant, connect, make_tenant
 class Row:
     """The least role (None: anybody signed in), what success answers, and a body that succeeds.
 
-    `to_owner`: what the organization's only owner is answered where that is not success. `query`: names the
-    organization of a route whose path does not.
+    `to_owner`: what the organization's only owner is answered where that is not success. `query`, or `org_id` in the
+    body, names the organization of a route whose path does not.
     """
 
     role: str | None
@@ -131,6 +131,8 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/dashboard/usage"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/dashboard/savings"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/dashboard/vendors"): Row("admin", 200, query="?org_id={org_id}"),
+    ("POST", "/api/billing/checkout"): Row("owner", 503, {"org_id": "{org_id}"}),
+    ("POST", "/api/billing/portal"): Row("owner", 503, {"org_id": "{org_id}"}),
 }
 RANK = {"member": 0, "admin": 1, "owner": 2}
 # The specification's "requires active subscription", and the entitlement of §4.8; further routes of a destination as
@@ -189,12 +191,16 @@ class World:
             browser = self.cast.client(who)
         if who == "expired JWT":
             AccessToken.objects.update(expires=clock.now())
-        data = json.dumps(body) if body else ""
+        data = json.dumps(self.filled(body)) if body else ""
         # The anonymous share one window per address, and this file alone would fill it.
         address = f"10.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250}"
         return browser.generic(  # type: ignore[return-value]
             method, path.format(**self.ids), data, content_type="application/json", headers=headers, REMOTE_ADDR=address
         )
+
+    def filled(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A body of the table, with the ids that it names."""
+        return {name: value.format(**self.ids) if name == "org_id" else value for name, value in body.items()}
 
 
 @pytest.fixture

@@ -133,6 +133,18 @@ TABLE: dict[str, tuple[list[Event], str, int | None]] = {
         "past_due",
         5,
     ),
+    "given up, then recovered and failed again in one second": (
+        [
+            billed(1, FAILED, "in_0"),
+            told(2, "unpaid"),
+            told(5, "active", was="unpaid"),
+            told(5, "past_due", was="active"),
+            billed(5, PAID, "in_0"),
+            billed(5, FAILED),
+        ],
+        "past_due",
+        5,
+    ),
     "a reading mends": ([created(1, "active"), read(9, "canceled")], "canceled", None),
     "a reading finds a failure": ([created(1, "active"), read(9, "past_due", period_start=6)], "past_due", 6),
     "a reading knows no more than the failure": (
