@@ -117,7 +117,8 @@ class Provider:
         """One request to the API, with a fault if one is waiting for it."""
         request_id = new_id("req")
         body = await request.body()
-        seen = Seen(request.method, request.url.path, {}, "", request.headers.get("Idempotency-Key"))
+        path = request.scope["raw_path"].decode("ascii").partition("?")[0]
+        seen = Seen(request.method, path, {}, "", request.headers.get("Idempotency-Key"))
         self.requests.append(seen)
         fault = self._fault(request)
         if fault is None or fault.answers_well or fault.works:
@@ -165,7 +166,7 @@ class Provider:
         return *answer, None
 
     def _perform(self, request: Request, fields: Fields, seen: Seen, request_id: str) -> Json:
-        operation, id_ = found(request.method, request.url.path)
+        operation, id_ = found(request.method, seen.path)
         expand = fields.texts("expand")
         events = self.api.billing.events
         events.cause = {"id": request_id, "idempotency_key": seen.idempotency_key}

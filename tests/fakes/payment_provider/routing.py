@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from tests.fakes.payment_provider.billing import Billing
 from tests.fakes.payment_provider.checkout import Checkout
@@ -76,18 +77,21 @@ def route(method: str, path: str) -> Callable[[Operation], Operation]:
 
 
 def found(method: str, path: str) -> tuple[Operation, str]:
-    """The operation of a request and the identifier in its path. Raises: Refusal."""
+    """The operation of a request and the identifier in its path, which is still quoted. Raises: Refusal."""
     for each in ROUTES:
         match = each.pattern.fullmatch(path)
         if match is not None and each.method == method:
-            return each.operation, match.groupdict().get("id", "")
+            return each.operation, unquote(match.groupdict().get("id", ""))
     message = f"Unrecognized request URL ({method}: {path}). Please see https://stripe.com/docs"
     raise Refusal(404, message, begun=False)
 
 
 def listed(call: Call, kind: str, filters: tuple[str, ...], keeps: Callable[[Json], bool] = lambda each: True) -> Json:
-    """Filters that are plain members are compared here."""
+    """Filters that are plain members are compared here. Raises: Refusal, also for a customer that never was."""
     call.fields.only(*PAGE, *filters)
+    customer = call.fields.text("customer") if "customer" in filters else None
+    if customer is not None:
+        call.store.get("customer", customer, "customer", status=400)  # a deleted one still has its past
     plain = {name: call.fields.text(name) for name in filters}
 
     def is_wanted(each: Json) -> bool:

@@ -95,6 +95,23 @@ def test_an_unknown_path_and_an_unknown_object(client: stripe.StripeClient, prov
     assert (refused.value.http_status, refused.value.code, refused.value.param) == (404, "resource_missing", "id")
 
 
+def test_a_quoted_identifier_is_one_part_of_the_path(provider: PaymentProvider) -> None:
+    answer = provider.http.get("/v1/coupons/..%2Fcustomers", headers=AUTHORIZED)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "resource_missing")
+
+
+@pytest.mark.parametrize("path", ["subscriptions", "invoices", "checkout/sessions"])
+def test_lists_of_a_customer(provider: PaymentProvider, customer: Customer, path: str) -> None:
+    subscription = customer.subscribe()
+    customer.client.v1.customers.delete(customer.id)
+    own = provider.http.get(f"/v1/{path}", params={"customer": customer.id, "limit": 3}, headers=AUTHORIZED)
+    assert own.status_code == 200, "a deleted customer still has its past"
+    assert (subscription in own.text) is (path != "subscriptions"), "those that have ended are shown on demand"
+    unknown = provider.http.get(f"/v1/{path}", params={"customer": "cus_none"}, headers=AUTHORIZED)
+    refusal = unknown.json()["error"]
+    assert (unknown.status_code, refusal["code"], refusal["param"]) == (400, "resource_missing", "customer")
+
+
 def test_bodies_that_are_no_form(provider: PaymentProvider) -> None:
     as_json = provider.http.post("/v1/customers", json={"email": "a@example.com"}, headers=AUTHORIZED)
     assert (as_json.status_code, as_json.json()["error"]["type"]) == (400, "invalid_request_error")
