@@ -223,11 +223,6 @@ def test_the_nightly_task_goes_on_where_it_stopped(cast: Cast, both: SmallStripe
 
 
 def test_an_organization_that_is_deleted_meanwhile(cast: Cast, both: SmallStripe) -> None:
-    def respond(asked: Asked) -> None:
-        if asked.fields["customer"] == "cus_1":
-            return
-
-    both.respond = respond
     row = Subscription.objects.select_related("organization").get(organization_id=cast.org.pk)
     Organization.objects.filter(pk=cast.org.pk).delete()
     with pytest.raises(Exception, match="nothing here"):
