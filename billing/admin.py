@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from django.contrib import admin
 from django.urls import reverse
@@ -47,8 +49,20 @@ class SubscriptionAdmin(ReadOnlyAdmin):
 
 def _cells(event: ProviderEvent) -> tuple[str, str, str, str, str]:
     address = reverse("admin:billing_providerevent_change", args=[event.pk])
-    facts = json.dumps(event.facts, ensure_ascii=False, sort_keys=True)
-    return format_date(event.created, _MOMENT), address, event.kind, event.get_source_display(), facts
+    return format_date(event.created, _MOMENT), address, event.kind, event.get_source_display(), _in_words(event.facts)
+
+
+def _in_words(facts: Mapping[str, Any]) -> str:
+    """The event's own page has all facts."""
+    told = facts.get("snapshot") or {}
+    parts = [told.get("status", "")]
+    if "previous_status" in facts:
+        parts.append(f"was {facts['previous_status']}")
+    if end := told.get("period_end"):
+        verb = "ends" if told.get("is_ending") else "period ends"
+        parts.append(f"{verb} {format_date(datetime.fromtimestamp(end, UTC), _MOMENT)}")
+    parts += [str(facts[name]) for name in ("invoice_id", "checkout_session_id") if name in facts]
+    return ", ".join(part for part in parts if part)
 
 
 @admin.register(ProviderEvent)

@@ -76,6 +76,8 @@ def test_from_no_plan_to_the_provider_and_back(market: Market, visitor: NewVisit
     notice(page, "Nordwind has no plan yet.")
     page.get_by_role("region", name="Plan", exact=True).get_by_role("link", name="Subscribe").click()
     expect(page.get_by_role("heading", name="Plan no plan")).to_be_visible()
+    if scripts:  # the last link of a long navigation
+        expect(page.get_by_role("link", name="Billing", exact=True)).to_be_in_viewport()
 
     if scripts:
         press(page.get_by_text("I have a coupon"))

@@ -52,14 +52,16 @@ def page(staff: Browser, name: str, *args: object) -> str:
 
 
 def test_the_events_of_a_subscription_newest_first(cast: Cast, staff: Browser) -> None:
-    row = add_story(cast.org, status="canceled", note="<script>alert(1)</script>")
-    add_story(cast.other_org, status="active")
+    end = int(NOON.timestamp())
+    snapshot = {"status": "canceled", "is_ending": True, "period_end": end}
+    row = add_story(cast.org, snapshot=snapshot, previous_status="past_due", invoice_id="<script>alert(1)</script>")
+    add_story(cast.other_org, snapshot={"status": "active"})
     shown = page(staff, "subscription_change", row.pk)
     places = [shown.index(f"evt_Acme_{hours}/change") for hours in (2, 1, 0)]
     assert places == sorted(places)
     assert "10 Mar 2026, 14:00:00" in shown
     assert "customer.subscription.deleted" in shown
-    assert "&quot;status&quot;: &quot;canceled&quot;" in shown
+    assert "<td>canceled, was past_due, ends 10 Mar 2026, 12:00:00, &lt;script&gt;alert(1)" in shown
     assert "<script>alert" not in shown
     assert "evt_Globex" not in shown
 
