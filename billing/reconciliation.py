@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from audit.actor import system
-from billing.errors import BillingProviderError
+from billing.errors import BillingProviderError, ProviderRefused
 from billing.facts import Event, UnreadableEvent, read_subscription
 from billing.fold import State, fold_each
 from billing.models import ProviderEvent, Subscription
@@ -45,6 +45,10 @@ class Difference:
     can_be_mended: bool = True
 
 
+class _UnusableAnswer(BillingProviderError):
+    """The provider says of this customer what cannot be read."""
+
+
 @dataclass(slots=True)
 class Report:
     """`unasked`: organizations for which the provider gave no usable answer."""
@@ -63,6 +67,9 @@ def reconcile_all(rows: QuerySet[Subscription], *, is_dry_run: bool, is_time_lef
         try:
             report.differences += reconcile(row, is_dry_run=is_dry_run)
             report.asked, failures = report.asked + 1, 0
+        except (ProviderRefused, _UnusableAnswer):
+            # It is there. Customers that it refuses each time must not stand in the way of all others.
+            report.unasked, failures = report.unasked + 1, 0
         except BillingProviderError:
             report.unasked, failures = report.unasked + 1, failures + 1
         except NotFound:
@@ -106,16 +113,21 @@ def reconcile(row: Subscription, *, is_dry_run: bool) -> list[Difference]:
 
 def _read(customer_id: str, known: list[Event]) -> list[Event]:
     """Asked after `known` were stored, a reading is newer than all of them, whatever the clocks say."""
-    found = Provider(seconds=_SECONDS, retries=1).subscriptions(customer_id, with_ended=True)
+    try:
+        found = Provider(seconds=_SECONDS, retries=1).subscriptions(customer_id, with_ended=True)
+    except ProviderRefused as refusal:
+        if not refusal.is_missing("customer"):
+            raise
+        return []  # nothing that we know of this customer is there
     read_at = max([found.read_at, *(event.created + 1 for event in known if event.customer_id == customer_id)])
     try:
         readings = [read_subscription(each, read_at=read_at) for each in found.objects]
     except UnreadableEvent as fault:
         log.warning("billing.provider_unreadable", what=str(fault))
-        raise BillingProviderError from None
+        raise _UnusableAnswer from None
     if any(reading.customer_id != customer_id for reading in readings):
         log.warning("billing.provider_unreadable", what="customer of a subscription")
-        raise BillingProviderError
+        raise _UnusableAnswer
     return readings
 
 
