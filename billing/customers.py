@@ -1,4 +1,4 @@
-"""Which organization a customer of the provider belongs to."""
+"""The organization that a customer of the provider belongs to."""
 
 from __future__ import annotations
 

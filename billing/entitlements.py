@@ -8,6 +8,7 @@ from typing import Literal
 from django.conf import settings
 
 from billing.errors import SubscriptionRequired
+from billing.links import renewal_url
 from billing.models import Subscription
 from billing.states import PlanState, SubscriptionStatus, plan_state
 from gateway.lib import clock
@@ -40,13 +41,13 @@ def has(organization: Organization, entitlement: Entitlement) -> bool:
 def require_active(organization: Organization) -> None:
     """Raises: SubscriptionRequired."""
     if not is_active(organization):
-        raise SubscriptionRequired
+        raise _refusal(organization)
 
 
 def require(organization: Organization, entitlement: Entitlement) -> None:
     """Raises: SubscriptionRequired."""
     if not has(organization, entitlement):
-        raise SubscriptionRequired("The organization's plan does not include service account keys at the moment.")
+        raise _refusal(organization, "The organization's plan does not include service account keys at the moment.")
 
 
 def state_of_row(row: Subscription | None, now: datetime | None = None) -> PlanState:
@@ -57,6 +58,12 @@ def state_of_row(row: Subscription | None, now: datetime | None = None) -> PlanS
     if row is None:
         return PlanState.LAPSED
     return plan_state(SubscriptionStatus(row.status), row.past_due_since, now or clock.now())
+
+
+def _refusal(organization: Organization, message: str | None = None) -> SubscriptionRequired:
+    refusal = SubscriptionRequired(message)
+    refusal.portal_url = renewal_url(organization.pk)
+    return refusal
 
 
 def _row(organization: Organization) -> Subscription | None:

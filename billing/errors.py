@@ -9,6 +9,8 @@ from gateway.lib.errors import Conflict, DomainError, Invalid
 class SubscriptionRequired(DomainError):
     code, status = "subscription_required", 402
     message = "This needs an active subscription. An owner of the organization can renew it."
+    # Of the page where it can be renewed; empty where no page is known.
+    portal_url = ""
 
 
 # Refusals of redeem codes. Spec: §4.4 · D94

@@ -20,7 +20,7 @@ _Place = tuple[SubscriptionStatus, bool]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the provider has said of one subscription. `past_due_since` is null unless the status is past_due."""
+    """One subscription, as the provider's events leave it. `past_due_since` is null unless the status is past_due."""
 
     status: SubscriptionStatus = SubscriptionStatus.NONE
     past_due_since: datetime | None = None

@@ -106,7 +106,7 @@ def reconcile(row: Subscription, *, is_dry_run: bool) -> list[Difference]:
             dry_run=is_dry_run,
         )
     if not is_dry_run:
-        differing = {each.subscription_id for each in differences}
+        differing = {each.subscription_id for each in differences if each.can_be_mended}
         _mend(organization, [reading for reading in readings if reading.subscription_id in differing])
     return differences
 
@@ -138,7 +138,9 @@ def _compare(organization: Organization, ours: dict[str, State], readings: list[
         both = {own.status, told.status}
         # A subscription that ended before it was heard of changes nothing.
         if _words(own) != _words(told) and not both <= {SubscriptionStatus.NONE, SubscriptionStatus.CANCELED}:
-            yield Difference(organization.pk, name, _words(own), _words(told), can_be_mended=name in theirs)
+            # An ended subscription stays ended.
+            can_be_mended = name in theirs and own.status is not SubscriptionStatus.CANCELED
+            yield Difference(organization.pk, name, _words(own), _words(told), can_be_mended)
     paid = [name for name, told in theirs.items() if told.status in _PAID]
     if len(paid) > 1:
         yield Difference(

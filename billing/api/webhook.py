@@ -82,7 +82,7 @@ def _is_of_other_account(event: Mapping[str, Any]) -> bool:
 
 
 def _store(found: Mapping[str, Any]) -> None:
-    """Raises: InvalidEvent; whatever storing raises becomes a 500, after which the provider sends the event again."""
+    """Raises: InvalidEvent. Another fault of storing becomes a 500, after which the provider sends the event again."""
     try:
         event = parse_event(found)
     except UnreadableEvent as fault:

@@ -18,6 +18,8 @@ _MAX_DEPTH = 6  # deeper values are masked whole
 # The first group stays in the line: it says what was hidden.
 _SECRET_SHAPES = (
     re.compile(r"()\bcak_[0-9A-Za-z]{6,}_[0-9A-Za-z]+"),
+    re.compile(r"()\b(?:sk|rk)_(?:live|test)_[0-9A-Za-z]+"),
+    re.compile(r"()\bwhsec_[0-9A-Za-z+/=]+"),
     re.compile(r"()\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+"),
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[0-9A-Za-z._~+/=-]{8,}"),
     re.compile(r"(?i)([?&]code=)[^&\s\"']+"),

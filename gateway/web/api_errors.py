@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
@@ -62,8 +61,8 @@ def render_error(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, 
     headers = dict(refusal.headers)
     if refusal.status == HTTPStatus.TOO_MANY_REQUESTS and "Retry-After" in headers:
         body["retryAfter"] = int(headers["Retry-After"])
-    elif isinstance(refusal, SubscriptionRequired) and settings.BILLING_PORTAL_URL:
-        body["portalUrl"] = settings.BILLING_PORTAL_URL
+    elif isinstance(refusal, SubscriptionRequired) and refusal.portal_url:
+        body["portalUrl"] = refusal.portal_url
     elif isinstance(refusal, Unavailable):
         headers["Retry-After"] = str(RETRY_AFTER_S)
     elif isinstance(refusal, Unauthenticated):

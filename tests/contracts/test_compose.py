@@ -41,6 +41,8 @@ def test_helpers_get_no_secret_but_the_stores() -> None:
         assert given["GATEWAY_ROLE"] == "helper"
         assert {variable for variable in given if re.search("SECRET|KEY|TOKEN|OIDC|STRIPE", variable)} == set()
         assert "volumes" not in SERVICES[name]
+        # The schedule has the tasks of the mode, and migrations its tables.
+        assert given["BILLING_MODE"] == "${BILLING_MODE:-disabled}"
     assert {name for name, service in SERVICES.items() if "GATEWAY_ROLE" in service["environment"]} == HELPERS
 
 

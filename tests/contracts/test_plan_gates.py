@@ -1,4 +1,4 @@
-"""Who does not pay is refused exactly where a gate names the plan, on pages and over the API."""
+"""A lapsed organization is refused exactly where a gate names the plan, on pages and over the API."""
 
 from __future__ import annotations
 

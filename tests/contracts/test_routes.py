@@ -64,6 +64,7 @@ SHIPPING = f"{ORG}/log-shipping"
 DESTINATION = f"{SHIPPING}/{{destination_id}}"
 WEBHOOK = {"label": "Other", "platform": "webhook", "endpointUrl": "https://logs.example.com/hook"}
 FIELDS = {"apiKey": "some-key"}
+ORG_ID = "{org_id}"  # in a body
 TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/vendors"): Row(None, 200),
     ("GET", "/api/profile"): Row(None, 200),
@@ -131,8 +132,8 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/dashboard/usage"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/dashboard/savings"): Row("admin", 200, query="?org_id={org_id}"),
     ("GET", "/api/dashboard/vendors"): Row("admin", 200, query="?org_id={org_id}"),
-    ("POST", "/api/billing/checkout"): Row("owner", 503, {"org_id": "{org_id}"}),
-    ("POST", "/api/billing/portal"): Row("owner", 503, {"org_id": "{org_id}"}),
+    ("POST", "/api/billing/checkout"): Row("owner", 503, {"org_id": ORG_ID}),
+    ("POST", "/api/billing/portal"): Row("owner", 503, {"org_id": ORG_ID}),
 }
 RANK = {"member": 0, "admin": 1, "owner": 2}
 # The specification's "requires active subscription", and the entitlement of §4.8; further routes of a destination as
@@ -200,7 +201,7 @@ class World:
 
     def filled(self, body: dict[str, Any]) -> dict[str, Any]:
         """A body of the table, with the ids that it names."""
-        return {name: value.format(**self.ids) if name == "org_id" else value for name, value in body.items()}
+        return {name: self.ids["org_id"] if value == ORG_ID else value for name, value in body.items()}
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_a_second_subscription_is_refused(api: Api, stripe_api: SmallStripe, sta
 def test_a_second_subscription_is_refused_before_its_event_has_arrived(
     api: Api, stripe_api: SmallStripe, status: str
 ) -> None:
-    """Who has paid and clicks again while the event is on its way, or after it was lost, does not pay twice."""
+    """A second click does not pay twice, while the event is on its way or after it was lost."""
     url_of(order(api))
     stripe_api.subscriptions["sub_1"] = subscription(status)
     stripe_api.sessions["cs_1"].update(status="complete", url=None)
@@ -324,7 +324,7 @@ def test_a_provider_that_is_away(api: Api, by_provider: None) -> None:
 
 
 def test_a_provider_that_is_slow(api: Api, stripe_api: SmallStripe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits longer than the time of one request, and of all together."""
+    """One request has its time, and all together have theirs."""
     answered = threading.Event()
     monkeypatch.setattr(stripe_client, "TIMEOUT_S", 0.2)
 

@@ -135,6 +135,17 @@ def test_a_subscription_that_the_provider_does_not_know_is_for_a_person(cast: Ca
     assert entitlements.is_active(cast.org)
 
 
+def test_a_subscription_that_lives_again_is_for_a_person(cast: Cast, both: SmallStripe) -> None:
+    """The provider ends one for good, and its word of the end stays."""
+    deliver(told("canceled"))
+    for _ in range(2):
+        code, lines = run()
+        assert code == 1
+        assert lines[0].endswith(": left as it is")
+    assert status_of(cast.org) == "canceled"
+    assert not ProviderEvent.objects.filter(source="reconciliation", organization=cast.org).exists()
+
+
 def test_two_that_are_paid_are_for_a_person(cast: Cast, both: SmallStripe) -> None:
     both.subscriptions["sub_9"] = subscription("trialing", key="sub_9")
     code, lines = run()
@@ -223,11 +234,6 @@ def test_the_nightly_task_goes_on_where_it_stopped(cast: Cast, both: SmallStripe
 
 
 def test_an_organization_that_is_deleted_meanwhile(cast: Cast, both: SmallStripe) -> None:
-    def respond(asked: Asked) -> None:
-        if asked.fields["customer"] == "cus_1":
-            return
-
-    both.respond = respond
     row = Subscription.objects.select_related("organization").get(organization_id=cast.org.pk)
     Organization.objects.filter(pk=cast.org.pk).delete()
     with pytest.raises(Exception, match="nothing here"):

@@ -117,3 +117,35 @@ def test_a_402_names_where_the_plan_is_renewed(api: Api, settings: LazySettings)
     answer = api.send("admin", "POST", path, {"name": "Ops"})
     assert (answer.status_code, answer.json()["portalUrl"]) == (402, "https://pay.example/portal")
     assert "portalUrl" not in api.send("member", "POST", path, {"name": "Ops"}).json()
+
+
+def test_with_a_payment_provider_a_402_names_the_page_of_the_plan(api: Api, settings: LazySettings) -> None:
+    settings.BILLING_MODE = "stripe"
+    answer = api.send("admin", "POST", "/orgs/{org}/teams", {"name": "Ops"})
+    assert answer.status_code == 402
+    assert answer.json()["portalUrl"] == f"http://testserver/orgs/{api.cast.org.id}/billing"
+
+
+def test_with_a_payment_provider_no_state_is_set_by_hand(cast: Cast, settings: LazySettings) -> None:
+    run(cast, "active")
+    settings.BILLING_MODE = "stripe"
+    with pytest.raises(CommandError, match="provider's events set the subscription"):
+        run(cast, "canceled")
+    assert Subscription.objects.get().status == "active"
+
+
+@pytest.mark.parametrize("mode", ["manual", "stripe"])
+def test_the_exception_alone(cast: Cast, settings: LazySettings, mode: str) -> None:
+    """The plan stays as it is."""
+    run(cast, "canceled")
+    settings.BILLING_MODE = mode
+    for word, expected in (("yes", True), ("no", False), ("plan", False), ("plan", False)):
+        out = StringIO()
+        call_command("set_service_clients", str(cast.org.id), word, stdout=out)
+        assert out.getvalue() == f"Acme: {word}\n"
+        assert entitlements.has(cast.org, "serviceClients") is expected
+        assert not entitlements.is_active(cast.org)
+    assert Subscription.objects.get().status == "canceled"
+    assert AdminAuditEntry.objects.filter(event_type="billing.updated").count() == 4
+    with pytest.raises(CommandError, match="no organization"):
+        call_command("set_service_clients", "no-id", "yes")

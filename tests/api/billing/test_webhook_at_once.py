@@ -125,7 +125,7 @@ def deliver_in_threads(events: list[dict[str, Any]], threads: int) -> list[int]:
 def test_500_events_at_once(committed_cast: Cast) -> None:
     """Of two organizations and a customer whose organization is known only by one of the events; every other one twice.
 
-    What did not come through at the first attempt is sent again, as the provider does.
+    Events that did not come through at the first attempt are sent again, as the provider does.
     """
     Subscription.objects.create(organization_id=committed_cast.org.pk, customer_id="cus_1")
     events: list[dict[str, Any]] = []

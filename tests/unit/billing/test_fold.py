@@ -26,7 +26,7 @@ def at(seconds: int | None) -> datetime | None:
 def told(
     created: int, status: str, *, was: str | None = None, kind: Kind = Kind.SUBSCRIPTION_UPDATED, **more: Any
 ) -> Event:
-    """What the subscription's object says at a time."""
+    """The subscription's object at a time."""
     snapshot = Snapshot(
         S(status), **{name: more.pop(name) for name in ("is_ending", "period_start", "period_end") if name in more}
     )
@@ -41,7 +41,7 @@ def told(
 
 
 def billed(created: int, kind: Kind, invoice: str = "in_1", **more: Any) -> Event:
-    """What happened to an invoice at a time."""
+    """An event of an invoice at a time."""
     columns = {"id": f"{created} {kind} {invoice}", "customer_id": "cus_1", "subscription_id": "sub_1", **more}
     return Event(**columns, kind=kind, created=created, invoice_id=invoice)
 
@@ -257,7 +257,7 @@ class Life:
         return Snapshot(self.status, self.is_ending, self.period * 100, self.period * 100 + 100)
 
     def step(self, action: str) -> None:
-        """What cannot happen now does not."""
+        """An action that cannot happen now does nothing."""
         if self.status is S.CANCELED:
             return
         if action == "renew" and self.status is S.ACTIVE:
