@@ -16,6 +16,7 @@ from billing.facts import UnreadableEvent, parse_event
 from billing.mode import is_live, require_provider
 from billing.provider_events import store_event
 from gateway.lib import clock, strict_json
+from gateway.lib.client_address import address_key
 from gateway.web import rate
 from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge
@@ -31,7 +32,7 @@ def webhook(request: HttpRequest) -> JsonResponse:
     Raises: MethodNotAllowed, RateLimited, BodyTooLarge, BillingUnavailable, InvalidSignature, InvalidEvent.
     """
     # A window of its own: a burst of events takes nothing from the people behind the same address.
-    admission = rate.count(request, settings.PROVIDER_EVENTS)
+    admission = rate.count_under(settings.PROVIDER_EVENTS, address_key(rate.address_of(request)))
     if request.method != "POST":
         raise _OnlyPost
     body = _body(request)

@@ -112,6 +112,13 @@ def test_without_a_provider(api: Api, by_provider: None, settings: LazySettings,
     assert said(order(api, coupon="SAVE\u0000")) == (400, "invalid_json")
 
 
+def test_the_way_back_is_ours(api: Api, stripe_api: SmallStripe) -> None:
+    evil = {"success_url": "https://evil.example", "return_url": "https://evil.example", "price": "price_free"}
+    url_of(order(api, **evil))
+    assert "evil" not in repr(stripe_api.asked)
+    assert stripe_api.sessions["cs_1"]["fields"]["line_items[0][price]"] == "price_flat"
+
+
 def test_a_second_click_gets_the_same_page(api: Api, stripe_api: SmallStripe) -> None:
     assert url_of(order(api)) == url_of(order(api)) == url_of(order(api, coupon=""))
     assert len(stripe_api.sessions) == len(stripe_api.customers) == 1

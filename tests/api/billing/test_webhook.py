@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import time_machine
@@ -15,6 +16,7 @@ from django.test import Client as Browser
 from audit.models import AdminAuditEntry
 from billing import entitlements, provider_events
 from billing.models import ProviderEvent, Subscription
+from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from tests.factories.billing import (
     PATH,
@@ -335,6 +337,20 @@ def test_an_event_needs_no_session_and_gives_none(paying: Cast) -> None:
     assert not answer.cookies
     assert answer["Cache-Control"] == "no-store"
     assert answer["RateLimit"]
+
+
+def test_a_burst_has_a_window_of_its_own(paying: Cast, settings: LazySettings) -> None:
+    """It takes nothing from the people behind the same address, and they take nothing from it."""
+    assert settings.PROVIDER_EVENTS.limit >= 5_000
+    settings.BACKSTOP = Rule(f"backstop {uuid4()}", limit=1, window_s=60)
+    settings.PROVIDER_EVENTS = Rule(f"events {uuid4()}", limit=3, window_s=60)
+    assert Browser().get("/api/orgs", REMOTE_ADDR="10.7.0.1").status_code == 401
+    assert Browser().get("/api/orgs", REMOTE_ADDR="10.7.0.1").status_code == 429
+    found = told("active")
+    assert [deliver(found).status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused = deliver(found)
+    assert int(refused["Retry-After"]) > 0
+    assert said(deliver(found, address="10.7.0.2")) == RECEIVED
 
 
 def test_an_event_of_a_deleted_organization_is_harmless(paying: Cast) -> None:
