@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import traceback
@@ -18,6 +19,7 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.management import CommandError, call_command  # noqa: E402
 
 from billing.models import ProviderCancellation, ProviderEvent, Subscription  # noqa: E402
 from credentials.credential_scope import CredentialScope  # noqa: E402
@@ -139,6 +141,16 @@ def sign_in_owner(org_id: str) -> str:
     return signed_in_session(_owner(org_id))
 
 
+def manage(arguments: list[str]) -> dict[str, Any]:
+    """The `code` and the `output` of a management command, without the start of a process of its own."""
+    output = io.StringIO()
+    try:
+        call_command(*arguments, stdout=output)
+    except CommandError as fault:
+        return {"code": fault.returncode, "output": output.getvalue()}
+    return {"code": 0, "output": output.getvalue()}
+
+
 def forget_plans() -> None:
     """No organization has ever subscribed, and none waits for the provider."""
     for kind in (Subscription, ProviderEvent, ProviderCancellation):
@@ -193,6 +205,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         allow_tools,
         bump_epoch,
         sign_in_owner,
+        manage,
         forget_plans,
         run_task,
         sealed_credential,

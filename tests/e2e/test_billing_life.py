@@ -17,6 +17,7 @@ from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import OPERATION_DEADLINE_S
 from tests.e2e.paid_plans import Stage, Tenant, paid_plans
 from tests.fakes.payment_provider.billing import ASKING_CARD, FAILING_LATER_CARD, GOOD_CARD, REFUSED_CARD
+from tests.fakes.payment_provider.running import PRICE_ID
 from tests.vendors.processes import ROOT
 
 pytest_plugins = ("tests.e2e.fixtures",)
@@ -69,6 +70,12 @@ def fail_payments(tenant: Tenant, days: float = PERIOD_DAYS) -> None:
 
 def reconcile(stage: Stage, *arguments: str) -> tuple[int, str]:
     """Exit code and output of the command."""
+    done = stage.operator.run("manage", arguments=["billing_reconcile", *arguments])
+    return done["code"], done["output"]
+
+
+def reconcile_by_hand(stage: Stage, *arguments: str) -> tuple[int, str]:
+    """The same, as an operator types it."""
     done = subprocess.run(
         [sys.executable, "manage.py", "billing_reconcile", *arguments],
         cwd=ROOT,
@@ -297,6 +304,39 @@ def test_the_provider_is_away_when_an_organization_is_deleted(stage: Stage, tena
     assert len(stage.stripe("GET", "subscriptions")["data"]) == 1
 
 
+# --- not by our own checkout ------------------------------------------------------------------------------------------
+
+
+def test_a_customer_that_was_deleted_at_the_provider(stage: Stage, tenant: Tenant) -> None:
+    tenant.subscribe()
+    stage.settle()
+    stage.stripe("DELETE", f"customers/{tenant.customer}")
+    stage.settle()
+    assert (tenant.plan(), tenant.row("status")) == ("lapsed", ("canceled",))
+    tenant.subscribe()
+    stage.settle()
+    assert tenant.plan() == "active"
+    assert reconcile(stage)[0] == 0
+
+
+def test_a_second_subscription_of_the_same_customer(stage: Stage, tenant: Tenant) -> None:
+    """Support staff made it on the provider's own pages."""
+    first = tenant.subscribe()
+    line = {"line_items[0][price]": PRICE_ID, "line_items[0][quantity]": "1"}
+    page = {"mode": "subscription", "customer": tenant.customer, "success_url": "http://127.0.0.1:1/", **line}
+    second = stage.stripe("POST", "checkout/sessions", **page)
+    assert stage.provider.pay(second["url"]).status_code == 303
+    stage.settle()
+    code, said = reconcile(stage)
+    assert (code, "2 subscriptions" in said, tenant.plan()) == (1, True, "active")
+    stage.stripe("DELETE", f"subscriptions/{first}")
+    stage.settle()
+    assert (tenant.plan(), reconcile(stage)[0]) == ("active", 0)
+    stage.provider.act(tenant.portal_url(), "cancel_now")
+    stage.settle()
+    assert tenant.plan() == "lapsed"
+
+
 # --- disorder ---------------------------------------------------------------------------------------------------------
 
 
@@ -367,7 +407,7 @@ def test_half_of_the_events_are_lost(
     assert (tenant.plan(), tenant.events()) == before
     assert (dry_code == 1) == (tenant.org_id in said)
     assert bystander.org_id not in said
-    code, said = reconcile(stage)
+    code, said = reconcile_by_hand(stage)
     assert code == 0, said
     assert reconcile(stage, "--dry-run")[0] == 0, "all is mended"
     expected = ("lapsed", "canceled") if ends else ("active", "active")

@@ -240,10 +240,14 @@ class Billing:
         invoice["status_transitions"]["paid_at"] = now
         self.events.announce("invoice.paid", invoice)
         self.events.announce("invoice.payment_succeeded", invoice)
-        revives = invoice["id"] == subscription["latest_invoice"]
-        if revives and subscription["status"] in ("incomplete", "past_due", "unpaid"):
+        if self._is_newest(invoice, subscription) and subscription["status"] in ("incomplete", "past_due", "unpaid"):
             with self.events.changing(subscription, "customer.subscription.updated"):
                 subscription["status"] = "active"
+
+    def _is_newest(self, invoice: Json, subscription: Json) -> bool:
+        """Of those that are final: an older one that is paid leaves the newest unpaid."""
+        final = [each for each in self.store.all("invoice") if each["status"] != "draft"]
+        return next(each for each in reversed(final) if self._of(each) is subscription) is invoice
 
     def _failed(self, invoice: Json, subscription: Json) -> None:
         now = self.store.clock.now()
