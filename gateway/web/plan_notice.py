@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.urls import reverse
 
+from billing.links import renewal_url
 from billing.selectors import Plan, plan_of
 from billing.states import PlanState, SubscriptionStatus
 from orgs import selectors
@@ -46,7 +46,7 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
         is_new=plan.status is SubscriptionStatus.NONE,
         grace_ends=plan.grace_ends,
         remedy=_remedy(plan),
-        url=_url(membership, plan) if is_owner else "",
+        url=renewal_url(membership.organization_id) if is_owner else "",
         owners=() if is_owner else selectors.people_who_may(membership.organization, Role.OWNER),
     )
 
@@ -54,12 +54,6 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
 def _remedy(plan: Plan) -> str:
     if plan.mode == "stripe" and plan.status is SubscriptionStatus.NONE:
         return "subscribe"
-    if plan.mode == "stripe" and plan.status is SubscriptionStatus.PAST_DUE:
+    if plan.mode == "stripe" and plan.status in {SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID}:
         return "update the payment method"
     return "renew it"
-
-
-def _url(membership: Membership, plan: Plan) -> str:
-    if plan.mode == "stripe":
-        return reverse("billing_pages:plan", args=[membership.organization_id])
-    return settings.BILLING_PORTAL_URL

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.conf import LazySettings
 
+from billing.links import plan_url
 from billing.models import Subscription
 from gateway.lib import clock
 from gateway.web.gate import Gate
@@ -46,7 +47,7 @@ def test_a_failed_payment_says_until_when_and_what_each_role_can_do(paying: Site
     subscribe(paying.cast.org, "past_due", past_due_since=YESTERDAY)
     until = f"{YESTERDAY + timedelta(days=7):%-d %b %Y}"
     said = f"The last payment of Acme failed. Everything works until {until}."
-    link = f'<a href="{paying.path("billing_pages:plan")}">Update the payment method'
+    link = f'<a href="{plan_url(paying.cast.org.id)}">Update the payment method'
     assert notice(paying, "owner") == f"{said} {link}"
     for who in ("admin", "member"):
         assert notice(paying, who) == f"{said} An owner can update the payment method: Owner."
@@ -59,7 +60,7 @@ def test_a_failed_payment_says_until_when_and_what_each_role_can_do(paying: Site
     [
         ("none", "Acme has no plan yet.", "subscribe"),
         ("canceled", "The plan of Acme has ended.", "renew it"),
-        ("unpaid", "The plan of Acme has ended.", "renew it"),
+        ("unpaid", "The plan of Acme has ended.", "update the payment method"),
         ("past_due", "The plan of Acme has ended.", "update the payment method"),
     ],
 )
@@ -68,7 +69,7 @@ def test_an_ended_plan_says_what_works_and_what_each_role_can_do(
 ) -> None:
     subscribe(paying.cast.org, status, past_due_since=clock.now() - timedelta(days=8))
     works = "Tool calls work; other functions stop until there is a plan."
-    link = f'<a href="{paying.path("billing_pages:plan")}">{remedy.capitalize()}'
+    link = f'<a href="{plan_url(paying.cast.org.id)}">{remedy.capitalize()}'
     assert notice(paying, "owner") == f"{said} {works} {link}"
     assert notice(paying, "member") == f"{said} {works} An owner can {remedy}: Owner."
 
