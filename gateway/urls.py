@@ -30,6 +30,7 @@ urlpatterns = [
     path("", include("credentials.pages.urls")),
     path("", include("oauth_ext.pages.urls")),
     path("", include("audit.pages.urls")),
+    path("", include("billing.pages.urls")),
     path("", include("proxy.pages.urls")),
     path("api/schema", page_limited(api_docs.schema), name="api-schema"),
     path("docs/api", page_limited(api_docs.page), name="api-docs"),

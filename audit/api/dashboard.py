@@ -10,7 +10,7 @@ from audit.usage import selectors
 from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from gateway.lib import clock
 from gateway.web.chosen_org import ChosenOrgView
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
@@ -30,7 +30,7 @@ _QUERY = (
 
 
 class _Dashboard(ChosenOrgView):
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.USAGE)}
 
     def figures(self, period: Period) -> object:
         raise NotImplementedError

@@ -24,7 +24,7 @@ from gateway.lib import clock
 from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp, TrueOrFalse
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation
 from orgs.roles import Role
@@ -111,7 +111,10 @@ def destination_body(destination: LogDestination) -> dict[str, Any]:
 class DestinationList(OrgView):
     """GET, POST /api/orgs/:orgId/log-shipping. Spec: §4.13 · D95"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+    }
     operations = {
         "GET": Operation("Destinations of log shipping by label", answer=DestinationOut, many=True, paged=True),
         "POST": Operation(
@@ -156,8 +159,8 @@ class DestinationDetail(_DestinationView):
 
     # Without a plan a destination can still be paused and deleted: its records leave the service.
     gates = {
-        "GET": Gate(Role.ADMIN, active_plan=True),
-        "PATCH": Gate(Role.ADMIN, active_plan=True),
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "PATCH": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
         "DELETE": Gate(Role.ADMIN),
     }
     operations = {
@@ -193,7 +196,7 @@ def _pauses(body: bytes) -> bool:
 class DestinationTest(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/test. Spec: D95"""
 
-    gates = {"POST": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS)}
+    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS)}
     operations = {"POST": Operation("Send a test record and wait for the platform's answer", answer=TrialOut)}
 
     def post(self, request: Request, **path: str) -> Response:
@@ -203,7 +206,7 @@ class DestinationTest(_DestinationView):
 class DestinationReplay(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
 
-    gates = {"POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
     operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
 
     def post(self, request: Request, **path: str) -> Response:

@@ -20,7 +20,7 @@ from audit.matching import matching_entries
 from audit.models import AdminAuditEntry, LogModel, RequestAuditEntry
 from gateway.web.chosen_org import ChosenOrgView
 from gateway.web.csv_export import CsvTable, csv_export
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
@@ -50,7 +50,7 @@ def _operations(summary: str, answer: type[BaseSerializer[Any]], *filters: Query
 
 
 class LogView(ChosenOrgView):
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOGS)}
     log: ClassVar[LogModel]
     parsers: ClassVar[Parsers]
     columns: ClassVar[CsvColumns]

@@ -20,7 +20,7 @@ from audit.shipping.trial import TooManyTests, send_test
 from gateway.lib.errors import Invalid
 from gateway.web.form_errors import show_on
 from gateway.web.form_page import OrgFormPage
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.typed_name import TypedNameForm
 from orgs.roles import Role
@@ -45,11 +45,11 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
     """GET, POST /orgs/:orgId/log-shipping/:destinationId. Each button is a form with an `action` of its own."""
 
     gates = {
-        "GET": Gate(Role.ADMIN, active_plan=True),
-        "POST": Gate(Role.ADMIN, active_plan=True),
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
         "POST pause": Gate(Role.ADMIN),
-        "POST test": Gate(Role.ADMIN, active_plan=True, organization_limit=settings.VENDOR_REQUESTS),
-        "POST replay": Gate(Role.ADMIN, active_plan=True),
+        "POST test": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS),
+        "POST replay": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
     }
     title = "Destination"
     template = "audit/shipping_destination.html"

@@ -23,7 +23,7 @@ from audit.pages import time_range
 from audit.pages.people import People
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
@@ -37,7 +37,7 @@ class LogPage(OrgPage):
     """A subclass names its filters and its rows. Spec: §4.10 · D79, D83-D85, D147"""
 
     # Like the log's API, it is withheld without an active plan.
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOGS)}
     template: ClassVar[str]
     api_route: ClassVar[str]
     # By the name in the query string, the label of its pill; in the order of the pills.

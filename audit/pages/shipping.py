@@ -16,7 +16,7 @@ from audit.shipping.platforms.registry import PLATFORMS
 from billing.errors import SubscriptionRequired
 from gateway.lib.errors import NotFound
 from gateway.web.form_page import OrgFormPage
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from gateway.web.rate import RateLimited
@@ -32,7 +32,7 @@ class ShippingPage(OrgPage):
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
         """Without a plan, destinations can still be paused and deleted: their records leave the service."""
         if isinstance(refusal, SubscriptionRequired) and self.request.method in ("GET", "HEAD"):
-            context = {**self.renewal(), "rows": destinations_of(self.organization.id)}
+            context = {"rows": destinations_of(self.organization.id)}
             return self.page("audit/shipping_ended.html", context, status=refusal.status)
         return super().refused(refusal)
 
@@ -40,7 +40,7 @@ class ShippingPage(OrgPage):
 class LogShippingPage(ShippingPage):
     """GET /orgs/:orgId/log-shipping. Spec: §4.13 · D95, D147"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
     title = "Log shipping"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -54,7 +54,7 @@ class LogShippingPage(ShippingPage):
 class ChoosePlatformPage(ShippingPage):
     """GET /orgs/:orgId/log-shipping/new. Spec: D140"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
     title = "New destination"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -64,7 +64,10 @@ class ChoosePlatformPage(ShippingPage):
 class NewDestinationPage(OrgFormPage[DestinationForm], ShippingPage):
     """GET, POST /orgs/:orgId/log-shipping/new/:platform. Spec: §2 · D95-D97"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True), "POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+    }
     title = "New destination"
     template = "audit/shipping_new.html"
     already_sent = "That form was already sent. The destination is in the list."

@@ -16,7 +16,7 @@ from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
@@ -51,7 +51,7 @@ class ShownDay:
 class UsagePage(OrgPage):
     """GET /orgs/:orgId/usage. Spec: §4.11 · D147, D150, D151"""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.USAGE)}
     title = "Usage"
     nav_route = "audit_pages:usage"
 

@@ -11,7 +11,7 @@ from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut
 from credentials.services.credentials import delete_credential
 from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs.roles import Role
 from proxy.control_plane.credential_holder import HolderFinder, of_organization, of_team
@@ -71,7 +71,7 @@ class OrganizationCredential(HolderCredential):
     """POST, DELETE /api/orgs/:orgId/credentials/:vendor. Spec: §4.6, §8 · D62-D64"""
 
     gates = {
-        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
         "DELETE": Gate(Role.ADMIN),
     }
     find_holder: HolderFinder = staticmethod(of_organization)

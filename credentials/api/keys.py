@@ -22,7 +22,7 @@ from gateway.lib.ids import known_id
 from gateway.lib.rows import required_row
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs.roles import Role
 from orgs.selectors import team
@@ -72,7 +72,7 @@ class KeyList(OrgView):
 
     gates = {
         "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_KEY_CREATE),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_KEY_CREATE),
     }
     operations = {
         "GET": Operation("The named keys of a vendor", answer=KeyOut, many=True),

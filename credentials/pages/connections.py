@@ -12,7 +12,7 @@ from credentials.pages.credential import CredentialPage
 from credentials.rejections import SummaryWithRejection, summaries_with_rejection
 from credentials.selectors import connected_vendors
 from gateway.catalog import registry
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import people_who_may
@@ -61,7 +61,7 @@ class ConnectionPage(CredentialPage):
 
     gates = {
         "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
         "POST disconnect": Gate(Role.ADMIN),
     }
     title = "Connection"

@@ -13,7 +13,7 @@ from gateway.lib.errors import DomainError
 from gateway.web import rate
 from gateway.web.gate import Gate
 from orgs import membership_check
-from orgs.models import Membership, User
+from orgs.models import Membership, Organization, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,15 @@ def pass_limit_and_plan(request: HttpRequest, gate: Gate, membership: Membership
     if membership is not None:
         if gate.organization_limit is not None:
             rate.count_under(gate.organization_limit, f"org:{membership.organization_id}")
-        if gate.active_plan:
+        if gate.plan:
             entitlements.require_active(membership.organization)
         if gate.entitlement is not None:
             entitlements.require(membership.organization, gate.entitlement)
     return admission
+
+
+def is_in_plan(gate: Gate, organization: Organization) -> bool:
+    """Whether the gate would not answer 402 now."""
+    if gate.plan and not entitlements.is_active(organization):
+        return False
+    return gate.entitlement is None or entitlements.has(organization, gate.entitlement)

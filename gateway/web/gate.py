@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from billing.entitlements import Entitlement
 from gateway.coordination.rules import Rule
 from orgs.roles import Role
+
+
+class PlanFunction(StrEnum):
+    """The functions that stop without a plan, as the plan's page lists them."""
+
+    CREDENTIALS = "Connecting vendors, replacing the organization’s credentials, and adding named keys"
+    INVITATIONS = "Inviting people, and joining by a link"
+    TEAMS = "Creating teams"
+    USAGE = "Figures of usage and savings"
+    LOGS = "Reading the request log and the admin log"
+    LOG_SHIPPING = "Adding, testing and replaying destinations of log shipping"
+
+
+# Entitlements in the same words. One customer may have them without a plan.
+ENTITLEMENT_WORDS: dict[Entitlement, str] = {"serviceClients": "Creating and rotating agent keys"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +31,8 @@ class Gate:
 
     # None: any signed-in person, for routes without an organization.
     role: Role | None = None
-    # `active_plan` and `entitlement` answer 402.
-    active_plan: bool = False
+    # `plan` and `entitlement` answer 402.
+    plan: PlanFunction | None = None
     # Per person. None: the BACKSTOP that all routes share.
     limit: Rule | None = None
     # Counts all members of the organization together, besides `limit`.

@@ -63,7 +63,13 @@ NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
             NavItem("Log shipping", "audit_pages:log-shipping", "send", Role.ADMIN),
         ),
     ),
-    ("Settings", (NavItem("General", "orgs:settings", "settings", Role.OWNER),)),
+    (
+        "Settings",
+        (
+            NavItem("General", "orgs:settings", "settings", Role.OWNER),
+            NavItem("Billing", "billing_pages:plan", "credit-card", Role.OWNER),
+        ),
+    ),
 )
 
 

@@ -63,7 +63,7 @@ class GateSchema(AutoSchema):
     def get_description(self) -> str:  # type: ignore[override]
         gate, _ = self._data()
         demands = [f"Role: {gate.role.value} or more." if gate.role else "Any signed-in person."]
-        if gate.active_plan:
+        if gate.plan:
             demands.append("Needs an active subscription.")
         if gate.entitlement:
             demands.append(f"Needs the entitlement {gate.entitlement}.")
@@ -139,7 +139,7 @@ class GateSchema(AutoSchema):
             statuses |= {403}
         if gate.role:
             statuses |= {404}
-        if gate.active_plan or gate.entitlement:
+        if gate.plan or gate.entitlement:
             statuses |= {402}
         texts = {status: _REFUSALS[status] for status in statuses} | dict(operation.refusals)
         for status, text in sorted(texts.items()):

@@ -13,17 +13,17 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.functional import cached_property
 
 from billing.errors import SubscriptionRequired
 from gateway.web import rate
-from gateway.web.admission import pass_limit_and_plan, pass_role
+from gateway.web.admission import is_in_plan, pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
 from gateway.web.navigation import navigation
+from gateway.web.plan_notice import plan_notice
 from gateway.web.rate import RateLimited
 from gateway.web.signed_in import SignedInPage
-from orgs import selectors
 from orgs.models import Membership, Organization, User
-from orgs.roles import Role
 
 
 class OrgPage(SignedInPage):
@@ -61,14 +61,9 @@ class OrgPage(SignedInPage):
     def refused(self, refusal: RateLimited | SubscriptionRequired) -> HttpResponse:
         """The error page, inside the organization's frame for a GET without a plan. Raises: the refusal. Spec: D147"""
         if isinstance(refusal, SubscriptionRequired) and self.request.method in ("GET", "HEAD"):
-            return self.page("site/plan_ended.html", self.renewal(), status=refusal.status)
+            return self.page("site/plan_ended.html", status=refusal.status)
         # A subclass with a form may show the refusal above the form instead, so that typed input is kept.
         raise refusal
-
-    def renewal(self) -> dict[str, Any]:
-        # Owners can renew the plan.
-        owners = selectors.people_who_may(self.organization, Role.OWNER)
-        return {"owners": owners, "portal_url": settings.BILLING_PORTAL_URL}
 
     def _gate(self, request: HttpRequest) -> Gate | None:
         if request.method == "POST":
@@ -85,12 +80,20 @@ class OrgPage(SignedInPage):
     def actor(self) -> User:
         return self.membership.user
 
+    @cached_property
+    def form_needs_plan(self) -> bool:
+        """Whether the page's form would be refused for want of a plan."""
+        gate = self.gates.get("POST")
+        return gate is not None and not is_in_plan(gate, self.organization)
+
     def frame(self) -> dict[str, Any]:
         return {
             **super().frame(),
             "organization": self.organization,
             "membership": self.membership,
             "nav": navigation(self.membership, self.nav_route),
+            "plan_notice": plan_notice(self.membership),
+            "form_needs_plan": self.form_needs_plan,
         }
 
     def done(self, text: str, route: str, *args: object) -> HttpResponse:

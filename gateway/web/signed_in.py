@@ -22,6 +22,16 @@ def signed_in(request: HttpRequest) -> User:
     return request.user
 
 
+def is_by_htmx(request: HttpRequest) -> bool:
+    """Whether a script asks for a part of the page, and not the browser for all of it."""
+    return bool(request.headers.get("HX-Request"))
+
+
+def load_whole_page() -> HttpResponse:
+    """The answer to HTMX after which the browser loads the page again."""
+    return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+
+
 class SignedInPage(LoginRequiredMixin, View):
     """A page of one person. Other people are sent to sign in."""
 
@@ -35,6 +45,10 @@ class SignedInPage(LoginRequiredMixin, View):
     def frame(self) -> dict[str, Any]:
         """Context of the base template."""
         return {"memberships": memberships(self.actor), "page_title": self.title}
+
+    def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
+        # After the session's end the sign-in page would land inside a part of the page.
+        return load_whole_page() if is_by_htmx(self.request) else super().handle_no_permission()
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         return render(self.request, template, {**self.frame(), **(context or {})}, status=status)

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 
 from gateway.lib.errors import DomainError, NotFound
 from gateway.web.admission import pass_gate
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.signed_in import SignedInPage
 from oauth_ext import cimd_documents, person_pages, redirect_uris, scopes
 from oauth_ext.models import AuthorizationRequest, Client
@@ -25,7 +25,7 @@ from orgs.roles import Role
 from orgs.selectors import memberships
 from proxy.control_plane.connect_vendor import connect_vendor
 
-_CONNECT = Gate(Role.ADMIN, active_plan=True, limit=settings.CREDENTIAL_STORE)
+_CONNECT = Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE)
 
 
 class ConsentPage(SignedInPage):

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from gateway.lib import clock, ids
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp, WholeNumber
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Invitation, InvitationState
@@ -66,7 +66,7 @@ class InvitationList(OrgView):
 
     gates = {
         "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
     }
     operations = {
         "GET": Operation("Pending invitations, newest first", answer=InvitationOut, many=True, paged=True),

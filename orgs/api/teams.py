@@ -12,7 +12,7 @@ from credentials.selectors import vendors_by_team
 from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Timestamp
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Organization, Team
@@ -60,7 +60,7 @@ def _one(organization: Organization, team_id: UUID) -> dict[str, Any]:
 class TeamList(OrgView):
     """GET, POST /api/orgs/:orgId/teams. Spec: §4.7 · D60"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS)}
     operations = {
         "GET": Operation("Its teams by name", answer=TeamOut, many=True, paged=True),
         "POST": Operation(

@@ -9,13 +9,12 @@ from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from billing import entitlements
 from billing.errors import SubscriptionRequired
 from gateway.coordination import backend
 from gateway.lib import ids
 from gateway.web import rate
 from gateway.web.form_page import OrgFormPage
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from orgs.models import Invitation
@@ -54,7 +53,7 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
 
     gates = {
         "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, active_plan=True, limit=settings.INVITATION_CREATE),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
         "POST link": Gate(Role.ADMIN),
     }
     title = "Invitations"
@@ -82,14 +81,11 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
 
     def context(self) -> dict[str, Any]:
         window = backend.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
-        is_active = entitlements.is_active(self.organization)
         return {
             "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),
-            "is_active": is_active,
             "window": window,
             "next_in_minutes": -(-window.retry_after_s // 60),
-            "is_closed": not is_active or not window.allowed,
-            **({} if is_active else self.renewal()),
+            "is_closed": self.form_needs_plan or not window.allowed,
         }
 
 

@@ -61,9 +61,7 @@ class OverviewPage(OrgPage):
     def _errors(self) -> dict[str, Any]:
         """Rows of the request log, under its gate. Spec: D147"""
         has_plan = entitlements.is_active(self.organization)
-        if not has_plan:
-            return {"has_plan": False, **self.renewal()}
-        return {"has_plan": True, "errors": recent_errors(self.organization.id, 10)}
+        return {"has_plan": has_plan, "errors": recent_errors(self.organization.id, 10) if has_plan else []}
 
     def _checklist(self) -> list[Step]:
         organization = self.organization

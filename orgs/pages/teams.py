@@ -8,14 +8,13 @@ from django import forms
 from django.http import HttpResponse, QueryDict
 from django.utils.functional import cached_property
 
-from billing import entitlements
 from billing.errors import SubscriptionRequired
 from credentials.credential_scope import CredentialScope
 from credentials.selectors import credential_summaries, vendors_by_team
 from gateway.catalog import registry
 from gateway.lib.text import NAME_MAX_CHARACTERS
 from gateway.web.form_page import OrgFormPage
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.paging import page_of
 from gateway.web.typed_name import TypedNameForm
 from orgs import selectors
@@ -36,7 +35,7 @@ class TeamForm(forms.Form):
 class TeamsPage(OrgFormPage[TeamForm]):
     """GET, POST /orgs/:orgId/teams. Spec: §4.7 · D60"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, active_plan=True)}
+    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS)}
     title = "Teams"
     nav_route = "orgs:teams"
     form_class = TeamForm
@@ -51,7 +50,6 @@ class TeamsPage(OrgFormPage[TeamForm]):
         page = page_of(self.request, selectors.teams(self.organization))
         catalog = registry.load()
         granted, own = selectors.server_access_by_team(self.organization), vendors_by_team(self.organization)
-        is_active = entitlements.is_active(self.organization)
         return {
             "page": page,
             "rows": [
@@ -62,8 +60,6 @@ class TeamsPage(OrgFormPage[TeamForm]):
                 }
                 for team in page
             ],
-            "is_active": is_active,
-            **({} if is_active else self.renewal()),
         }
 
 

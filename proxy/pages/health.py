@@ -9,6 +9,7 @@ from django.shortcuts import render
 from gateway.lib import clock
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from gateway.web.signed_in import is_by_htmx
 from orgs.roles import Role
 from proxy.control_plane.health import summary
 from proxy.control_plane.health.selectors import vendor_health, worst_first
@@ -44,18 +45,7 @@ class HealthPage(OrgPage):
             "fingerprint": fingerprint,
             "is_admin": self.membership.has_role(Role.ADMIN),
         }
-        if not _is_renewal(request):
+        if not is_by_htmx(request):
             return self.page("proxy/health.html", context)
         context["is_news"] = request.GET.get("seen") != fingerprint
         return render(request, "proxy/_vendor_health.html", {**context, "organization": self.organization})
-
-    def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        if _is_renewal(self.request):
-            # After the session's end, HX-Refresh reloads the page; otherwise the sign-in page would land inside the
-            # table.
-            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-        return super().handle_no_permission()
-
-
-def _is_renewal(request: HttpRequest) -> bool:
-    return bool(request.headers.get("HX-Request"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -187,8 +187,15 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor(service: Started, chromium: Browser, tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
+def visitor(service: Started, chromium: Browser) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors. When the test ends, none of their pages may have reported a fault."""
+    with visitors(service, chromium) as make:
+        yield make
+
+
+@contextmanager
+def visitors(service: Started, chromium: Browser) -> Iterator[Callable[..., Visitor]]:
+    """The same of any service, as a block."""
     made: list[Visitor] = []
 
     def make(**options: Any) -> Visitor:

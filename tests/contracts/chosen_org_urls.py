@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from gateway.coordination.rules import Rule
 from gateway.urls import urlpatterns as service
 from gateway.web.chosen_org import ChosenOrgIn, ChosenOrgView
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs.roles import Role
 
@@ -34,7 +34,7 @@ class OrganizationOut(serializers.Serializer[Any]):
 class Report(ChosenOrgView):
     """GET: admins of a paying organization. DELETE: owners."""
 
-    gates = {"GET": Gate(Role.ADMIN, active_plan=True, limit=LIMIT), "DELETE": Gate(Role.OWNER)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.TEAMS, limit=LIMIT), "DELETE": Gate(Role.OWNER)}
     operations = {
         "GET": Operation("Look", answer=OrganizationOut),
         "DELETE": Operation("Remove", answer=OrganizationOut),
@@ -52,7 +52,7 @@ class Report(ChosenOrgView):
 class Order(ChosenOrgView):
     """POST: owners of a paying organization."""
 
-    gates = {"POST": Gate(Role.OWNER, active_plan=True)}
+    gates = {"POST": Gate(Role.OWNER, plan=PlanFunction.TEAMS)}
     operations = {"POST": Operation("Order", body=OrderIn, answer=OrganizationOut, status=201)}
 
     def post(self, request: Request) -> Response:

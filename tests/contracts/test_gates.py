@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gateway.web.api_view import ApiView, OrgView
 from gateway.web.chosen_org import ChosenOrgIn, ChosenOrgView
-from gateway.web.gate import Gate
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.org_page import OrgPage
 from tests.contracts.chosen_org_urls import CHOSEN_VIEWS
 from tests.contracts.url_walk import Address, addresses, api_addresses
@@ -79,7 +80,7 @@ def test_gates_of_an_organization_name_a_role_and_others_none(view: type[ApiView
     is_of_organization = issubclass(view, OrgView)
     assert all((gate.role is not None) == is_of_organization for gate in view.gates.values())
     if not is_of_organization:
-        assert not any(gate.active_plan or gate.entitlement for gate in view.gates.values())
+        assert not any(gate.plan or gate.entitlement for gate in view.gates.values())
 
 
 @pytest.mark.parametrize("address", gated_addresses(), ids=lambda address: address.route)
@@ -107,6 +108,12 @@ def test_an_organization_outside_the_path_is_named_alike(view: type[ChosenOrgVie
 def test_every_method_of_a_page_has_a_gate(view: type[OrgPage]) -> None:
     assert {name.partition(" ")[0] for name in view.gates} == handlers(view)
     assert all(gate.role is not None for gate in view.gates.values())
+
+
+@pytest.mark.parametrize("views", [api_views, pages])
+def test_every_function_of_the_plan_is_behind_a_gate(views: Callable[[], list[Any]]) -> None:
+    """The plan's page lists the functions, and each is refused by pages and API alike."""
+    assert {gate.plan for view in views() for gate in view.gates.values() if gate.plan} == set(PlanFunction)
 
 
 def test_pages_of_no_organization_are_listed_with_their_methods() -> None:

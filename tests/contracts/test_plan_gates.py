@@ -17,7 +17,7 @@ from tests.factories.catalog import load_vendors
 
 
 def needs_plan(gate: Gate) -> bool:
-    return gate.active_plan or gate.entitlement is not None
+    return gate.plan is not None or gate.entitlement is not None
 
 
 def page_addresses() -> list[Address]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import traceback
@@ -18,7 +19,9 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.management import CommandError, call_command  # noqa: E402
 
+from billing.models import ProviderCancellation, ProviderEvent, Subscription  # noqa: E402
 from credentials.credential_scope import CredentialScope  # noqa: E402
 from credentials.models import Credential  # noqa: E402
 from credentials.selectors import credential, credential_summaries  # noqa: E402
@@ -33,6 +36,7 @@ from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
 from tests.factories import catalog_text  # noqa: E402
+from tests.factories.cast import signed_in_session  # noqa: E402
 
 
 def load_catalog(text: str) -> None:
@@ -132,6 +136,33 @@ def bump_epoch(name: str) -> None:
     coordination.current().bump_epochs([name])
 
 
+def sign_in_owner(org_id: str) -> str:
+    """The cookie of a session in which the owner is signed in."""
+    return signed_in_session(_owner(org_id))
+
+
+def manage(arguments: list[str]) -> dict[str, Any]:
+    """The `code` and the `output` of a management command, without the start of a process of its own."""
+    output = io.StringIO()
+    try:
+        call_command(*arguments, stdout=output)
+    except CommandError as fault:
+        return {"code": fault.returncode, "output": output.getvalue()}
+    return {"code": 0, "output": output.getvalue()}
+
+
+def forget_plans() -> None:
+    """No organization has ever subscribed, and none waits for the provider."""
+    for kind in (Subscription, ProviderEvent, ProviderCancellation):
+        kind.objects.all().delete()
+
+
+def run_task(name: str) -> Any:
+    """The result of a scheduled task, as the worker runs it: `billing.reconcile` is in billing/tasks.py."""
+    app, _, function = name.partition(".")
+    return getattr(import_module(f"{app}.tasks"), function)()
+
+
 def sealed_credential() -> str:
     """A piece of a stored credential as it lies in the database."""
     return bytes(Credential.objects.latest("updated_at").sealed).hex()[:64]
@@ -173,6 +204,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         add_member,
         allow_tools,
         bump_epoch,
+        sign_in_owner,
+        manage,
+        forget_plans,
+        run_task,
         sealed_credential,
         session_with,
     )

@@ -51,11 +51,12 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// ---- on a narrow screen the navigation scrolls: the current page is in sight ----
+// ---- on a narrow or a low screen the navigation scrolls: the current page is in sight ----
 
 for (const current of all(".side [aria-current]")) {
   const bar = current.closest(".side");
   bar.scrollLeft = current.offsetLeft - (bar.clientWidth - current.offsetWidth) / 2;
+  bar.scrollTop = current.offsetTop + current.offsetHeight + 18 - bar.clientHeight;
 }
 
 // ---- copy ----

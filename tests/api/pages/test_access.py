@@ -144,7 +144,7 @@ LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
 
 @pytest.mark.parametrize(
     ("who", "links"),
-    [("owner", LINKS_OF_ADMINS | {"General"}), ("admin", LINKS_OF_ADMINS), ("member", LINKS_OF_MEMBERS)],
+    [("owner", LINKS_OF_ADMINS | {"General", "Billing"}), ("admin", LINKS_OF_ADMINS), ("member", LINKS_OF_MEMBERS)],
 )
 def test_navigation_holds_what_the_role_may_open(site: Site, who: str, links: set[str]) -> None:
     browser = site.cast.client(who)

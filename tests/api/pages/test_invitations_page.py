@@ -187,7 +187,7 @@ def test_without_a_plan_nothing_is_made_and_everything_typed_is_kept(site: Site)
     assert "need an active subscription" in admin
     assert "An owner can renew it: Owner." in admin
     assert 'type="submit" disabled>Create invitation' in admin
-    assert "You are an owner" in text(site.owner().get(path(site)))
+    assert "The operators of this service set the plan." in text(site.owner().get(path(site)))
     response = invite(site, email="kept@example.com", max_uses="not even a number")
     assert response.status_code == 402
     assert 'value="kept@example.com"' in text(response)

@@ -84,6 +84,8 @@ def all_pages(site: Site) -> list[str]:
         f"{site.path('audit_pages:request-log')}?status=error&tool=x",
         site.path("audit_pages:admin-log"),
         site.path("audit_pages:usage"),
+        site.path("billing_pages:plan"),
+        f"{site.path('billing_pages:plan')}?checkout=done",
         site.path("audit_pages:log-shipping"),
         site.path("audit_pages:log-platforms"),
         *(site.path("audit_pages:log-destination-new", value) for value in PLATFORMS),

@@ -30,7 +30,7 @@ def test_the_log_of_a_lapsed_organization_is_withheld_with_the_reason(logged: Si
         page = text(answer)
         assert answer.status_code == 402
         assert "our_error" not in page
-        assert "The subscription of this organization has ended" in page
+        assert "This page needs an active subscription." in page
         assert words in page
     assert "pay.example" not in text(logged.cast.client("admin").get(logged.path(LOG)))
     assert logged.cast.client("member").get(logged.path(LOG)).status_code == 403
