@@ -48,7 +48,7 @@ def tenant(stage: Stage) -> Tenant:
 
 @pytest.fixture
 def bystander(stage: Stage) -> Iterator[Tenant]:
-    """Another organization, which pays and which no step of the test may touch."""
+    """Another organization, which pays and is not touched by any step of the test."""
     other = stage.new_tenant()
     other.subscribe()
     stage.settle()
@@ -107,6 +107,17 @@ def test_checkout_activates_the_plan_when_the_provider_says_so(stage: Stage, ten
     assert tenant.plan() == "active"
     assert refused(tenant.checkout()) == (409, "already_subscribed")
     assert bystander.customer != tenant.customer
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_events_that_one_server_gets_count_at_both(stage: Stage, tenant: Tenant, number: int) -> None:
+    stage.send_events_to(number)
+    tenant.subscribe()
+    stage.settle()
+    assert tenant.plan() == "active"
+    stage.provider.act(tenant.portal_url(), "cancel_now")
+    stage.settle()
+    assert tenant.plan() == "lapsed"
 
 
 def test_owners_who_ask_at_once_get_one_session(stage: Stage, tenant: Tenant) -> None:
