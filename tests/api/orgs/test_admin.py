@@ -7,7 +7,8 @@ from django.contrib import admin
 from django.test import Client as Browser
 from django.urls import reverse
 
-from billing.models import Subscription
+from billing.models import ProviderCancellation, ProviderEvent, Subscription
+from gateway.lib import clock
 from orgs.models import (
     Identity,
     Invitation,
@@ -32,6 +33,8 @@ MODELS = [
     KnownTool,
     Membership,
     Organization,
+    ProviderCancellation,
+    ProviderEvent,
     Removal,
     ServerAccess,
     Subscription,
@@ -65,6 +68,8 @@ def rows(cast: Cast) -> dict[type, object]:
         ),
         Membership: member,
         Organization: cast.org,
+        ProviderCancellation: ProviderCancellation.objects.create(customer_id="cus_0", organization_id=cast.org.id),
+        ProviderEvent: ProviderEvent.objects.create(id="evt_1", kind="invoice.paid", created=clock.now()),
         Removal: Removal.objects.create(organization=cast.org, user=cast.user("stranger")),
         ServerAccess: ServerAccess.objects.create(organization=cast.org, team=team, vendor="acme"),
         Subscription: Subscription.objects.create(organization=cast.org, status="active"),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gateway.settings import billing, env, security
+from billing import tasks
+from gateway.settings import billing, env, security, workers
 
 STRIPE = {
     "STRIPE_SECRET_KEY": "sk_test_1",
@@ -99,6 +100,23 @@ def test_a_stand_in_of_the_same_host_in_the_embedded_default(monkeypatch: pytest
 def test_helpers_start_without_the_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(env, "HELPER", True)
     assert settings_under(monkeypatch, {"BILLING_MODE": "stripe"})["BILLING_MODE"] == "stripe"
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("disabled", set()),
+        ("manual", {"record_lapses"}),
+        ("stripe", {"record_lapses", "reconcile", "cancel_subscriptions", "prune_events"}),
+    ],
+)
+def test_the_schedule_follows_the_mode(monkeypatch: pytest.MonkeyPatch, mode: str, expected: set[str]) -> None:
+    monkeypatch.setattr(billing, "BILLING_MODE", mode)
+    schedule = runpy.run_path(str(workers.__file__))["CELERY_BEAT_SCHEDULE"]
+    found = {entry["task"] for entry in schedule.values() if entry["task"].startswith("billing.")}
+    # A copy of the provider's objects has tasks of its own.
+    assert {name for name in found if "mirror" not in name} == {f"billing.{name}" for name in expected}
+    assert {getattr(tasks, name).name for name in expected} <= found
 
 
 @pytest.mark.parametrize("mode", ["disabled", "manual", "stripe"])
