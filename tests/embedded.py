@@ -42,6 +42,7 @@ PLACES = (
     "contracts/test_coordination_store.py",
     "contracts/test_migrations.py",
     "contracts/test_squashed_migrations.py",
+    "e2e/test_billing_life.py",
     "e2e/test_crowds.py",
     "e2e/test_refused_at_once.py",
     "e2e/test_secret_hygiene.py",

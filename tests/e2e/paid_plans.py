@@ -40,12 +40,20 @@ class Stage:
     def forget_customers(self) -> None:
         """The provider knows no customer, as one whose secret key is that of another account."""
         self.provider.control("begin_again")
+        self.send_events_to(0, 1)
+        self.provider.control("delivery", parallel=4)
+
+    def send_events_to(self, *numbers: int) -> None:
+        """Each of these servers gets every event."""
         endpoints = [
-            {"url": f"{web.origin}{WEBHOOK}", "secrets": [secret], "api_version": version}
-            for web, secret, version in zip(self.webs, SECRETS, VERSIONS, strict=True)
+            {
+                "url": f"{self.webs[number].origin}{WEBHOOK}",
+                "secrets": [SECRETS[number]],
+                "api_version": VERSIONS[number],
+            }
+            for number in numbers
         ]
         self.provider.control("endpoints", endpoints=endpoints)
-        self.provider.control("delivery", parallel=4)
 
     def settle(self) -> None:
         """Every event on its way has arrived, and both servers took it at the first attempt."""

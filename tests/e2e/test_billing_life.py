@@ -15,9 +15,9 @@ import pytest
 
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import OPERATION_DEADLINE_S
-from tests.e2e.paid_plans import Stage, Tenant, paid_plans
+from tests.e2e.paid_plans import SECRETS, Stage, Tenant, paid_plans
 from tests.fakes.payment_provider.billing import ASKING_CARD, FAILING_LATER_CARD, GOOD_CARD, REFUSED_CARD
-from tests.fakes.payment_provider.running import PRICE_ID
+from tests.fakes.payment_provider.running import PRICE_ID, SECRET_KEY
 from tests.vendors.processes import ROOT
 
 pytest_plugins = ("tests.e2e.fixtures",)
@@ -48,7 +48,7 @@ def tenant(stage: Stage) -> Tenant:
 
 @pytest.fixture
 def bystander(stage: Stage) -> Iterator[Tenant]:
-    """Another organization, which pays and which no step of the test may touch."""
+    """Another organization, which pays and is not touched by any step of the test."""
     other = stage.new_tenant()
     other.subscribe()
     stage.settle()
@@ -107,6 +107,17 @@ def test_checkout_activates_the_plan_when_the_provider_says_so(stage: Stage, ten
     assert tenant.plan() == "active"
     assert refused(tenant.checkout()) == (409, "already_subscribed")
     assert bystander.customer != tenant.customer
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_events_that_one_server_gets_count_at_both(stage: Stage, tenant: Tenant, number: int) -> None:
+    stage.send_events_to(number)
+    tenant.subscribe()
+    stage.settle()
+    assert tenant.plan() == "active"
+    stage.provider.act(tenant.portal_url(), "cancel_now")
+    stage.settle()
+    assert tenant.plan() == "lapsed"
 
 
 def test_owners_who_ask_at_once_get_one_session(stage: Stage, tenant: Tenant) -> None:
@@ -463,3 +474,18 @@ def test_the_provider_is_away_at_a_reconciliation(stage: Stage, tenant: Tenant) 
     assert tenant.plan() == "lapsed"
     assert reconcile(stage)[0] == 0
     assert tenant.plan() == "active"
+
+
+def test_secrets_stay_in_the_environment(stage: Stage, tenant: Tenant) -> None:
+    """No log and no row has a key or a webhook secret, also after a checkout that failed."""
+    stage.provider.control("fault", kind="status", status=401)
+    assert refused(tenant.checkout()) == (502, "billing_provider_error")
+    tenant.subscribe()
+    stage.settle()
+    assert reconcile(stage)[0] == 0
+    logs = "".join(path.read_text(errors="replace") for path in stage.deployment.log_paths)
+    rows = repr(stage.deployment.database.dump())
+    assert tenant.customer in rows
+    for secret in (SECRET_KEY, *SECRETS):
+        assert secret not in logs
+        assert secret not in rows

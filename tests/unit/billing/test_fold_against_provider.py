@@ -153,7 +153,7 @@ def words(state: State) -> tuple[object, ...]:
 
 
 def provider_words(subscription: Json) -> tuple[object, ...]:
-    """What the provider says of a subscription now."""
+    """The same, said by the provider itself."""
     if subscription["status"] in ("canceled", "incomplete_expired"):
         return ("canceled",)
     is_ending = subscription["cancel_at"] is not None
