@@ -123,7 +123,7 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", SHIPPING): Row("admin", 200),
     ("POST", SHIPPING): Row("admin", 201, WEBHOOK),
     ("GET", DESTINATION): Row("admin", 200),
-    ("PATCH", DESTINATION): Row("admin", 200, {"enabled": False}),
+    ("PATCH", DESTINATION): Row("admin", 200, {"label": "Another"}),
     ("DELETE", DESTINATION): Row("admin", 204),
     ("POST", f"{DESTINATION}/test"): Row("admin", 200),
     ("POST", f"{DESTINATION}/replay"): Row("admin", 200, {"since": "2026-01-31"}),
@@ -147,6 +147,7 @@ NEEDS_PLAN = {
     ("GET", SHIPPING),
     ("POST", SHIPPING),
     ("GET", DESTINATION),
+    ("PATCH", DESTINATION),  # all but a pause
     ("POST", f"{DESTINATION}/test"),
     ("POST", f"{DESTINATION}/replay"),
     ("GET", "/api/audit"),
