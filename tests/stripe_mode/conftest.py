@@ -12,8 +12,9 @@ from billing.models import ProviderEvent, Subscription
 from gateway.lib import clock
 from orgs.models import Organization
 from tests.factories.cast import Cast
+from tests.fakes.payment_provider import shapes
 from tests.stripe_mode import provider as objects
-from tests.stripe_mode.provider import Provider, provider_process
+from tests.stripe_mode.provider import Provider
 
 # In the other modes the library is not there, nor are its tables.
 collect_ignore_glob = [] if settings.BILLING_MODE == "stripe" else ["test_*.py"]
@@ -21,7 +22,7 @@ collect_ignore_glob = [] if settings.BILLING_MODE == "stripe" else ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def listening_provider() -> Iterator[Provider]:
-    with provider_process() as provider:
+    with objects.listening() as provider:
         yield provider
 
 
@@ -33,7 +34,7 @@ def provider(listening_provider: Provider, monkeypatch: pytest.MonkeyPatch) -> P
     provider.asked.clear()
     monkeypatch.setattr(stripe, "api_base", provider.origin)
     provider.add(objects.product())
-    provider.answers["/v1/products/prod_1/features"] = objects.listed("/v1/products/prod_1/features", [])
+    provider.answers["/v1/products/prod_1/features"] = shapes.listed([], "/v1/products/prod_1/features")
     for name in ("1", "2"):
         provider.add(objects.customer(f"cus_{name}"))
         about = provider.add(objects.subscription(f"sub_{name}", f"cus_{name}"))

@@ -53,7 +53,7 @@ def test_all_requests_are_reads_with_the_key_and_the_version(provider: Provider)
     copies.copy_customer("cus_1")
     copies.copy_event("evt_1")
     assert {each.method for each in provider.asked} == {"GET"}
-    assert {each.key for each in provider.asked} == {settings.STRIPE_SECRET_KEY}
+    assert {each.headers["authorization"] for each in provider.asked} == {f"Bearer {settings.STRIPE_SECRET_KEY}"}
     assert provider.paths()[:2] == ["/v1/customers/cus_1", "/v1/subscriptions"]
     # The library would ask for the account of the key, once for each object.
     assert "/v1/account" not in provider.paths()

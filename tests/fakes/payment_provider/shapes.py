@@ -44,7 +44,7 @@ def account(id_: str) -> Json:
     }
 
 
-def customer(now: int, livemode: bool, **given: Any) -> Json:
+def customer(now: int, livemode: bool, *, id_: str | None = None, **given: Any) -> Json:
     settings = {
         "custom_fields": None,
         "default_payment_method": None,
@@ -58,7 +58,7 @@ def customer(now: int, livemode: bool, **given: Any) -> Json:
     prefix = new_id("x")[-8:].upper()
     return _made(
         "customer",
-        new_id("cus"),
+        id_ or new_id("cus"),
         now,
         livemode,
         **nothing,
@@ -194,8 +194,10 @@ def portal_session(now: int, livemode: bool, **given: Any) -> Json:
     )
 
 
-def subscription(now: int, livemode: bool, *, price: Json, quantity: int, period_end: int, **given: Any) -> Json:
-    id_ = new_id("sub")
+def subscription(
+    now: int, livemode: bool, *, price: Json, quantity: int, period_end: int, id_: str | None = None, **given: Any
+) -> Json:
+    id_ = id_ or new_id("sub")
     nothing = _empty(
         *("application", "application_fee_percent", "billing_cycle_anchor_config", "billing_thresholds", "cancel_at"),
         *("canceled_at", "customer_account", "days_until_due", "default_payment_method", "default_source"),
@@ -335,6 +337,8 @@ def _line(invoice_id: str, subscription: Json, item: Json, amount: int, period: 
     }
 
 
-def event(now: int, livemode: bool, kind: str, made: Json, previous: Json | None, **given: Any) -> Json:
+def event(
+    now: int, livemode: bool, kind: str, made: Json, previous: Json | None, *, id_: str | None = None, **given: Any
+) -> Json:
     data = {"object": made} | ({"previous_attributes": previous} if previous else {})
-    return _made("event", new_id("evt"), now, livemode, api_version=API_VERSION, data=data, type=kind, **given)
+    return _made("event", id_ or new_id("evt"), now, livemode, api_version=API_VERSION, data=data, type=kind, **given)
