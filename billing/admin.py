@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 
+from billing.mode import has_provider
 from billing.models import ProviderCancellation, ProviderEvent, Subscription
 from billing.selectors import story
 from gateway.lib.read_only_admin import ReadOnlyAdmin
@@ -81,10 +81,10 @@ class ProviderEventAdmin(ReadOnlyAdmin):
 class ProviderCancellationAdmin(ReadOnlyAdmin):
     ordering = ("-requested_at", "-id")
     fields = tuple("customer_id organization_id requested_at attempts next_attempt_at done_at last_error".split())
-    list_display = (*"customer_id organization_id requested_at attempts next_attempt_at done_at last_error".split(),)
+    list_display = fields
     search_fields = ("=customer_id", "=organization_id")
     search_help_text = "The provider's customer, or the id of the deleted organization."
 
 
-if settings.BILLING_MODE == "stripe":
+if has_provider():
     from billing.mirror import admin_pages  # noqa: F401

@@ -8,7 +8,7 @@ from gateway.lib.errors import Conflict, DomainError, Invalid
 # Spec: §7 · D6
 class SubscriptionRequired(DomainError):
     code, status = "subscription_required", 402
-    message = "This needs an active subscription. An owner of the organization can renew it."
+    message = "This needs an active plan. An owner of the organization can renew it."
     # Of the page where it can be renewed; empty where no page is known.
     portal_url = ""
 
@@ -34,7 +34,7 @@ class BillingUnavailable(DomainError):
     """The deployment has no payment provider. Spec: D41"""
 
     code, status = "billing_unavailable", 503
-    message = "This service takes no payments. The people who run it decide about the plan."
+    message = "This service takes no payments. Its operators set the plan."
 
 
 # Refusals of checkout and portal. Spec: D93
@@ -79,7 +79,7 @@ class ProviderBusy(BillingProviderError):
 class PaymentsBusy(DomainError):
     """The slots for requests to the provider are taken."""
 
-    code, message, status = "overloaded", "Too many payments are being prepared. Try again in a moment.", 503
+    code, message, status = "overloaded", "Too many requests wait for the payment provider. Try again in a moment.", 503
     headers: Mapping[str, str] = {"Retry-After": "2"}
 
 

@@ -30,7 +30,7 @@ class State:
 
 
 # Of several subscriptions the best one counts; the same order decides where the provider's word leaves two readings.
-_STANDING = (
+_WORST_FIRST = (
     SubscriptionStatus.NONE,
     SubscriptionStatus.CANCELED,
     SubscriptionStatus.INCOMPLETE,
@@ -40,7 +40,7 @@ _STANDING = (
     SubscriptionStatus.TRIALING,
     SubscriptionStatus.ACTIVE,
 )
-_RANK = {status: rank for rank, status in enumerate(_STANDING)}
+_RANK = {status: rank for rank, status in enumerate(_WORST_FIRST)}
 # Within one second. A reading may be older than its second says, and nothing follows a deletion.
 _PHASE = {Kind.RECONCILED: 0, Kind.SUBSCRIPTION_CREATED: 1, Kind.SUBSCRIPTION_DELETED: 3}
 _OTHER_PHASE = 2
@@ -56,7 +56,7 @@ _SETTLED = {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING, Subscription
 
 def fold(events: Iterable[Event]) -> State:
     """The state of the best subscription; `none` without one."""
-    return max(fold_each(events).values(), key=_standing, default=State())
+    return max(fold_each(events).values(), key=_goodness, default=State())
 
 
 def fold_each(events: Iterable[Event]) -> dict[str, State]:
@@ -178,7 +178,7 @@ def _phase(event: Event) -> int:
     return _PHASE.get(event.kind, _OTHER_PHASE)
 
 
-def _standing(state: State) -> tuple[int, float, float, str]:
+def _goodness(state: State) -> tuple[int, float, float, str]:
     since, end = state.past_due_since, state.period_end
     # Of two in their grace period, the one that has more of it left.
     return _RANK[state.status], since.timestamp() if since else 0, end.timestamp() if end else 0, state.subscription_id

@@ -22,6 +22,10 @@ class SubscriptionStatus(StrEnum):
     PAUSED = "paused"
 
 
+# A customer who owes for one of these pays at the provider: a second subscription would be charged beside it.
+OWING = frozenset({SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID})
+
+
 class PlanState(StrEnum):
     """The two states that the API and the pages show."""
 
@@ -39,5 +43,6 @@ def plan_state(status: SubscriptionStatus, past_due_since: datetime | None, now:
 
 def grace_ends(status: SubscriptionStatus, past_due_since: datetime | None) -> datetime | None:
     """The last moment of PAST_DUE_GRACE, while it counts."""
-    is_counting = status is SubscriptionStatus.PAST_DUE and past_due_since is not None
-    return past_due_since + PAST_DUE_GRACE if is_counting and past_due_since else None
+    if status is not SubscriptionStatus.PAST_DUE or past_due_since is None:
+        return None
+    return past_due_since + PAST_DUE_GRACE

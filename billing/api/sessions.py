@@ -17,7 +17,7 @@ from orgs.roles import Role
 
 _AWAY = {
     502: "The payment provider did not answer as it should.",
-    503: "This service takes no payments, or too many are being prepared.",
+    503: "This service takes no payments, or too many requests wait for the payment provider.",
 }
 
 

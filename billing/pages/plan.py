@@ -22,7 +22,7 @@ from billing.checkout import open_portal, start_checkout
 from billing.pages.leading_out import origin_of, provider_origins
 from billing.pages.plan_words import plan_words
 from billing.selectors import Plan, plan_of
-from billing.states import PlanState, SubscriptionStatus
+from billing.states import OWING, PlanState
 from gateway.lib import clock
 from gateway.lib.errors import DomainError
 from gateway.lib.text import clean_name
@@ -44,8 +44,6 @@ GOES_ON = (
     "Removing, revoking, disconnecting and deleting",
     "The record of every call, and its way to log destinations",
 )
-# An unpaid subscription is paid at the provider; a second one would be charged beside it.
-_OWED = {SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID}
 
 
 class CouponForm(forms.Form):
@@ -125,7 +123,7 @@ class PlanPage(OrgFormPage[CouponForm]):
             "portal_url": settings.BILLING_PORTAL_URL,
             # Not while a payment is on its way.
             "may_subscribe": _may_subscribe(plan) and not is_waiting,
-            "owes": plan.status in _OWED,
+            "owes": plan.status in OWING,
             "may_manage": plan.mode == "stripe" and plan.has_customer,
             "is_confirmed": came_back == "done" and not is_lapsed,
             "is_waiting": is_waiting,
@@ -168,4 +166,4 @@ def _may_subscribe(plan: Plan) -> bool:
     if plan.mode != "stripe":
         return False
     # Without a customer no subscription is behind the state: an operator set it by hand.
-    return not plan.has_customer or (plan.state is PlanState.LAPSED and plan.status not in _OWED)
+    return not plan.has_customer or (plan.state is PlanState.LAPSED and plan.status not in OWING)

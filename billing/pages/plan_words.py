@@ -30,7 +30,7 @@ _OTHERS = {
     SubscriptionStatus.NONE: PlanWords("no plan", *_NEUTRAL, "There is no plan yet."),
     SubscriptionStatus.INCOMPLETE: PlanWords("not paid yet", *_WARN, "The first payment is not complete."),
     SubscriptionStatus.UNPAID: PlanWords(
-        "unpaid", *_BAD, "The last invoice is not paid. The plan goes on as soon as it is."
+        "unpaid", *_BAD, "The last invoice is not paid. The plan goes on as soon as it is paid."
     ),
     SubscriptionStatus.PAUSED: PlanWords("paused", *_WARN, "The plan is paused."),
     SubscriptionStatus.CANCELED: PlanWords("ended", *_BAD, "The plan has ended."),
@@ -61,7 +61,7 @@ def _running(plan: Plan) -> PlanWords:
 def _past_due(plan: Plan) -> PlanWords:
     if plan.state is PlanState.LAPSED:
         text = f"The last payment failed. Everything worked{_on('until', plan.grace_ends)}."
-        return PlanWords("payment failed", *_BAD, f"{text} The plan goes on as soon as it is paid.")
+        return PlanWords("payment failed", *_BAD, f"{text} The plan goes on as soon as the invoice is paid.")
     text = f"The last payment failed. Everything works{_on('until', plan.grace_ends)}."
     return PlanWords("payment failed", *_WARN, text)
 

@@ -13,7 +13,7 @@ _TEXTS = {
     400: ("bad_request", "That request could not be read", "Go back and try again."),
     402: (
         "subscription_required",
-        "The subscription has ended",
+        "This needs an active plan",
         "An owner of the organization can renew it. Everything that was connected keeps working.",
     ),
     403: ("forbidden", "You may not open this page", "Ask an owner of the organization for the role it needs."),

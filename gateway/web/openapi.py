@@ -64,7 +64,7 @@ class GateSchema(AutoSchema):
         gate, _ = self._data()
         demands = [f"Role: {gate.role.value} or more." if gate.role else "Any signed-in person."]
         if gate.plan:
-            demands.append("Needs an active subscription.")
+            demands.append("Needs an active plan.")
         if gate.entitlement:
             demands.append(f"Needs the entitlement {gate.entitlement}.")
         if gate.limit:

@@ -10,10 +10,12 @@ from django.conf import settings
 
 from billing.links import renewal_url
 from billing.selectors import Plan, plan_of
-from billing.states import PlanState, SubscriptionStatus
+from billing.states import OWING, PlanState, SubscriptionStatus
 from orgs import selectors
 from orgs.models import Membership
 from orgs.roles import Role
+
+_NEW = {SubscriptionStatus.NONE, SubscriptionStatus.INCOMPLETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class PlanNotice:
     """A plan that has lapsed, or one whose payment failed and that holds until `grace_ends`."""
 
     has_lapsed: bool
-    # There was no plan before, so none has ended.
+    # No first payment is complete.
     is_new: bool
     grace_ends: datetime | None
     # How an owner mends it, as a part of a sentence.
@@ -43,7 +45,7 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
     is_owner = membership.has_role(Role.OWNER)
     return PlanNotice(
         has_lapsed=has_lapsed,
-        is_new=plan.status is SubscriptionStatus.NONE,
+        is_new=plan.status in _NEW,
         grace_ends=plan.grace_ends,
         remedy=_remedy(plan),
         url=renewal_url(membership.organization_id) if is_owner else "",
@@ -52,8 +54,8 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
 
 
 def _remedy(plan: Plan) -> str:
-    if plan.mode == "stripe" and plan.status is SubscriptionStatus.NONE:
+    if plan.mode == "stripe" and plan.status in _NEW:
         return "subscribe"
-    if plan.mode == "stripe" and plan.status in {SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID}:
+    if plan.mode == "stripe" and plan.status in OWING:
         return "update the payment method"
     return "renew it"

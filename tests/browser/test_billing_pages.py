@@ -14,12 +14,11 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Visitor, stop_clock, visitors
 from tests.browser.looking import LIGHT_NARROW, PHONE, SCREENS, faults_in, press
 from tests.e2e.started import Started, started
+from tests.fakes.payment_provider.billing import FAILING_LATER_CARD
 from tests.fakes.payment_provider.running import PRICE_ID, SECRET_KEY, PaymentProvider, payment_provider
 
 NewVisitor = Callable[..., Visitor]
 WEBHOOK_SECRET = "whsec_of_the_browser_tests"
-# Is attached, and fails when it is charged.
-FAILING_LATER_CARD = "4000000000000341"
 
 
 @dataclass

@@ -184,7 +184,7 @@ def test_an_invitation_is_revoked_after_a_look(site: Site) -> None:
 def test_without_a_plan_nothing_is_made_and_everything_typed_is_kept(site: Site) -> None:
     made = create_invitation(actor=site.cast.user("owner"), organization=site.cast.org)
     admin = text(site.cast.client("admin").get(path(site)))
-    assert "need an active subscription" in admin
+    assert "need an active plan" in admin
     assert "An owner can renew it: Owner." in admin
     assert 'type="submit" disabled>Create invitation' in admin
     assert "The operators of this service set the plan." in text(site.owner().get(path(site)))
@@ -192,7 +192,7 @@ def test_without_a_plan_nothing_is_made_and_everything_typed_is_kept(site: Site)
     assert response.status_code == 402
     assert 'value="kept@example.com"' in text(response)
     assert "id_max_uses_error" not in text(response), "the plan comes before the fields"
-    assert "need an active subscription" in text(response)
+    assert "need an active plan" in text(response)
     assert Invitation.objects.count() == 1
     link = site.cast.client("admin").post(path(site), {"action": "link", "invitation": str(made.id)})
     assert link.status_code == 200

@@ -59,16 +59,18 @@ def test_a_failed_payment_says_until_when_and_what_each_role_can_do(paying: Site
     ("status", "said", "remedy"),
     [
         ("none", "Acme has no plan yet.", "subscribe"),
-        ("canceled", "The plan of Acme has ended.", "renew it"),
-        ("unpaid", "The plan of Acme has ended.", "update the payment method"),
-        ("past_due", "The plan of Acme has ended.", "update the payment method"),
+        ("incomplete", "Acme has no plan yet.", "subscribe"),
+        ("canceled", "The plan of Acme is not active.", "renew it"),
+        ("paused", "The plan of Acme is not active.", "renew it"),
+        ("unpaid", "The plan of Acme is not active.", "update the payment method"),
+        ("past_due", "The plan of Acme is not active.", "update the payment method"),
     ],
 )
 def test_an_ended_plan_says_what_works_and_what_each_role_can_do(
     paying: Site, status: str, said: str, remedy: str
 ) -> None:
     subscribe(paying.cast.org, status, past_due_since=clock.now() - timedelta(days=8))
-    works = "Tool calls work; other functions stop until there is a plan."
+    works = "Tool calls work. Some functions wait for an active plan."
     link = f'<a href="{plan_url(paying.cast.org.id)}">{remedy.capitalize()}'
     assert notice(paying, "owner") == f"{said} {works} {link}"
     assert notice(paying, "member") == f"{said} {works} An owner can {remedy}: Owner."
@@ -136,7 +138,7 @@ def test_a_button_that_would_be_refused_is_disabled_and_says_why(paying: Site, p
         for who in ("owner", "admin"):
             shown = text(paying.cast.client(who).get(address))
             assert bool(re.search(rf'type="submit" disabled>[^/]*{button}', shown)) is is_closed
-            assert ("need an active subscription" in shown) is is_closed
+            assert ("need an active plan" in shown) is is_closed
     Subscription.objects.update(status="canceled", service_clients=True)
     assert (" disabled" in text(paying.owner().get(address))) is (page != "AgentKeyPage")
 
@@ -145,4 +147,4 @@ def test_a_key_can_be_revoked_without_a_plan(paying: Site) -> None:
     address = paying.client_path("agent-key")
     shown = text(paying.owner().get(f"{address}?revoke=1"))
     assert " disabled" not in shown
-    assert "need an active subscription" not in shown
+    assert "need an active plan" not in shown

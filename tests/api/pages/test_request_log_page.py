@@ -30,7 +30,7 @@ def test_the_log_of_a_lapsed_organization_is_withheld_with_the_reason(logged: Si
         page = text(answer)
         assert answer.status_code == 402
         assert "our_error" not in page
-        assert "This page needs an active subscription." in page
+        assert "This page needs an active plan." in page
         assert words in page
     assert "pay.example" not in text(logged.cast.client("admin").get(logged.path(LOG)))
     assert logged.cast.client("member").get(logged.path(LOG)).status_code == 403
@@ -45,14 +45,14 @@ def test_the_overview_of_a_lapsed_organization_withholds_errors_only(logged: Sit
         assert answer.status_code == 200
         assert "our_error" not in page
         assert "Calls per day" in page
-        assert "needs an active subscription" in page
-    assert "needs an active subscription" not in text(logged.cast.client("member").get(logged.path(OVERVIEW)))
+        assert "needs an active plan" in page
+    assert "needs an active plan" not in text(logged.cast.client("member").get(logged.path(OVERVIEW)))
 
 
 def test_the_overview_with_a_plan_shows_errors(logged: Site) -> None:
     page = text(logged.owner().get(logged.path(OVERVIEW)))
     assert "our_error" in page
-    assert "needs an active subscription" not in page
+    assert "needs an active plan" not in page
 
 
 def test_a_row_of_many_refused_calls_says_how_many(site: Site) -> None:

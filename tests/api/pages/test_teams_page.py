@@ -112,7 +112,7 @@ def test_a_long_list_has_pages_and_costs_no_more(site: Site, team: Team) -> None
 def test_without_a_plan_no_team_is_made_and_the_rest_works(site: Site, team: Team, api: Api) -> None:
     address = site.path("orgs:teams")
     page = text(site.cast.client("admin").get(address))
-    assert "New teams need an active subscription." in page
+    assert "New teams need an active plan." in page
     assert 'type="submit" disabled>Create team' in page
     response = site.cast.client("admin").post(address, {"name": "Kept"})
     assert response.status_code == 402
