@@ -32,7 +32,7 @@ def has(organization: Organization, entitlement: Entitlement) -> bool:
     if entitlement != "serviceClients":
         raise ValueError(f"unknown entitlement {entitlement!r}")
     row = _row(organization)
-    # An exception made for one customer counts before the plan.
+    # An exception made for one organization counts before the plan.
     if row is not None and row.service_clients is not None:
         return row.service_clients
     return state_of_row(row) is PlanState.ACTIVE

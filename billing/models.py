@@ -17,7 +17,7 @@ class Subscription(models.Model):
     status = models.CharField(max_length=16, choices=STATUS_CHOICES, default=SubscriptionStatus.NONE.value)
     # Start of the grace period; null unless the status is past_due.
     past_due_since = models.DateTimeField(null=True, blank=True)
-    # An exception for one customer, either way; null follows the plan.
+    # An exception for one organization, either way; null follows the plan.
     service_clients = models.BooleanField(null=True, blank=True)
     updated_at = models.DateTimeField(default=clock.now)
     # The provider's customer. An organization has at most one.

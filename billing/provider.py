@@ -37,7 +37,7 @@ class CheckoutSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Listing:
     """The provider's objects, and its clock in seconds since the Unix epoch."""
 
     objects: list[Mapping[str, Any]]
@@ -101,7 +101,7 @@ class Provider:
         made = self._post("/v1/billing_portal/sessions", customer=customer_id, return_url=plan_url(organization_id))
         return _url(made)
 
-    def subscriptions(self, customer_id: str, *, with_ended: bool) -> Reading:
+    def subscriptions(self, customer_id: str, *, with_ended: bool) -> Listing:
         return self._list("/v1/subscriptions", customer=customer_id, **({"status": "all"} if with_ended else {}))
 
     def cancel_subscription(self, subscription_id: str) -> None:
@@ -125,7 +125,7 @@ class Provider:
             raise
         return coupon_id if found.get("id") == coupon_id and found.get("valid") is True else None
 
-    def _list(self, path: str, **params: Any) -> Reading:
+    def _list(self, path: str, **params: Any) -> Listing:
         """All pages. The time is that of the first one: later ones are newer."""
         objects: list[Mapping[str, Any]] = []
         read_at: int | None = None
@@ -134,7 +134,7 @@ class Provider:
             read_at = read_at or _seconds(date)
             objects += _rows(page)
             if page.get("has_more") is not True or params.get("limit"):
-                return Reading(objects, read_at)
+                return Listing(objects, read_at)
             params["starting_after"] = _id(objects[-1]) if objects else ""
         raise _garbage("list without end")
 

@@ -47,7 +47,7 @@ def set_subscription(
 
 @transaction.atomic
 def set_service_clients(*, actor: Actor, organization: Organization, service_clients: bool | None) -> Subscription:
-    """The exception of one customer, in every mode; None ends it. Spec: D42"""
+    """The exception of one organization, in every mode; None ends it. Spec: D42"""
     row = subscription_for_change(organization)
     was = standing(row)
     row.service_clients = service_clients
@@ -56,7 +56,7 @@ def set_service_clients(*, actor: Actor, organization: Organization, service_cli
 
 
 def set_status(*, actor: Actor, organization: Organization, status: SubscriptionStatus) -> Subscription:
-    """Keeps the exception that was made for this customer. Raises: ProviderDecides."""
+    """Keeps the organization's exception. Raises: ProviderDecides."""
     row = Subscription.objects.filter(organization=organization).first()
     exception = row.service_clients if row else None
     return set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)

@@ -21,7 +21,7 @@ class PlanFunction(StrEnum):
     LOG_SHIPPING = "Adding, testing and replaying destinations of log shipping"
 
 
-# Entitlements in the same words. One customer may have them without a plan.
+# Entitlements in the same words. An organization may have them without a plan, as an exception.
 ENTITLEMENT_WORDS: dict[Entitlement, str] = {"serviceClients": "Creating and rotating agent keys"}
 
 
