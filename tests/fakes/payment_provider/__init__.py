@@ -1,6 +1,5 @@
 """A stand-in for the payment provider, written from its public documentation.
 
-`provider.Provider(settings).app()` is the ASGI application (with `control.control_route` where tests steer it),
-`python -m tests.fakes.payment_provider` its process and
-`running.payment_provider()` that process for a test.
+`running.payment_provider()` starts it as a process, for tests of whole lives. Tests of single requests serve the part
+that they ask in their own threads (`tests/fakes/small_stripe.py`), where they can break each answer.
 """

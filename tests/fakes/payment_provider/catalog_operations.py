@@ -5,31 +5,12 @@ from __future__ import annotations
 import re
 
 from tests.fakes.payment_provider import prices, shapes
-from tests.fakes.payment_provider.errors import Refusal, exclusive, invalid, missing, no_such
+from tests.fakes.payment_provider.errors import Refusal, exclusive, invalid, missing
 from tests.fakes.payment_provider.form import Fields
 from tests.fakes.payment_provider.routing import Call, listed, retrieved, route
 from tests.fakes.payment_provider.store import Json
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{1,500}")
-
-
-@route("POST", "/v1/products")
-def create_product(call: Call) -> Json:
-    call.fields.only("active", "description", "expand", "id", "images", "metadata", "name", "tax_code", "type")
-    product = shapes.product(
-        *call.made,
-        call.fields.text("id"),
-        active=call.fields.flag("active") is not False,
-        description=call.fields.text("description"),
-        metadata=call.fields.metadata(),
-        name=call.fields.needed("name"),
-    )
-    return call.announce("product.created", call.store.add(product))
-
-
-@route("GET", "/v1/products")
-def list_products(call: Call) -> Json:
-    return listed(call, "product", ("active",))
 
 
 @route("GET", "/v1/products/{id}")
@@ -42,38 +23,6 @@ def product_features(call: Call) -> Json:
     """There are none."""
     call.store.get("product", call.id)
     return listed(call, "product_feature", ())
-
-
-@route("POST", "/v1/prices")
-def create_price(call: Call) -> Json:
-    call.fields.only(
-        *("active", "billing_scheme", "currency", "expand", "lookup_key", "metadata", "nickname", "product"),
-        *("recurring", "tax_behavior", "unit_amount"),
-    )
-    product, amount = call.fields.needed("product"), call.fields.number("unit_amount")
-    call.store.get("product", product, "product", status=400)
-    if amount is None:
-        raise missing("unit_amount")
-    recurring = call.fields.inner("recurring")
-    recurring.only("interval", "interval_count", "usage_type")
-    price = shapes.price(
-        *call.made,
-        interval=recurring.choice("interval", "day", "week", "month", "year"),
-        count=recurring.number("interval_count") or 1,
-        active=call.fields.flag("active") is not False,
-        currency=call.fields.needed("currency"),
-        lookup_key=call.fields.text("lookup_key"),
-        metadata=call.fields.metadata(),
-        nickname=call.fields.text("nickname"),
-        product=product,
-        unit_amount=amount,
-    )
-    return call.announce("price.created", call.store.add(price))
-
-
-@route("GET", "/v1/prices")
-def list_prices(call: Call) -> Json:
-    return listed(call, "price", ("active", "currency", "product", "type"))
 
 
 @route("GET", "/v1/prices/{id}")
@@ -109,27 +58,9 @@ def create_coupon(call: Call) -> Json:
     return call.announce("coupon.created", call.store.add(coupon))
 
 
-@route("GET", "/v1/coupons")
-def list_coupons(call: Call) -> Json:
-    for each in call.store.all("coupon"):
-        _judge(call, each)
-    return listed(call, "coupon", ())
-
-
 @route("GET", "/v1/coupons/{id}")
 def coupon(call: Call) -> Json:
     return _judge(call, retrieved(call, "coupon"))
-
-
-@route("DELETE", "/v1/coupons/{id}")
-def delete_coupon(call: Call) -> Json:
-    """Subscriptions that have it keep it."""
-    call.fields.only()
-    coupon = call.store.tables.get("coupon", {}).pop(call.id, None)
-    if coupon is None:
-        raise no_such("coupon", call.id, "id", 404)
-    call.announce("coupon.deleted", coupon)
-    return {"id": call.id, "object": "coupon", "deleted": True}
 
 
 def _judge(call: Call, coupon: Json) -> Json:
@@ -181,11 +112,6 @@ def list_promotion_codes(call: Call) -> Json:
             and (coupon_id is None or each["promotion"]["coupon"] == coupon_id)
         ),
     )
-
-
-@route("GET", "/v1/promotion_codes/{id}")
-def promotion_code(call: Call) -> Json:
-    return retrieved(call, "promotion_code")
 
 
 @route("POST", "/v1/promotion_codes/{id}")

@@ -57,14 +57,6 @@ async def release(provider: Provider, given: Json) -> Json:
 
 
 @control
-async def forget_held(provider: Provider, given: Json) -> Json:
-    """All that was held is lost."""
-    provider.sender.lost += [each.event["id"] for each in provider.sender.held]
-    provider.sender.held.clear()
-    return {}
-
-
-@control
 async def resend(provider: Provider, given: Json) -> Json:
     """`events`: identifiers, or all. `secrets` and `signed_ago_s` make signatures that are wrong or old."""
     wanted = given.get("events")

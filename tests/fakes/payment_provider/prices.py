@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import calendar
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from tests.fakes.payment_provider.store import Json
 
@@ -26,19 +26,13 @@ def is_valid(coupon: Json, now: int) -> bool:
 
 
 def period_end(start: int, recurring: Json) -> int:
-    """The end of a period that begins at `start`."""
-    begun = datetime.fromtimestamp(start, UTC)
-    count = recurring["interval_count"]
-    if recurring["interval"] in ("day", "week"):
-        return int((begun + timedelta(days=count * (7 if recurring["interval"] == "week" else 1))).timestamp())
-    return int(_months_later(begun, count * (12 if recurring["interval"] == "year" else 1)).timestamp())
+    """The end of a period of months that begins at `start`."""
+    return months_later(start, recurring["interval_count"])
 
 
 def months_later(start: int, months: int) -> int:
     """The same day of another month, or its last day."""
-    return int(_months_later(datetime.fromtimestamp(start, UTC), months).timestamp())
-
-
-def _months_later(begun: datetime, months: int) -> datetime:
+    begun = datetime.fromtimestamp(start, UTC)
     year, month = divmod(begun.year * 12 + begun.month - 1 + months, 12)
-    return begun.replace(year=year, month=month + 1, day=min(begun.day, calendar.monthrange(year, month + 1)[1]))
+    day = min(begun.day, calendar.monthrange(year, month + 1)[1])
+    return int(begun.replace(year=year, month=month + 1, day=day).timestamp())

@@ -28,7 +28,7 @@ from tests.fakes.payment_provider.idempotency import IdempotencyKeys
 from tests.fakes.payment_provider.routing import Api, Call, found
 from tests.fakes.payment_provider.store import Json, Store, new_id
 from tests.fakes.payment_provider.versions import as_of, checked
-from tests.fakes.payment_provider.webhooks import Endpoint, Sender
+from tests.fakes.payment_provider.webhooks import Sender
 
 MOST_BODY_BYTES = 1024 * 1024
 
@@ -54,7 +54,6 @@ class Settings:
     secret_key: str = field(repr=False)
     account_id: str = "acct_standin00000001"
     price_id: str = "price_flat"
-    endpoints: list[Endpoint] = field(default_factory=list, repr=False)
 
 
 class Provider:
@@ -63,10 +62,9 @@ class Provider:
         self.begin()
 
     def begin(self) -> None:
-        """Nothing has happened yet: the price and the endpoints of the settings, no customer, the computer's clock."""
+        """Nothing has happened yet: the price of the settings, no customer, no endpoint, the computer's clock."""
         settings = self.settings
         self.sender = Sender()
-        self.sender.endpoints = list(settings.endpoints)
         livemode = settings.secret_key.startswith(("sk_live_", "rk_live_"))
         store = Store()
         billing = Billing(store, Events(store, livemode, self.sender.take), livemode)

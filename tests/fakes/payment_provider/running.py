@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ class PaymentProvider:
 
 
 @contextlib.contextmanager
-def payment_provider(endpoints: list[dict[str, Any]] | None = None) -> Iterator[PaymentProvider]:
+def payment_provider() -> Iterator[PaymentProvider]:
     """A stand-in that sells PRICE_ID to clients with SECRET_KEY. Raises: ServerStartError."""
 
     def command_for(port: int) -> list[str]:
@@ -65,9 +64,8 @@ def payment_provider(endpoints: list[dict[str, Any]] | None = None) -> Iterator[
     def is_up(client: httpx.Client, origin: str) -> bool:
         return client.get(f"{origin}/healthz").status_code == 200
 
-    environment = {"PAYMENT_PROVIDER_KEY": SECRET_KEY, "PAYMENT_PROVIDER_ENDPOINTS": json.dumps(endpoints or [])}
     with (
-        running_server("payment-provider", command_for, is_up, environment) as server,
+        running_server("payment-provider", command_for, is_up, {"PAYMENT_PROVIDER_KEY": SECRET_KEY}) as server,
         httpx.Client(base_url=server.origin, **PLAIN_HTTP, timeout=SETTLE_DEADLINE_S) as http,
     ):
         yield PaymentProvider(server, http)

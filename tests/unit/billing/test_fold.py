@@ -308,15 +308,3 @@ def lives(draw: st.DrawFn) -> Life:
 def test_every_order_of_a_life_ends_in_its_state(life: Life, data: st.DataObject) -> None:
     """Changes of one second too: what each event says of before puts them in their order."""
     assert fold(data.draw(st.permutations(life.sent))) == life.state()
-
-
-@given(life=lives(), data=st.data())
-def test_a_reading_mends_every_loss(life: Life, data: st.DataObject) -> None:
-    kept = [each for each in life.sent if data.draw(st.booleans())]
-    reading = Event("read", Kind.RECONCILED, life.now + 1, "cus_1", "sub_1", snapshot=life.snapshot())
-    mended = fold(data.draw(st.permutations([*kept, reading])))
-    assert (mended.status, mended.is_ending, mended.period_end) == (
-        life.status,
-        life.is_ending,
-        mended.period_end if life.status is S.CANCELED else at(life.snapshot().period_end),
-    )
