@@ -19,6 +19,7 @@ from gateway.lib.read_only_admin import ReadOnlyAdmin
 # Events on a subscription's page; the list of all events has the rest.
 SHOWN_EVENTS = 50
 _MOMENT = "j M Y, H:i:s"
+_OF_CANCELLATION = tuple("customer_id organization_id requested_at attempts next_attempt_at done_at last_error".split())
 
 
 @admin.register(Subscription)
@@ -80,8 +81,8 @@ class ProviderEventAdmin(ReadOnlyAdmin):
 @admin.register(ProviderCancellation)
 class ProviderCancellationAdmin(ReadOnlyAdmin):
     ordering = ("-requested_at", "-id")
-    fields = tuple("customer_id organization_id requested_at attempts next_attempt_at done_at last_error".split())
-    list_display = fields
+    fields = _OF_CANCELLATION
+    list_display = _OF_CANCELLATION
     search_fields = ("=customer_id", "=organization_id")
     search_help_text = "The provider's customer, or the id of the deleted organization."
 
