@@ -17,6 +17,9 @@ from gateway.lib import clock
 from orgs.locking import lock_organization
 from orgs.models import Organization
 
+# An organization's exception in the words of commands; None follows the plan.
+EXCEPTIONS = {"plan": None, "yes": True, "no": False}
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:

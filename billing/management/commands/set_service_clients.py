@@ -11,16 +11,13 @@ from billing import services
 from gateway.lib import ids
 from orgs import selectors
 
-# None follows the plan.
-EXCEPTIONS = {"plan": None, "yes": True, "no": False}
-
 
 class Command(BaseCommand):
     help = "Whether agent keys may be made in organization ORG_ID: as its plan says, always, or never."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("org_id", metavar="ORG_ID")
-        parser.add_argument("exception", metavar="plan|yes|no", choices=list(EXCEPTIONS))
+        parser.add_argument("exception", metavar="plan|yes|no", choices=list(services.EXCEPTIONS))
 
     def handle(self, *args: Any, org_id: str, exception: str, **options: Any) -> None:
         key = ids.parse_id(org_id)
@@ -30,6 +27,6 @@ class Command(BaseCommand):
         services.set_service_clients(
             actor=actor.system("set_service_clients"),
             organization=organization,
-            service_clients=EXCEPTIONS[exception],
+            service_clients=services.EXCEPTIONS[exception],
         )
         self.stdout.write(f"{organization.name}: {exception}")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("status", metavar="STATUS", choices=[status.value for status in SubscriptionStatus])
         parser.add_argument(
             "--service-clients",
-            choices=["plan", "yes", "no"],
+            choices=list(services.EXCEPTIONS),
             default="plan",
             help="whether agent keys may be made: as the plan says (default), always, or never",
         )
@@ -37,8 +37,7 @@ class Command(BaseCommand):
                 actor=actor.system("set_subscription"),
                 organization=organization,
                 status=SubscriptionStatus(status),
-                # None follows the plan.
-                service_clients={"plan": None, "yes": True, "no": False}[service_clients],
+                service_clients=services.EXCEPTIONS[service_clients],
             )
         except ProviderDecides as refusal:
             raise CommandError(f"{refusal.message} For agent keys alone there is set_service_clients.") from None
