@@ -311,6 +311,9 @@ def test_a_provider_that_answers_garbage(
         "https://pay.example/\r\nX: y",
         "https://pay example/",
         "https://[",
+        "https://checkout.stripe.com@pay.example/",
+        "https://pay.example\\@checkout.stripe.com/",
+        "https:\\\\pay.example/",
         "https://pay.example/" + "x" * 5_000,
     ],
 )
