@@ -10,7 +10,7 @@ from django.db.models import F
 
 from billing.errors import BillingProviderError, ProviderRefused
 from billing.facts import Event, UnreadableEvent, identifier
-from billing.models import ProviderCancellation, Subscription
+from billing.models import ProviderCancellation, ProviderEvent, Subscription
 from billing.provider import Provider
 from billing.states import SubscriptionStatus
 from gateway.lib import clock
@@ -25,11 +25,13 @@ _GONE = {SubscriptionStatus.NONE, SubscriptionStatus.CANCELED}
 
 
 def request_cancellation(organization: Organization) -> None:
-    """In the transaction that deletes the organization."""
-    row = Subscription.objects.filter(organization=organization, customer_id__isnull=False).first()
-    if row is not None:
+    """In the transaction that deletes the organization, for the customer it has and for those it had before."""
+    now = Subscription.objects.filter(organization=organization, customer_id__isnull=False)
+    known = ProviderEvent.objects.filter(organization=organization).exclude(customer_id="")
+    customers = {*now.values_list("customer_id", flat=True), *known.values_list("customer_id", flat=True).distinct()}
+    for customer_id in sorted(filter(None, customers)):
         ProviderCancellation.objects.get_or_create(
-            customer_id=row.customer_id, defaults={"organization_id": organization.pk}
+            customer_id=customer_id, defaults={"organization_id": organization.pk}
         )
 
 
@@ -37,8 +39,9 @@ def reopen(event: Event) -> None:
     """A subscription of a deleted organization lives: it began after the others had ended."""
     if event.snapshot is None or event.snapshot.status in _GONE:
         return
-    done = ProviderCancellation.objects.filter(customer_id=event.customer_id, done_at__isnull=False)
-    done.update(done_at=None, attempts=0, next_attempt_at=clock.now())
+    # An attempt under way may have looked before it began: such an attempt finds another time of the next one.
+    known = ProviderCancellation.objects.filter(customer_id=event.customer_id)
+    known.update(done_at=None, attempts=0, next_attempt_at=clock.now())
 
 
 def cancel_due(is_time_left: Callable[[], bool]) -> int:
@@ -59,7 +62,8 @@ def _claim() -> ProviderCancellation | None:
         :10
     ]:
         seen = ProviderCancellation.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at, done_at=None)
-        if seen.update(next_attempt_at=now + _pause(row.attempts), attempts=F("attempts") + 1):
+        row.next_attempt_at = now + _pause(row.attempts)
+        if seen.update(next_attempt_at=row.next_attempt_at, attempts=F("attempts") + 1):
             return row
     return None
 
@@ -72,9 +76,11 @@ def _attempt(row: ProviderCancellation) -> bool:
         if clock.now() - row.requested_at > _WARN_AFTER:
             log.error("billing.cancellation_waits", customer=row.customer_id, requested_at=row.requested_at.isoformat())
         return False
-    ProviderCancellation.objects.filter(pk=row.pk).update(done_at=clock.now(), last_error="")
-    log.info("billing.subscriptions_canceled", customer=row.customer_id)
-    return True
+    # Unless it was opened again meanwhile.
+    same = ProviderCancellation.objects.filter(pk=row.pk, next_attempt_at=row.next_attempt_at)
+    is_done = bool(same.update(done_at=clock.now(), last_error=""))
+    log.info("billing.subscriptions_canceled", customer=row.customer_id, opened_again=not is_done)
+    return is_done
 
 
 def _end_all(customer_id: str) -> None:

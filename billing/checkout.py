@@ -83,8 +83,9 @@ def start_checkout(*, actor: User, organization: Organization, coupon: str = "")
         order = _Order(provider, actor, organization, _discount(provider, coupon))
         gone = ""
         for _ in range(_TRIES):
-            customer_id = _customer(order, instead_of=gone)
+            customer_id = ""
             try:
+                customer_id = _customer(order, instead_of=gone)
                 url = _session_url(order, customer_id)
             except ProviderBusy:
                 pause(_PAUSE_S)

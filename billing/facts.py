@@ -177,7 +177,8 @@ def _is_ending(found: Mapping[str, Any]) -> bool:
 def _period(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
     items = found.get("items")
     listed = items.get("data") if isinstance(items, Mapping) else None
-    places = [found, *(each for each in listed or [] if isinstance(each, Mapping))]
+    entries = listed if isinstance(listed, list) else []
+    places = [found, *(each for each in entries if isinstance(each, Mapping))]
     starts = [_time(each, "current_period_start") for each in places if each.get("current_period_start") is not None]
     ends = [_time(each, "current_period_end") for each in places if each.get("current_period_end") is not None]
     if found.get("cancel_at") is not None:

@@ -174,7 +174,8 @@ def _url(found: Mapping[str, Any]) -> str:
         parts = urlsplit(url)
     except ValueError:
         raise _garbage("url") from None
-    if parts.scheme not in schemes or not parts.hostname:
+    # A name before the host, or a backslash, would show people another host than the one they are sent to.
+    if parts.scheme not in schemes or not parts.hostname or parts.username is not None or "\\" in url:
         raise _garbage("url")
     return url
 

@@ -61,9 +61,13 @@ class Report:
 def reconcile_all(rows: QuerySet[Subscription], *, is_dry_run: bool, is_time_left: Callable[[], bool]) -> Report:
     """Ends early when the provider is away."""
     report, failures = Report(), 0
-    for row in rows.select_related("organization").iterator(chunk_size=100):
+    # A cursor that is open while the provider is asked would keep SQLite from writing.
+    for key in list(rows.values_list("pk", flat=True)):
         if not is_time_left() or failures == _FAILURES:
             break
+        row = Subscription.objects.select_related("organization").filter(pk=key).first()
+        if row is None:
+            continue  # deleted meanwhile
         try:
             report.differences += reconcile(row, is_dry_run=is_dry_run)
             report.asked, failures = report.asked + 1, 0

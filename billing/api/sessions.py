@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -38,7 +39,7 @@ class PageOut(serializers.Serializer[Any]):
 class Checkout(ChosenOrgView):
     """POST /api/billing/checkout"""
 
-    gates = {"POST": Gate(Role.OWNER)}
+    gates = {"POST": Gate(Role.OWNER, organization_limit=settings.PAYMENT_PAGES)}
     operations = {
         "POST": Operation(
             "Begin to subscribe on the payment provider's page",
@@ -57,7 +58,7 @@ class Checkout(ChosenOrgView):
 class Portal(ChosenOrgView):
     """POST /api/billing/portal"""
 
-    gates = {"POST": Gate(Role.OWNER)}
+    gates = {"POST": Gate(Role.OWNER, organization_limit=settings.PAYMENT_PAGES)}
     operations = {
         "POST": Operation(
             "Manage the subscription on the payment provider's page",

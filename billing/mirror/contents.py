@@ -8,8 +8,9 @@ from typing import Any
 from django.db.models import JSONField, Model
 from django.db.models.signals import pre_save
 
-# A client secret confirms a payment, the secret of an endpoint signs webhooks.
-SECRETS = frozenset({"client_secret", "secret"})
+# A client secret confirms a payment, the secret of an endpoint signs webhooks. The addresses open without a sign-in: a
+# page with a person's invoice, its file, and a receipt.
+SECRETS = frozenset({"client_secret", "secret", "hosted_invoice_url", "invoice_pdf", "receipt_url"})
 
 
 def without_secrets(value: Any) -> Any:

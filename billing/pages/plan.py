@@ -63,7 +63,7 @@ class CouponForm(forms.Form):
 class PlanPage(OrgFormPage[CouponForm]):
     """GET, POST /orgs/:orgId/billing. The provider's events alone change the plan. Spec: §4.12 · D40, D93"""
 
-    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
+    gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER, organization_limit=settings.PAYMENT_PAGES)}
     title = "Billing"
     nav_route = "billing_pages:plan"
     form_class = CouponForm

@@ -26,6 +26,8 @@ CONCURRENT_PROVIDER_REQUESTS = max(1, min(8, PAGE_CONCURRENCY // 4))
 CONCURRENT_PROVIDER_REQUESTS_OF_ORGANIZATION = max(1, CONCURRENT_PROVIDER_REQUESTS // 2)
 # Per organization, on routes that ask a vendor and have no number in section 8.
 VENDOR_REQUESTS = Rule("vendor-questions", limit=60, window_s=60)
+# Per organization: each checkout asks the payment provider several times, and a coupon can be guessed.
+PAYMENT_PAGES = Rule("payment-pages", limit=60, window_s=60)
 # Per address: events of the payment provider, which come in bursts.
 PROVIDER_EVENTS = Rule("provider-events", limit=10 * BACKSTOP.limit, window_s=60)
 # Per address: sign-ins begun without a session, each of which stores a session row for half an hour.

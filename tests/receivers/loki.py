@@ -124,7 +124,7 @@ class Loki(Wire):
             oldest = f"oldest acceptable timestamp is: {now - OLDEST:%FT%TZ}"
             return f"entry for stream '{stream}' has timestamp too old: {at:%FT%TZ}, {oldest}"
         if at > now + NEWEST:
-            return f"entry for stream '{stream}' has timestamp too new: {at}"
+            return f"entry for stream '{stream}' has timestamp too new: {at:%FT%TZ}"
         oldest_ns = self._newest_ns.get(stream, 0) - BEHIND_NS
         if at_ns < oldest_ns:
             oldest = f"oldest acceptable timestamp is: {datetime.fromtimestamp(oldest_ns / 10**9, UTC):%FT%TZ}"

@@ -114,5 +114,9 @@ def test_secrets_inside_objects_are_removed_at_any_depth() -> None:
         "a": [{"client_secret": None, "b": {"secret": None, "c": 1}}],
         "client_secret": None,
     }
+    for name in ("hosted_invoice_url", "invoice_pdf", "receipt_url"):
+        assert contents.without_secrets({"object": {name: "https://invoice.example/i/1", "id": "in_1"}}) == {
+            "object": {name: None, "id": "in_1"}
+        }
     row = Event.objects.create(id="evt_9", type="x", data=given, stripe_data=given)
     assert '"x"' not in json.dumps([row.data, row.stripe_data])

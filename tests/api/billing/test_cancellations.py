@@ -12,7 +12,7 @@ from django.conf import LazySettings
 
 from billing import tasks
 from billing.cancellations import cancel_due
-from billing.models import ProviderCancellation, Subscription
+from billing.models import ProviderCancellation, ProviderEvent, Subscription
 from orgs.services.organizations import delete_organization
 from tests.factories.billing import deliver, subscription, told
 from tests.factories.cast import Cast
@@ -138,6 +138,42 @@ def test_a_subscription_that_begins_afterwards_ends_too(cast: Cast, charged: Sma
     assert deliver(told("active", key="sub_9")).status_code == 200
     assert run() == 1
     assert charged.subscriptions["sub_9"]["status"] == "canceled"
+
+
+def test_a_subscription_that_begins_during_the_last_look_ends_too(
+    committed_cast: Cast, stripe_api: SmallStripe
+) -> None:
+    """The provider's answer was on its way when the person paid."""
+    stripe_api.customers["cus_1"] = {"id": "cus_1"}
+    ProviderCancellation.objects.create(customer_id="cus_1", organization_id=committed_cast.org.pk)
+
+    def respond(asked: Any) -> Any:
+        if asked.path != "/v1/subscriptions" or "sub_9" in stripe_api.subscriptions:
+            return None
+        stripe_api.subscriptions["sub_9"] = subscription("active", key="sub_9")
+        (answer,) = at_once(lambda: deliver(told("active", key="sub_9")))
+        assert not isinstance(answer, Exception)
+        assert answer.status_code == 200
+        return 200, {}, b'{"data": []}'
+
+    stripe_api.respond = respond
+    assert run() == 1
+    assert stripe_api.subscriptions["sub_9"]["status"] == "canceled"
+    assert ProviderCancellation.objects.get().done_at
+
+
+def test_subscriptions_of_an_earlier_customer_end_too(cast: Cast, charged: SmallStripe) -> None:
+    """The provider said for a moment that it has no such customer, and the organization got another one."""
+    assert deliver(told("canceled", key="sub_8", customer="cus_1")).status_code == 200
+    Subscription.objects.filter(organization_id=cast.org.pk).update(customer_id="cus_3")
+    charged.customers["cus_3"] = {"id": "cus_3"}
+    assert ProviderEvent.objects.get().organization_id == cast.org.pk
+    delete(cast)
+    assert run() == 2
+    assert {key: each["status"] for key, each in charged.subscriptions.items()} == {
+        "sub_1": "canceled",
+        "sub_2": "active",
+    }
 
 
 @pytest.mark.parametrize("mode", ["disabled", "manual"])

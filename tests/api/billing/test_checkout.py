@@ -311,6 +311,9 @@ def test_a_provider_that_answers_garbage(
         "https://pay.example/\r\nX: y",
         "https://pay example/",
         "https://[",
+        "https://checkout.stripe.com@pay.example/",
+        "https://pay.example\\@checkout.stripe.com/",
+        "https:\\\\pay.example/",
         "https://pay.example/" + "x" * 5_000,
     ],
 )
@@ -396,6 +399,40 @@ def test_two_owners_at_once_get_one_page(committed_api: Api, stripe_api: SmallSt
         assert [each["status"] for each in stripe_api.sessions.values()].count("open") == 1
         for each in stripe_api.sessions.values():
             each.update(status="expired", url=None)
+    assert len(stripe_api.customers) == 1
+
+
+def test_two_owners_at_once_while_the_customer_is_made(
+    committed_api: Api, stripe_api: SmallStripe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Membership.objects.filter(user=committed_api.cast.user("admin")).update(role="owner")
+    is_making, go_on, is_through = threading.Event(), threading.Event(), threading.Event()
+
+    def before(asked: Asked) -> None:
+        if asked.path == "/v1/customers":
+            is_making.set()
+            assert go_on.wait(60)
+
+    def pause(seconds: float) -> None:
+        go_on.set()
+        assert is_through.wait(60)
+
+    def second() -> Any:
+        assert is_making.wait(60)
+        try:
+            return order(committed_api, "admin")
+        finally:
+            go_on.set()
+
+    def first() -> Any:
+        try:
+            return order(committed_api, "owner")
+        finally:
+            is_through.set()
+
+    monkeypatch.setattr(checkout, "pause", pause)
+    stripe_api.before = before
+    assert len({url_of(answer) for answer in at_once(first, second)}) == 1
     assert len(stripe_api.customers) == 1
 
 

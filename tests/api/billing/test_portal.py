@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.conf import settings as configured
 
 from billing.models import Subscription
+from gateway.coordination import backend
 from tests.factories.api import Api
 from tests.fakes.small_stripe import SmallStripe
 
@@ -61,6 +63,19 @@ def test_a_customer_that_the_provider_has_deleted(api: Api, customer: SmallStrip
 def test_only_an_owner(api: Api, customer: SmallStripe, who: str, status: int) -> None:
     assert ask(api, who).status_code == status
     assert customer.asked == []
+
+
+@pytest.mark.parametrize("path", [PATH, "/billing/checkout"])
+def test_an_organization_asks_the_provider_so_often(api: Api, customer: SmallStripe, path: str) -> None:
+    """A coupon cannot be guessed for long, and the provider's own limit is left to other organizations."""
+    for _ in range(configured.PAYMENT_PAGES.limit):
+        assert backend.current().hit(configured.PAYMENT_PAGES, f"org:{api.cast.org.id}").allowed
+    refused = api.send("owner", "POST", path, {"org_id": str(api.cast.org.id)})
+    assert refused.status_code == 429
+    assert 0 < int(refused["Retry-After"]) <= configured.PAYMENT_PAGES.window_s + 1
+    assert customer.asked == []
+    other = api.send("other_owner", "POST", "/billing/checkout", {"org_id": str(api.cast.other_org.id)})
+    assert other.status_code == 200
 
 
 @pytest.mark.parametrize("mode", ["manual", "disabled"])

@@ -19,6 +19,7 @@ from orgs.models import Organization
 from tests.api.billing.test_webhook_at_once import life
 from tests.factories.billing import deliver, subscription, told
 from tests.factories.cast import Cast
+from tests.factories.races import at_once
 from tests.fakes.small_stripe import Asked, SmallStripe
 
 
@@ -205,6 +206,26 @@ def test_a_provider_that_is_away_is_not_asked_for_everybody(cast: Cast, stripe_a
     stripe_api.respond = lambda asked: (418, {}, b"")
     assert run()[0] == 2
     assert len(stripe_api.asked) == 5
+
+
+def test_others_write_during_a_long_run(committed_cast: Cast, stripe_api: SmallStripe) -> None:
+    """More customers than one reading of rows holds."""
+    rows = [Organization(name=f"Org {number}") for number in range(102)]
+    Organization.objects.bulk_create(rows)
+    Subscription.objects.bulk_create(
+        Subscription(organization=row, customer_id=f"cus_{number}") for number, row in enumerate(rows)
+    )
+    stripe_api.customers |= {f"cus_{number}": {"id": f"cus_{number}"} for number in range(102)}
+
+    def write() -> None:
+        Organization.objects.filter(pk=committed_cast.org.pk).update(name="Another name")
+
+    def respond(asked: Asked) -> None:
+        if len(stripe_api.asked) == 1:
+            assert at_once(write) == [None]
+
+    stripe_api.respond = respond
+    assert run() == (0, ["102 compared, 0 differences, 0 left."])
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"])

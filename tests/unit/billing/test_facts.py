@@ -110,6 +110,14 @@ def test_events_that_decide_nothing(found: dict[str, Any]) -> None:
     assert parse_event(found) is None
 
 
+@pytest.mark.parametrize(
+    "items", [None, 7, True, "x", [], {"data": None}, {"data": 7}, {"data": {"a": 1}}, {"data": [7]}]
+)
+def test_a_subscription_without_items_has_no_period(items: object) -> None:
+    found = parsed(told("active") | {"data": {"object": {**subscription("active"), "items": items}}})
+    assert found.snapshot == Snapshot(SubscriptionStatus.ACTIVE)
+
+
 def broken(path: str, value: object) -> dict[str, Any]:
     """An event with another value at the dotted path; None removes the member."""
     found: dict[str, Any] = told("active")

@@ -81,6 +81,7 @@ SIGNED = signature(BODY, secret=OWN, at=NOW).partition("v1=")[2]
         f"t={NOW},v1=\ud800",
         f"t={NOW},v1={SIGNED[:-1]}",
         "v1=" * 10_000,
+        f"t={NOW},v1={SIGNED}" + ",v1=x" * 1_000,
     ],
 )
 def test_headers_that_are_none(header: str) -> None:
