@@ -2,7 +2,7 @@
 
     BENCH_DATABASE_URL=postgres://user@127.0.0.1:5432/postgres python -m bench.log_shipping_calls [--pairs 8]
 
-Gateway, worker of log shipping and beat run with their own commands on one database with a million records of one
+Gateway, worker of log shipping and beat run with their own commands on one database with two million records of one
 organization; BENCH_REDIS_URL names a Redis for them. Calls of two other organizations go to the gateway over
 127.0.0.1 for so many seconds, in pairs: with the destination paused, and while it takes the records. Nothing is pinned.
 Vendor, receiver and load generator share the cores as well, which elsewhere they would not.
@@ -92,7 +92,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement (10)")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--delay-ms", type=int, default=50, help="the vendor's own time (50)")
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--add-destination", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.add_destination:

@@ -33,14 +33,16 @@ class Standing:
 
 @transaction.atomic
 def set_subscription(
-    *, actor: Actor, organization: Organization, status: SubscriptionStatus, service_clients: bool | None = None
+    *, actor: Actor, organization: Organization, status: SubscriptionStatus, service_clients: str = ""
 ) -> Subscription:
-    """`service_clients` True or False overrides the plan, None follows it. Raises: ProviderDecides. Spec: D39-D42"""
+    """`service_clients`: a key of EXCEPTIONS, or "" to keep what is set. Raises: ProviderDecides. Spec: D39-D42"""
     if has_provider():
         raise ProviderDecides
     row = subscription_for_change(organization)
     was = standing(row)
-    row.status, row.service_clients = status.value, service_clients
+    row.status = status.value
+    if service_clients:
+        row.service_clients = EXCEPTIONS[service_clients]
     # The grace period starts with the first past_due and does not start again.
     is_past_due = status is SubscriptionStatus.PAST_DUE
     row.past_due_since = (row.past_due_since or clock.now()) if is_past_due else None
@@ -56,13 +58,6 @@ def set_service_clients(*, actor: Actor, organization: Organization, service_cli
     row.service_clients = service_clients
     save_change(row, was=was, actor=actor)
     return row
-
-
-def set_status(*, actor: Actor, organization: Organization, status: SubscriptionStatus) -> Subscription:
-    """Keeps the organization's exception. Raises: ProviderDecides."""
-    row = Subscription.objects.filter(organization=organization).first()
-    exception = row.service_clients if row else None
-    return set_subscription(actor=actor, organization=organization, status=status, service_clients=exception)
 
 
 def subscription_for_change(organization: Organization) -> Subscription:

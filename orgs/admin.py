@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from audit.actor import Actor
-from billing.services import set_status
+from billing.services import set_subscription
 from billing.states import SubscriptionStatus
 from gateway.lib.errors import Conflict
 from gateway.lib.read_only_admin import ReadOnlyAdmin
@@ -67,7 +67,7 @@ class OrganizationAdmin(ActingAdmin):
 
     def _set(self, request: HttpRequest, chosen: QuerySet[Organization], status: SubscriptionStatus) -> None:
         def change(actor: Actor, organization: Organization) -> None:
-            set_status(actor=actor, organization=organization, status=status)
+            set_subscription(actor=actor, organization=organization, status=status)
 
         self.act(request, chosen, change, f"set to {status.value}.")
 

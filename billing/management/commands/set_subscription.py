@@ -23,8 +23,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--service-clients",
             choices=list(services.EXCEPTIONS),
-            default="plan",
-            help="whether agent keys may be made: as the plan says (default), always, or never",
+            default="",
+            help="whether agent keys may be made: as the plan says, always, or never; as before without it",
         )
 
     def handle(self, *args: Any, org_id: str, status: str, service_clients: str, **options: Any) -> None:
@@ -37,7 +37,7 @@ class Command(BaseCommand):
                 actor=actor.system("set_subscription"),
                 organization=organization,
                 status=SubscriptionStatus(status),
-                service_clients=services.EXCEPTIONS[service_clients],
+                service_clients=service_clients,
             )
         except ProviderDecides as refusal:
             raise CommandError(f"{refusal.message} For agent keys alone there is set_service_clients.") from None

@@ -90,6 +90,8 @@ def test_the_exception_for_service_client_keys(cast: Cast) -> None:
     run(cast, "active", "--service-clients", "no")
     assert (entitlements.is_active(cast.org), entitlements.has(cast.org, "serviceClients")) == (True, False)
     run(cast, "active")
+    assert not entitlements.has(cast.org, "serviceClients"), "the exception is kept"
+    run(cast, "active", "--service-clients", "plan")
     assert entitlements.has(cast.org, "serviceClients")
     with pytest.raises(ValueError, match="unknown entitlement"):
         entitlements.has(cast.org, "everything")  # type: ignore[arg-type]

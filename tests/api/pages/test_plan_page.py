@@ -154,6 +154,7 @@ def test_where_no_provider_is_the_page_says_who_sets_the_plan(site: Site, settin
         assert "payment provider" not in plan_page(site, "?checkout=done")
         said = "The operators of this service set the plan" if mode == "manual" else "This service takes no payments."
         assert said in page
+        assert ('id="covers"' in page) is (mode == "manual")
     for action in ("subscribe", "manage"):
         refused = site.owner().post(site.path(PLAN), {"action": action})
         assert refused.status_code == 503
