@@ -30,7 +30,7 @@ class PlanNotice:
     remedy: str
     # Where an owner does so; "" where operators set the plan, and for everybody else.
     url: str
-    # Names of owners who can, for everybody else.
+    # Names of owners, for everybody else.
     owners: Sequence[str]
 
 
@@ -43,14 +43,13 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
     if not has_lapsed and plan.status is not SubscriptionStatus.PAST_DUE:
         return None
     is_owner = membership.has_role(Role.OWNER)
-    url = renewal_url(membership.organization_id)
     return PlanNotice(
         has_lapsed=has_lapsed,
         is_new=plan.status in _NEW,
         grace_ends=plan.grace_ends,
         remedy=_remedy(plan),
-        url=url if is_owner else "",
-        owners=selectors.people_who_may(membership.organization, Role.OWNER) if url and not is_owner else (),
+        url=renewal_url(membership.organization_id) if is_owner else "",
+        owners=() if is_owner else selectors.people_who_may(membership.organization, Role.OWNER),
     )
 
 

@@ -89,9 +89,8 @@ def test_the_owners_are_named(paying: Site) -> None:
 def test_where_operators_set_the_plan(paying: Site, settings: LazySettings) -> None:
     settings.BILLING_MODE = "manual"
     assert notice(paying, "owner").endswith("The operators of this service set the plan.")
-    assert notice(paying, "admin").endswith("The operators of this service set the plan.")
-    settings.BILLING_PORTAL_URL = "https://pay.example/portal"
     assert notice(paying, "admin").endswith("An owner can renew it: Owner.")
+    settings.BILLING_PORTAL_URL = "https://pay.example/portal"
     assert notice(paying, "owner").endswith('<a href="https://pay.example/portal">Renew it')
     assert "pay.example" not in notice(paying, "admin")
     settings.BILLING_MODE = "disabled"
