@@ -17,6 +17,8 @@ import resource
 import sys
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
@@ -36,19 +38,25 @@ def main() -> int:
     server = os.environ.get("BENCH_DATABASE_URL", "")
     if not server.startswith("postgres"):
         parser.error("BENCH_DATABASE_URL must name a PostgreSQL server.")
+    with receiving() as (port, received), own_database(server) as url:
+        set_up(url)
+        seed_logs(url, options.rows, options.rows // 100, orgs=1)
+        _deliver_all(port, received)
+    return 0
+
+
+@contextmanager
+def receiving() -> Iterator[tuple[int, Synchronized[int]]]:
+    """(port, count of received records) of a receiver in a process of its own."""
     received: Synchronized[int] = multiprocessing.Value("q", 0)
     port = free_port()
     receiver = multiprocessing.Process(target=receive, args=(port, received), daemon=True)
     receiver.start()
     try:
-        with own_database(server) as url:
-            set_up(url)
-            seed_logs(url, options.rows, options.rows // 100, orgs=1)
-            _deliver_all(port, received)
+        yield port, received
     finally:
         receiver.terminate()
         receiver.join()
-    return 0
 
 
 def set_up(url: str) -> None:

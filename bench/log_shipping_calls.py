@@ -11,7 +11,6 @@ Vendor, receiver and load generator share the cores as well, which elsewhere the
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import sys
@@ -31,9 +30,9 @@ from bench.databases import back_ends
 from bench.gateway import GatewayServer
 from bench.load import Outcome
 from bench.log_seed import seed_logs
-from bench.log_shipping import ORG_ID, receive, set_up
+from bench.log_shipping import ORG_ID, receiving, set_up
 from bench.placement import Placement
-from bench.processes import HOST, BenchFailed, Processes, free_port, python_module
+from bench.processes import HOST, BenchFailed, Processes, python_module
 from bench.stage import START_TIMEOUT_S, LoadGenerator, VendorServer
 from gateway.container.entrypoint import role_command
 from gateway.supervisor.services import shipping_command
@@ -100,16 +99,8 @@ def main() -> int:
         return 0
     if not os.environ.get("BENCH_DATABASE_URL", "").startswith("postgres"):
         parser.error("BENCH_DATABASE_URL must name a PostgreSQL server.")
-    received: Synchronized[int] = multiprocessing.Value("q", 0)
-    port = free_port()
-    receiver = multiprocessing.Process(target=receive, args=(port, received), daemon=True)
-    receiver.start()
-    try:
-        with tempfile.TemporaryDirectory(prefix="gateway-shipping-") as name:
-            _measure_all(options, Path(name), f"http://{HOST}:{port}/events", received)
-    finally:
-        receiver.terminate()
-        receiver.join()
+    with receiving() as (port, received), tempfile.TemporaryDirectory(prefix="gateway-shipping-") as name:
+        _measure_all(options, Path(name), f"http://{HOST}:{port}/events", received)
     return 0
 
 

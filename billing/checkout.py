@@ -30,7 +30,7 @@ from billing.mode import require_provider
 from billing.models import Subscription
 from billing.provider import CheckoutSession, Provider
 from billing.services import subscription_for_change
-from billing.states import PlanState, SubscriptionStatus
+from billing.states import OWING, PAID, PlanState, SubscriptionStatus
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
 from gateway.lib.shared_slots import SharedSlots, SlotResult
@@ -41,9 +41,7 @@ from orgs.roles import Role
 SECONDS = 20.0  # for all requests of one checkout
 _TRIES = 5
 _PAUSE_S = 0.3
-# A customer who owes for one of these pays there: a second subscription would be charged beside it.
-_OWED = {SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID}
-_LIVE = {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING, *_OWED}
+_LIVE = PAID | OWING
 _OWES = "An invoice of the subscription is unpaid. Pay it on the payment provider's page, and the plan goes on."
 _UNCONFIRMED = "The payment provider already has a subscription of this organization. Its confirmation is on the way."
 slots: SharedSlots[UUID] = SharedSlots(
@@ -140,7 +138,7 @@ def _row_to_subscribe(actor: User, organization: Organization) -> Subscription:
     row = subscription_for_change(organization)
     # A state that an operator set by hand is no subscription.
     if row.subscription_id:
-        if SubscriptionStatus(row.status) in _OWED:
+        if SubscriptionStatus(row.status) in OWING:
             raise AlreadySubscribed(_OWES)
         if state_of_row(row) is PlanState.ACTIVE:
             raise AlreadySubscribed
@@ -243,7 +241,7 @@ def _refuse_second(provider: Provider, customer_id: str) -> None:
         except UnreadableEvent:
             raise BillingProviderError from None
         if told is not None and told.status in _LIVE:
-            raise AlreadySubscribed(_OWES if told.status in _OWED else _UNCONFIRMED)
+            raise AlreadySubscribed(_OWES if told.status in OWING else _UNCONFIRMED)
 
 
 def _discount(provider: Provider, coupon: str) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from billing.facts import Event, Kind, Snapshot
-from billing.states import SubscriptionStatus
+from billing.states import PAID, SubscriptionStatus
 
 _Place = tuple[SubscriptionStatus, bool]
 
@@ -51,7 +51,7 @@ _RAISED_BY_PAYMENT = {
     SubscriptionStatus.PAST_DUE,
     SubscriptionStatus.UNPAID,
 }
-_SETTLED = {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING, SubscriptionStatus.CANCELED}
+_SETTLED = PAID | {SubscriptionStatus.CANCELED}
 
 
 def fold(events: Iterable[Event]) -> State:

@@ -54,7 +54,7 @@ class Subscription(models.Model):
 class ProviderEvent(models.Model):
     """One event of the payment provider, reduced to facts (`billing.facts`). Spec: D91
 
-    The events of a customer decide the state, whatever their order of arrival. The primary key is the provider's id of
+    The events of a customer decide the state; their order of arrival does not. The primary key is the provider's id of
     the event, so that a second delivery is no second event.
     """
 

@@ -19,7 +19,7 @@ from billing.models import ProviderEvent, Subscription
 from billing.provider import Provider
 from billing.provider_events import events_of, refold, store_event
 from billing.services import subscription_for_change
-from billing.states import SubscriptionStatus
+from billing.states import PAID, SubscriptionStatus
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from orgs.models import Organization
@@ -27,7 +27,6 @@ from orgs.models import Organization
 log = structlog.get_logger(__name__)
 RECONCILER = system("billing_reconcile")
 _SECONDS = 30.0  # for one organization
-_PAID = {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING}
 # Each night once, also when a run takes longer than it may and the next one goes on.
 _EVERY = timedelta(hours=20)
 # After so many organizations in a row the provider is taken to be away.
@@ -116,7 +115,7 @@ def reconcile(row: Subscription, *, is_dry_run: bool) -> list[Difference]:
 
 
 def _read(customer_id: str, known: list[Event]) -> list[Event]:
-    """Asked after `known` were stored, a reading is newer than all of them, whatever the clocks say."""
+    """Readings that count after all of `known`, which were stored before the provider was asked."""
     try:
         found = Provider(seconds=_SECONDS, retries=1).subscriptions(customer_id, with_ended=True)
     except ProviderRefused as refusal:
@@ -145,7 +144,7 @@ def _compare(organization: Organization, ours: dict[str, State], readings: list[
             # An ended subscription stays ended.
             can_be_mended = name in theirs and own.status is not SubscriptionStatus.CANCELED
             yield Difference(organization.pk, name, _words(own), _words(told), can_be_mended)
-    paid = [name for name, told in theirs.items() if told.status in _PAID]
+    paid = [name for name, told in theirs.items() if told.status in PAID]
     if len(paid) > 1:
         yield Difference(
             organization.pk,

@@ -22,6 +22,7 @@ class SubscriptionStatus(StrEnum):
     PAUSED = "paused"
 
 
+PAID = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING})
 # A customer who owes for one of these pays at the provider: a second subscription would be charged beside it.
 OWING = frozenset({SubscriptionStatus.PAST_DUE, SubscriptionStatus.UNPAID})
 
@@ -35,7 +36,7 @@ class PlanState(StrEnum):
 
 def plan_state(status: SubscriptionStatus, past_due_since: datetime | None, now: datetime) -> PlanState:
     """Active in trial, when paid, and during PAST_DUE_GRACE. Spec: D39"""
-    if status in {SubscriptionStatus.ACTIVE, SubscriptionStatus.TRIALING}:
+    if status in PAID:
         return PlanState.ACTIVE
     in_grace = past_due_since is not None and now - past_due_since <= PAST_DUE_GRACE
     return PlanState.ACTIVE if status is SubscriptionStatus.PAST_DUE and in_grace else PlanState.LAPSED

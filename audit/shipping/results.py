@@ -131,7 +131,7 @@ def bytes_left(org_id: UUID) -> int:
 
 
 def count_sent(org_id: UUID, sent_bytes: int) -> None:
-    """Of a delivery or a test, whatever becomes of it."""
+    """Of a delivery or a test, also when it fails."""
     if not sent_bytes:
         return
     of_hour, more = _sent_in_this_hour(org_id), {"sent_bytes": F("sent_bytes") + sent_bytes}

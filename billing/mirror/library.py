@@ -85,7 +85,7 @@ def _note_request(self: Any, cls: type[Model], data: Any, **_: Any) -> None:
 
 
 def _constrain(api_keys: type[Model]) -> None:
-    """The database refuses a row that holds a key, whatever writes it."""
+    """The database refuses every row that holds a key."""
     constraint = CheckConstraint(condition=Q(secret=""), name="djstripe_apikey_holds_no_secret")
     api_keys._meta.constraints = [constraint]
     # Migrations look here for the options that a model declares.

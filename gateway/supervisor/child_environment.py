@@ -51,6 +51,6 @@ def provider_environment(environ: Mapping[str, str], secret: str) -> dict[str, s
 
 
 def worker_environment(service: Mapping[str, str], ready_file: Path) -> dict[str, str]:
-    # Django's checks would load all pages into the worker: a fifth of a second and 10 MB. The preparation has read the
+    # Django's checks would load all pages into the worker, in a fifth of a second. The preparation has read the
     # settings, and `make lint` runs the checks.
     return {**service, READY_FILE_VARIABLE: str(ready_file), "CELERY_SKIP_CHECKS": "true"}
