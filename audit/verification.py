@@ -85,7 +85,8 @@ class _Chain:
         self._rows: QuerySet[Any] = final_rows(log).filter(org_id=org_id)
         self._expired_before = first_log_id_at(_pruned_before(log))
         # Rows are read after the seals: those of a later seal are of no concern.
-        self._last_number = self._chain.aggregate(last=Max("number"))["last"] or 0
+        last = self._chain.aggregate(number=Max("number"), position=Max("position"))
+        self._last_number, self._last_position = last["number"] or 0, last["position"] or 0
         self._first_number = self._first_since(since) if since else 1
 
     def verify(self, sealed_through: Place, expected: tuple[int, bytes] | None) -> None:
@@ -95,7 +96,9 @@ class _Chain:
         for seal in self._chain.filter(number__lt=self._first_number).defer("entries").iterator():
             number += 1
             digest, place = self._check_seal(seal, number, digest, expected), place_reached(seal)
-        rows = _Rows(self._rows.filter(beyond(place, self._log)))
+        # A reader without an end would fetch thousands of unsealed rows of each organization.
+        through = max(sealed_through.position, self._last_position)
+        rows = _Rows(self._rows.filter(beyond(place, self._log), position__lte=through))
         later = self._chain.filter(number__gte=self._first_number, number__lte=self._last_number)
         for seal in later.iterator(chunk_size=50):
             number += 1

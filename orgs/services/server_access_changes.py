@@ -1,4 +1,4 @@
-"""Many server access at once, as the matrix page saves them: all changes or none."""
+"""Changes of many server accesses at once, as the matrix page saves them: all of them or none."""
 
 from __future__ import annotations
 
