@@ -1,4 +1,4 @@
-"""Pure: timeouts of a PostgreSQL session for statements, locks and open transactions.   docs/decisions/0015"""
+"""Pure: options of a PostgreSQL session: timeouts of statements, locks and open transactions.   docs/decisions/0015"""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 # transaction mode stands before the server.
 GIVEN_OPTIONS = "GIVEN_OPTIONS"
 HAS_POOLER = "HAS_POOLER"
+# The planner thinks large partitioned tables dear and then compiles each statement for about a second, which is several
+# times longer than any of them runs.
+_NO_COMPILATION = "-c jit=off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def with_timeouts(entry: Mapping[str, Any], timeouts: SessionTimeouts) -> dict[s
     # The operator's options come last: of two values for a setting the server takes the last. Behind a pooler in
     # transaction mode sessions are shared and such settings refused: there the role has them (ALTER ROLE ... SET).
     given = entry.get(GIVEN_OPTIONS, "")
-    ours = "" if entry.get(HAS_POOLER) else timeouts.as_options()
+    ours = "" if entry.get(HAS_POOLER) else f"{timeouts.as_options()} {_NO_COMPILATION}"
     options = {name: value for name, value in entry["OPTIONS"].items() if name != "options"}
     if joined := " ".join(part for part in (ours, given) if part):
         options["options"] = joined

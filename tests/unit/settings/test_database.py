@@ -49,7 +49,7 @@ def test_the_query_of_the_address_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     again = with_timeouts(entry, SessionTimeouts(statement_s=4, lock_s=3, idle_in_transaction_s=2))["OPTIONS"]
     assert again["options"] == (
         "-c statement_timeout=4000 -c lock_timeout=3000 -c idle_in_transaction_session_timeout=2000"
-        " -c statement_timeout=90s"
+        " -c jit=off -c statement_timeout=90s"
     )
 
 
