@@ -21,6 +21,7 @@ PLACES = (
     "api/audit/test_log_api.py",
     "api/audit/test_log_csv.py",
     "api/audit/test_log_indexes.py",
+    "api/audit/test_log_plans.py",
     "api/audit/test_log_stream.py",
     "api/audit/test_partitions.py",
     "api/audit/test_rejected_uses.py",

@@ -14,6 +14,7 @@ KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission",
 def delete_all_rows(alias: str) -> None:
     """Empty every table of the project but those of KEPT. Foreign keys are checked when the transaction ends."""
     connection = connections[alias]
+    assert not connection.in_atomic_block, "a test may not commit while rows of its module wait to be rolled back"
     quote = connection.ops.quote_name
     statements = [f"DELETE FROM {quote(table)}" for table in _tables(alias)]
     with transaction.atomic(using=alias), connection.cursor() as cursor:

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
 from orgs.models import Membership
-from tests.contracts.test_routes import CALLERS, World, world  # noqa: F401
+from tests.contracts.test_routes import CALLERS, World, world, world_of_module  # noqa: F401
 
 pytestmark = pytest.mark.urls("tests.contracts.chosen_org_urls")
 REPORT, ORDER = "/api/test/report", "/api/test/order"

@@ -22,7 +22,7 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 from gateway.site.api_docs import document
 from gateway.web import rate
-from tests.contracts.test_routes import World, world  # noqa: F401
+from tests.contracts.test_routes import World, world, world_of_module  # noqa: F401
 from tests.factories.streamed import body_of
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "4"))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ import pytest
 from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client as Browser
+from pytest_django import DjangoDbBlocker
 
 from audit.models import AdminAuditEntry, LogDestination
 from credentials.credential_scope import CredentialScope
@@ -34,10 +36,12 @@ from orgs.models import (
 from orgs.services.invitations import create_invitation
 from tests.contracts.test_gates import NOT_GATED
 from tests.contracts.url_walk import api_addresses
-from tests.factories.cast import Cast
+from tests.factories.cast import Cast, make_cast
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import make_setting
 from tests.factories.destinations import webhook_of
+from tests.factories.fixed_window import count_anew
+from tests.factories.module_rows import rows_of_module
 from tests.factories.tenant import Tenant, connect, make_tenant
 
 
@@ -205,8 +209,21 @@ class World:
         return {name: self.ids["org_id"] if value == ORG_ID else value for name, value in body.items()}
 
 
+@pytest.fixture(scope="module")
+def world_of_module(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with rows_of_module(django_db_blocker, _make_world) as made:
+        yield made
+
+
 @pytest.fixture
-def world(cast: Cast) -> World:
+def world(db: None, world_of_module: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The same people for all tests of a module, and windows of its own for each test."""
+    count_anew(monkeypatch)
+    return deepcopy(world_of_module)
+
+
+def _make_world() -> World:
+    cast = make_cast()
     load_vendors("acme")
     setting = make_setting(cast)
     owner = cast.user("owner")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -37,7 +38,7 @@ class Cast:
 
 
 def signed_in_session(user: User) -> str:
-    """The key of a session as a sign-in leaves it. `force_login` would take 15 statements."""
+    """The key of a session as a sign-in leaves it, in one statement. `force_login` would take 15."""
     session = SessionStore()
     session.update(
         {
@@ -47,8 +48,9 @@ def signed_in_session(user: User) -> str:
         }
     )
     note_confirmation(session)
-    session.create()
-    return str(session.session_key)
+    session._session_key = secrets.token_hex(16)  # Django would ask first whether there is such a session
+    session.create_model_instance(dict(session.items())).save(force_insert=True)
+    return session._session_key
 
 
 def make_people(*names: str) -> dict[str, User]:

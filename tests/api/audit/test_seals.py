@@ -29,7 +29,7 @@ from gateway.lib import ids
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, make_record
 from tests.factories.until import until_true
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("undisturbed_stream")]
 Rows = list[RequestAuditEntry]
 
 

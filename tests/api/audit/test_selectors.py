@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
 import time_machine
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from audit import selectors
-from audit.distinct_values import distinct_values, latest_labels
 from audit.filters import REQUEST_FILTERS, Filters
 from audit.log_pages import Page, page_of
 from audit.log_query import LogQuery
 from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
 from audit.selectors import DayCalls
-from gateway.lib.ids import first_log_id_at, log_id_for
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG, add_row
 
 pytestmark = pytest.mark.django_db
@@ -182,96 +178,6 @@ def test_last_calls_are_of_the_asked_and_of_the_organization() -> None:
     found = {"user-1": NOON - timedelta(hours=1), "user-2": NOON - timedelta(days=400)}
     assert selectors.last_calls(ORG, asked) == found
     assert selectors.last_calls(ORG, []) == {}
-
-
-def plan_of(select: Callable[[], object]) -> str:
-    """How the database would find the rows of `select`, in a log of 4,000 rows of 40 organizations."""
-    orgs = [ORG, OTHER_ORG, *(uuid.UUID(int=number) for number in range(38))]
-    rows = [
-        RequestAuditEntry(
-            id=log_id_for(NOON - timedelta(minutes=n)),
-            org_id=orgs[n % 40],
-            user_id=f"user-{n % 49}",
-            user_label="U",
-            vendor=f"v-{n % 19}",
-            tool=f"t-{n % 71}",
-            source="mcp",
-            status="success" if n % 16 else "denied",
-            request_id=f"r-{n}",
-            timestamp=NOON - timedelta(minutes=n),
-        )
-        for n in range(4_000)
-    ]
-    RequestAuditEntry.objects.bulk_create(rows, batch_size=500)
-    postgresql = connection.vendor == "postgresql"
-    with connection.cursor() as cursor:
-        if postgresql:  # PostgreSQL does it by itself in the background; SQLite never does
-            cursor.execute("ANALYZE audit_requestauditentry")
-        with CaptureQueriesContext(connection) as captured:
-            select()
-        asked = [each["sql"] for each in captured]
-        query = next((sql for sql in asked if "ORDER BY" in sql), asked[-1]).replace("%", "%%")
-        cursor.execute(("EXPLAIN " if postgresql else "EXPLAIN QUERY PLAN ") + query, [])
-        lines = [str(line) for line in cursor.fetchall()]
-    # Months without a row are read as they are.
-    return "\n".join(line for line in lines if "Seq Scan" not in line or "_before" in line)
-
-
-@pytest.mark.parametrize(
-    ("query", "index"),
-    [
-        ({}, "request_log_of_org"),
-        ({"start": "2026-03-08", "end": "2026-03-09"}, "request_log_of_org"),
-        ({"user_id": "user-1"}, "request_log_of_user"),
-        ({"vendor": "v-1"}, "request_log_of_vendor"),
-        # SQLite has no statistics to choose by; it reads the organization's part of one index.
-        ({"tool": "t-1"}, "request_log_of_vendor" if connection.vendor == "postgresql" else "COVERING"),
-        ({"tool": "t-1", "vendor": "v-1"}, "request_log_of_vendor"),
-        ({"source": "mcp"}, "request_log_of_org"),
-        ({"status": "denied"}, "request_log_of_status"),
-        ({"request_id": "r-1"}, "request_log_of_request"),
-    ],
-)
-def test_every_filter_has_its_index(query: dict[str, str], index: str) -> None:
-    filters = Filters.parse(REQUEST_FILTERS, query)
-    plan = plan_of(lambda: page(filters, limit=20))
-    assert index in plan, plan
-    assert "SCAN audit" not in plan
-    assert "Seq Scan" not in plan
-
-
-def test_a_later_page_begins_in_the_index() -> None:
-    before = first_log_id_at(NOON - timedelta(minutes=500))
-    plan = plan_of(lambda: page(before=before, limit=20))
-    walk = "request_log_of_org (org_id=? AND id<?)" if connection.vendor == "sqlite" else "request_log_of_org"
-    assert walk in plan, plan
-    assert "Sort" not in plan
-    assert "B-TREE" not in plan
-
-
-@pytest.mark.parametrize(
-    ("select", "index"),
-    [
-        (lambda org_id: distinct_values(RequestAuditEntry, org_id, "vendor"), "request_log_of_vendor"),
-        (lambda org_id: latest_labels(RequestAuditEntry, org_id, "user_id"), "request_log_of_user"),
-        (lambda org_id: selectors.last_calls(org_id, ["user-1", "user-2"]), "request_log_of_user"),
-        (selectors.recent_errors, "request_log_of_status"),
-        (selectors.calls_today, "request_log_of_org"),
-        (lambda org_id: selectors.calls_per_day(org_id, days=1), "request_log_of_org"),
-    ],
-)
-@pytest.mark.usefixtures("_noon")
-def test_every_summary_has_its_index(select: Callable[[uuid.UUID], object], index: str) -> None:
-    plan = plan_of(lambda: select(ORG))
-    assert index in plan, plan
-    assert "SCAN audit" not in plan
-    assert "Seq Scan" not in plan
-
-
-@pytest.mark.usefixtures("_noon")
-def test_rejected_credentials_have_an_index_of_their_own() -> None:
-    plan = plan_of(lambda: selectors.rejected_uses(ORG))
-    assert "request_log_rejected" in plan, plan
 
 
 def test_whether_anybody_ever_called() -> None:

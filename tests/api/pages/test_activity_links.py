@@ -10,13 +10,15 @@ from urllib.parse import unquote
 
 from gateway.lib import clock
 from oauth_ext.models import Client, TokenFamily
+from oauth_ext.services.agent_keys import mint_agent_key
+from oauth_ext.services.service_clients import create_service_client
 from orgs.roles import Role
 from orgs.services.members import change_role
 from orgs.services.teams import create_team
 from orgs.services.tool_access import set_allowlist
 from tests.api.audit.log_rows import add_call
 from tests.api.pages.conftest import Site, text
-from tests.factories.tenant import connect, make_tenant
+from tests.factories.tenant import connect
 
 REQUESTS, CHANGES = "audit_pages:request-log", "audit_pages:admin-log"
 
@@ -51,11 +53,15 @@ def test_a_member_leads_to_calls_and_changes(site: Site) -> None:
 
 
 def test_a_service_account_leads_to_calls_and_changes(site: Site) -> None:
-    org, client = site.cast.org, site.tenant.client
-    make_tenant(org, site.cast.user("owner"), name="another")
+    org, owner = site.cast.org, site.cast.user("owner")
+    client, another = (
+        create_service_client(actor=owner, organization=org, name=name).client for name in ("reporter", "another")
+    )
+    for each in (client, another):
+        mint_agent_key(actor=owner, client=each)
     add_call(org.id, user_id=client.subject, request_id="its")
     add_call(org.id)
-    page = site.client_path("service-client")
+    page = site.path("oauth_pages:service-client", client.client_id)
     changes = follow(site, page, CHANGES, f"target_id={client.id}")
     assert set(events(changes)) == {"service_client.created", "agent_key.created"}
     calls = follow(site, page, REQUESTS, f"user_id={client.subject}")

@@ -17,7 +17,6 @@ import time_machine
 from django.urls import reverse
 
 from audit import log_pages
-from audit.models import AdminAuditEntry
 from audit.pages import log_page
 from tests.api.audit.log_rows import NOON, add_call, add_calls, add_change
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
@@ -65,13 +64,6 @@ FILTERS = [
         )
     ),
 ]
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    """With empty logs: the tenant's making left rows in the admin log."""
-    AdminAuditEntry.objects.all().delete()
-    return site
 
 
 @pytest.fixture

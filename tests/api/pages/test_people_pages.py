@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import deepcopy
+
 import pytest
 from django.test import Client as Browser
+from pytest_django import DjangoDbBlocker
 
 from gateway.web.form_idempotency import FIELD
 from tests.api.pages.conftest import SCRIPT, Site, hidden, text
 from tests.api.pages.people import FORMS, PAGES, RANK, People, make_people, state
 from tests.api.pages.test_markup import Strict, sprite_symbols
-from tests.factories.tenant import connect, load_vendor
+from tests.factories.cast import make_cast
+from tests.factories.fixed_window import count_anew
+from tests.factories.module_rows import rows_of_module
+from tests.factories.tenant import connect, load_vendor, make_tenant
 
 TOKEN = "csrfmiddlewaretoken"
 
 
+@pytest.fixture(scope="module")
+def people_of_module(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[People]:
+    with rows_of_module(django_db_blocker, _make_rows) as made:
+        yield made
+
+
 @pytest.fixture
-def people(site: Site) -> People:
-    load_vendor("http://127.0.0.1:9/mcp", slug="other")
-    return make_people(site)
+def people(db: None, people_of_module: People, monkeypatch: pytest.MonkeyPatch) -> People:
+    count_anew(monkeypatch)
+    return deepcopy(people_of_module)
+
+
+def _make_rows() -> People:
+    cast = make_cast()
+    for slug in ("fake", "other"):
+        load_vendor("http://127.0.0.1:9/mcp", slug=slug)
+    return make_people(Site(cast, make_tenant(cast.org, cast.user("owner"))))
 
 
 def expected(name: str, who: str) -> int:

@@ -24,6 +24,7 @@ from audit.stream import readable_below
 from gateway.lib import clock
 from gateway.lib.guarded_client import Response
 from tests.api.audit.rows import ORG, make_record
+from tests.api.audit.undisturbed import bound
 from tests.factories.until import until_true
 
 ANA = Actor("user-1", "Ana")
@@ -66,7 +67,10 @@ def until_readable() -> None:
     def is_readable() -> bool:
         below = readable_below()
         models = (RequestAuditEntry, AdminAuditEntry)
-        return not any(model.objects.filter(position__gte=below).exists() for model in models)
+        if any(model.objects.filter(position__gte=below).exists() for model in models):
+            return False
+        bound.reached = below
+        return True
 
     until_true(is_readable)
 
