@@ -30,7 +30,7 @@ COMPILE = """
 import compileall, re, sys, sysconfig
 compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0, rx=re.compile(sys.argv[1]))
 """
-# Left as they are: what a start with the default settings never imports, a third of all. Python compiles it when needed.
+# Left as they are: what a start with the default settings never imports, a third of all. Python compiles it on use.
 UNCOMPILED = {"run": "/(stripe|djstripe|pip)/", "dev": "/pip/"}
 LOG_NAME = "install.log"
 
