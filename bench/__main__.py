@@ -7,12 +7,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from bench import machine, targets
+from bench.comparison import against_committed, point_cells
 from bench.databases import BackEnds, back_ends
 from bench.gateway import GatewayServer
 from bench.measurement import Measurement
@@ -26,6 +27,8 @@ from bench.results import MeasuredPoint, Results
 from bench.stage import LoadGenerator, VendorServer, start_pass_through
 from bench.targets import Target
 
+# A list of tools is no call, and leaves no row.
+UNLIKE_MCP_CALLS = frozenset({targets.CLI, targets.MCP_LIST})
 ROOT = Path(__file__).resolve().parent.parent
 OVERTIME_FACTOR, OVERTIME_S = 3, 120  # a run that hangs ends itself
 
@@ -45,7 +48,8 @@ class Run:
         load = LoadGenerator(processes, self.placement)
         gateway = None
         if targets.GATEWAY & set(self.plan.targets):
-            gateway = GatewayServer(processes, self.placement, vendor, found, self.folder)
+            lists = targets.MCP_LIST in self.plan.targets
+            gateway = GatewayServer(processes, self.placement, vendor, found, self.folder, lists=lists)
         stage = self._targets(processes, vendor, gateway)
         measurement = Measurement(self.plan, load, vendor, stage)
         measurement.warm_up()
@@ -82,7 +86,7 @@ class Run:
         """Every answered call has one row, and there is no other row."""
         wanted = {
             "cli success": answered.get(targets.CLI, 0),
-            "mcp success": sum(count for name, count in answered.items() if name != targets.CLI),
+            "mcp success": sum(count for name, count in answered.items() if name not in UNLIKE_MCP_CALLS),
         }
         is_equal = dict(rows) == {name: count for name, count in wanted.items() if count}
         detail = ", ".join(f"{name} {rows.get(name, 0):,} of {count:,}" for name, count in wanted.items())
@@ -138,7 +142,10 @@ def execute(plan: Plan, environ: Mapping[str, str]) -> int:
             head = run.head(found)
     sys.stderr.write("\r\033[K" if sys.stderr.isatty() else "")
     head.append(f"The run took {time.monotonic() - began_s:.0f} s")
-    print(render(run.results, head=head, audit=run.audit), end="", flush=True)
+    options = f"{plan.form} replies; {found.description}"
+    cells = point_cells(run.results, targets.PASS_THROUGH)
+    compared = against_committed(cells, kind="targets", options=options, commits=plan.commits)
+    print(render(run.results, head=head, audit=run.audit), compared, sep="\n", end="", flush=True)
     if plan.json_file is not None:
         document = {"head": head, "audit": run.audit, "points": run.results.points}
         plan.json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
@@ -153,14 +160,19 @@ def _end(number: int, _: object) -> None:
 
 def main() -> int:
     """Measure; 0 unless something failed to run."""
-    plan = read_plan(sys.argv[1:])
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, _end)
+    plan = read_plan(sys.argv[1:])
     estimated_s = plan.estimated_s()
     sys.stderr.write(f"About {estimated_s:.0f} s for {sum(1 for _ in plan.points())} points...\n")
     signal.alarm(OVERTIME_FACTOR * round(estimated_s) + OVERTIME_S)
+    return _guarded(lambda: execute(plan, os.environ))
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """The exit code, also of a run that cannot go on or is stopped."""
     try:
-        return execute(plan, os.environ)
+        return run()
     except BenchFailed as fault:
         sys.stderr.write(f"\nThe bench failed: {fault}\n")
         return 1

@@ -107,9 +107,14 @@ BOUNDS = (
     Bound("peak RSS, MB", 150.0, 100.0, False, _once(_peak_rss_mb)),
     Bound("vendor requests per call", 1.01, 1.01, False, _once(Results.vendor_calls_per_call)),
 )
+# Without this one, a target of kept results could be one of calls.
+KEPT_BOUND = Bound("vendor requests per cached call", 0.05, 0.05, False, _once(Results.vendor_calls_per_call))
 
 
 def judgements(results: Results) -> list[Judgement]:
     """Every bound on every gateway target of the run."""
-    names = [name for name in results.targets() if name in targets.GATEWAY]
-    return [Judgement(bound, name, bound.read(results, name)) for bound in BOUNDS for name in names]
+    names = [name for name in results.targets() if name in targets.BOUNDED]
+    found = [Judgement(bound, name, bound.read(results, name)) for bound in BOUNDS for name in names]
+    if targets.MCP_KEPT in results.targets():
+        found.append(Judgement(KEPT_BOUND, targets.MCP_KEPT, KEPT_BOUND.read(results, targets.MCP_KEPT)))
+    return found

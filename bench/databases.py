@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from psycopg import sql
 from bench.processes import BenchFailed
 
 CONNECT_TIMEOUT_S = 5
+SCANNED_AT_ONCE = 10_000
+ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Keys of the gateway that name no organization: made by loading the catalog.
 SHARED_KEYS = frozenset({"gateway:epoch:catalog"})
 
@@ -97,8 +100,10 @@ def _execute(server_url: str, statement: LiteralString, *names: str) -> None:
 def remove_keys(redis_url: str, own_ids: Iterable[str], *, keep: AbstractSet[str]) -> None:
     """No key that names one of the ids is left, nor one of SHARED_KEYS but those to `keep`. Others are not ours."""
     with redis.Redis.from_url(redis_url, socket_timeout=CONNECT_TIMEOUT_S) as client:
-        for own_id in own_ids:
-            for key in client.scan_iter(match=f"*{own_id}*", count=1000):
+        known = {own_id.encode() for own_id in own_ids}
+        # One look at all keys: there may be thousands of ids.
+        for key in client.scan_iter(count=SCANNED_AT_ONCE):
+            if known.intersection(ID.findall(key)):
                 client.delete(key)
         for name in SHARED_KEYS - keep:
             client.delete(name)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from bench import targets
 from bench.databases import BackEnds
 from bench.placement import Placement
-from bench.preparation import catalog
+from bench.preparation import catalog, kept_tool, listed_catalog
 from bench.processes import (
     HOST,
     Processes,
@@ -37,13 +37,21 @@ class GatewayServer:
     """A gateway with organizations, clients and a connected vendor; `pid` is its web process."""
 
     def __init__(
-        self, processes: Processes, placement: Placement, vendor: VendorServer, back_ends: BackEnds, folder: Path
+        self,
+        processes: Processes,
+        placement: Placement,
+        vendor: VendorServer,
+        back_ends: BackEnds,
+        folder: Path,
+        *,
+        lists: bool = False,
     ) -> None:
+        """`lists`: also an organization for targets.MCP_LIST."""
         self._processes, self._placement = processes, placement
         self.port = free_port()
         self.base_url = f"http://{HOST}:{self.port}"
-        self.environment = gateway_environment(self.port, folder, back_ends.environment)
-        clients = self._prepare(vendor, back_ends, folder)
+        self.environment = gateway_environment(self.port, folder, back_ends.environment) | kept_tool()
+        clients, list_clients = self._prepare(vendor, back_ends, folder, lists=lists)
         process = processes.start(
             "gateway",
             web_server("gateway.asgi:application", self.port),
@@ -52,11 +60,15 @@ class GatewayServer:
         )
         self.pid = process.pid
         wait_until_serving(process, self.port, "/health", timeout_s=START_TIMEOUT_S)
+        self._list_keys = [client["agent_key"] for client in list_clients]
         self._agent_keys = [client["agent_key"] for client in clients]
         self._tokens = [self._token(client["client_id"], client["client_secret"]) for client in clients]
 
     def target(self, name: str) -> Target:
         """One route with one kind of bearer."""
+        if name == targets.MCP_LIST:
+            requests = targets.list_requests(self._list_keys)
+            return Target(name, self.port, self.pid, requests, [targets.list_mark()] * len(requests))
         requests = targets.gateway_requests(name, self._agent_keys, self._tokens)
         return Target(name, self.port, self.pid, requests, targets.marks())
 
@@ -65,13 +77,18 @@ class GatewayServer:
         rows: dict[str, int] = self._step("count")["rows"]
         return rows
 
-    def _prepare(self, vendor: VendorServer, back_ends: BackEnds, folder: Path) -> list[dict[str, str]]:
-        file = folder / "bench-vendor.toml"
+    def _prepare(
+        self, vendor: VendorServer, back_ends: BackEnds, folder: Path, *, lists: bool
+    ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        file, listed = folder / "bench-vendor.toml", folder / "listed-vendors.toml"
         file.write_text(catalog(vendor.url), encoding="utf-8")
-        made = self._step("prepare", "--catalog", str(file), "--vendor-key", vendor.key)
+        arguments = ["--catalog", str(file), f"--vendor-key={vendor.key}"]
+        if lists:
+            listed.write_text(listed_catalog(vendor.url), encoding="utf-8")
+            arguments += ["--catalog", str(listed), "--lists"]
+        made = self._step("prepare", *arguments)
         back_ends.own_ids = tuple(made["own_ids"])
-        clients: list[dict[str, str]] = made["clients"]
-        return clients
+        return made["clients"], made["list_clients"]
 
     def _step(self, *arguments: str) -> dict[str, Any]:
         process = self._processes.start(

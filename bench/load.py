@@ -6,42 +6,49 @@ A process of its own, `python -m bench.load`: a job is a JSON line on standard i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import sys
-from array import array
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import repeat
+from pathlib import Path
 from time import perf_counter
-from typing import cast
 
-import httptools
 import msgspec
 import uvloop
 
 from bench.accounting import CpuMeter
+from bench.connection import LoadConnection, Pacer, Tally
 from bench.figures import percentile
+from bench.turns import TurnBook, read_book
 
 CONNECT_TIMEOUT_S = 10.0
-DRAIN_TIMEOUT_S = 20.0
 MAX_CONNECTIONS = 512
 MAX_PHASE_S = 120.0
-SAMPLE_BYTES = 300
+MAX_TURNS = 20_000
+MAX_PER_S = 100_000
 
 
 class Job(msgspec.Struct):
     """A load generator's task. Connection i sends requests[i % n] again and again, and expects marks[i % n] each time.
 
-    `meters` names processes whose CPU time is taken over the measured seconds.
+    With `book`, the name of a file, all connections take the turns of that book together, from turn `first` on; then
+    `count` ends the job after so many turns, all of them measured. `per_s` calls are sent each second, or as many as
+    the answers let (0). `meters` names processes whose CPU time is taken over the measured seconds.
     """
 
     host: str
     port: int
-    requests: list[bytes]
-    marks: list[bytes]
     connections: int
     warm_up_s: float
     measure_s: float
+    requests: list[bytes] = msgspec.field(default_factory=list)
+    marks: list[bytes] = msgspec.field(default_factory=list)
     meters: dict[str, int] = msgspec.field(default_factory=dict)
+    book: str = ""
+    first: int = 0
+    count: int = 0
+    per_s: float = 0.0
 
 
 class Outcome(msgspec.Struct):
@@ -52,6 +59,7 @@ class Outcome(msgspec.Struct):
     bad: int
     answered: int
     unanswered: int
+    sent: int
     p50_ms: float
     p95_ms: float
     p99_ms: float
@@ -73,131 +81,14 @@ def check_job(job: Job) -> None:
         raise JobRefused(f"connections must be between 1 and {MAX_CONNECTIONS}")
     if not (0 <= job.warm_up_s <= MAX_PHASE_S and 0 < job.measure_s <= MAX_PHASE_S):
         raise JobRefused(f"warm-up and measurement must not be longer than {MAX_PHASE_S:.0f} s")
-    if not job.requests or len(job.requests) != len(job.marks):
+    if not 0 <= job.count <= MAX_TURNS or job.first < 0:
+        raise JobRefused(f"a job has at most {MAX_TURNS} turns, from the first on")
+    if not 0 <= job.per_s <= MAX_PER_S or (job.count and job.per_s):
+        raise JobRefused(f"at most {MAX_PER_S} calls a second, and not with a number of turns")
+    if job.book:
+        return
+    if job.count or not job.requests or len(job.requests) != len(job.marks):
         raise JobRefused("there must be requests, and a mark for each")
-
-
-class Tally:
-    """Counts over all connections of a job."""
-
-    def __init__(self) -> None:
-        self.is_sending = True
-        self.is_measuring = False
-        self.good = self.bad = self.answered = 0
-        self.waiting = 0
-        self.idle = asyncio.Event()
-        self.latencies_s = array("d")
-        self.sample = ""
-
-    def record(self, seconds: float, status: int, body: bytes, mark: bytes) -> None:
-        """One answer: counted as good only with its own mark in it."""
-        self.answered += 1
-        if status != 200 or mark not in body:
-            self._record_bad(f"{status} {body[:SAMPLE_BYTES]!r}")
-        elif self.is_measuring:
-            self.good += 1
-            self.latencies_s.append(seconds)
-
-    def change_waiting(self, change: int) -> None:
-        """One more call is under way, or one less."""
-        self.waiting += change
-        if not self.waiting and not self.is_sending:
-            self.idle.set()
-
-    async def drain(self) -> None:
-        """No more is sent, and what is under way is answered, or DRAIN_TIMEOUT_S over."""
-        self.is_sending = False
-        self.change_waiting(0)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_TIMEOUT_S):
-                await self.idle.wait()
-
-    def record_broken(self, reason: str) -> None:
-        """A connection that ended or spoke no HTTP."""
-        self._record_bad(reason)
-
-    def _record_bad(self, sample: str) -> None:
-        self.bad += 1
-        self.sample = self.sample or sample
-
-
-class LoadConnection(asyncio.Protocol):
-    """One connection; also the callbacks of its parser. Silent once the tally stops sending."""
-
-    def __init__(self, tally: Tally, request: bytes, mark: bytes, *, clock: Callable[[], float] = perf_counter) -> None:
-        self._tally = tally
-        self._request = request
-        self._mark = mark
-        self._clock = clock
-        self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.WriteTransport | None = None
-        self._parts: list[bytes] = []
-        self._sent_at_s = 0.0
-        self._is_waiting = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected; `send` starts it."""
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's have no base class of asyncio's
-
-    def send(self) -> None:
-        """Send the request once."""
-        if self._transport is None:
-            return
-        self._is_waiting = True
-        self._tally.change_waiting(1)
-        self._sent_at_s = self._clock()
-        self._transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse; the callbacks count and send again."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as fault:
-            self._break(f"not HTTP: {type(fault).__name__}")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Closed by the other side while the load runs: a fault, for keep-alive was agreed on."""
-        if self._transport is not None and (self._is_waiting or self._tally.is_sending):
-            self._tally.record_broken(f"connection lost: {exc!r}")
-            self._end_waiting()
-        self._transport = None
-
-    def close(self) -> None:
-        """Close from our side."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.close()
-
-    def _break(self, reason: str) -> None:
-        self._tally.record_broken(reason)
-        self._end_waiting()
-        self.close()
-
-    def _end_waiting(self) -> None:
-        if self._is_waiting:
-            self._is_waiting = False
-            self._tally.change_waiting(-1)
-
-    # --- callbacks of the parser
-
-    def on_message_begin(self) -> None:
-        """The next answer."""
-        self._parts = []
-
-    def on_body(self, body: bytes) -> None:
-        """A part of the body."""
-        self._parts.append(body)
-
-    def on_message_complete(self) -> None:
-        """An answer is whole: count it, and go on unless the load has ended."""
-        took_s = self._clock() - self._sent_at_s
-        if not self._is_waiting:
-            self._break("an answer that nobody asked for")
-            return
-        self._end_waiting()
-        self._tally.record(took_s, self._parser.get_status_code(), b"".join(self._parts), self._mark)
-        if self._tally.is_sending:
-            self.send()
 
 
 async def run_job(job: Job) -> Outcome:
@@ -206,17 +97,25 @@ async def run_job(job: Job) -> Outcome:
     Raises: JobRefused; OSError or TimeoutError when the connections cannot be made.
     """
     check_job(job)
+    sources = _sources(job)
     tally, meter = Tally(), CpuMeter(job.meters)
-    connections = await _connect(job, tally)
+    connections = await _connect(job, tally, sources)
     try:
-        for connection in connections:
-            connection.send()
-        await asyncio.sleep(job.warm_up_s)
-        meter.start()
-        tally.is_measuring, began_s = True, perf_counter()
-        await asyncio.sleep(job.measure_s)
+        if job.count:
+            meter.start()
+            tally.is_measuring, began_s = True, perf_counter()
+        pacing = _begin(connections, job.per_s)
+        if job.count:
+            await tally.wait_idle(job.measure_s)
+        else:
+            await asyncio.sleep(job.warm_up_s)
+            meter.start()
+            tally.is_measuring, began_s = True, perf_counter()
+            await asyncio.sleep(job.measure_s)
         tally.is_measuring, seconds = False, perf_counter() - began_s
         usage = meter.stop()
+        if pacing is not None:
+            pacing.cancel()
         await tally.drain()
     finally:
         unanswered = tally.waiting
@@ -229,6 +128,7 @@ async def run_job(job: Job) -> Outcome:
         bad=tally.bad,
         answered=tally.answered,
         unanswered=unanswered,
+        sent=tally.sent,
         p50_ms=percentile(ordered_ms, 50),
         p95_ms=percentile(ordered_ms, 95),
         p99_ms=percentile(ordered_ms, 99),
@@ -239,16 +139,39 @@ async def run_job(job: Job) -> Outcome:
     )
 
 
-async def _connect(job: Job, tally: Tally) -> list[LoadConnection]:
+def _begin(connections: list[LoadConnection], per_s: float) -> asyncio.Task[None] | None:
+    """The load runs; with a rate, by the task that is returned."""
+    if not per_s:
+        for connection in connections:
+            connection.send()
+        return None
+    pacer = Pacer(connections, per_s)
+    for connection in connections:
+        connection.on_free = pacer.release
+    return asyncio.ensure_future(pacer.run())
+
+
+async def _connect(job: Job, tally: Tally, sources: list[Iterator[tuple[bytes, bytes]]]) -> list[LoadConnection]:
     loop = asyncio.get_running_loop()
     connections: list[LoadConnection] = []
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
         for number in range(job.connections):
-            which = number % len(job.requests)
-            connection = LoadConnection(tally, job.requests[which], job.marks[which])
+            connection = LoadConnection(tally, sources[number % len(sources)])
             await loop.create_connection(lambda connection=connection: connection, job.host, job.port)  # type: ignore[misc]
             connections.append(connection)
     return connections
+
+
+def _sources(job: Job) -> list[Iterator[tuple[bytes, bytes]]]:
+    """The requests of connection i are those of source i % n. Raises: OSError, msgspec.DecodeError for the book."""
+    if job.book:
+        return [_book(job.book).requests(job.first, job.count)]
+    return [repeat(pair) for pair in zip(job.requests, job.marks, strict=True)]
+
+
+@lru_cache(maxsize=4)
+def _book(name: str) -> TurnBook:
+    return read_book(Path(name))
 
 
 def main() -> int:

@@ -26,6 +26,12 @@ def facts() -> list[str]:
     ]
 
 
+def identity() -> str:
+    """Absolute figures are bound to it; two computers with the same words are taken for one."""
+    memory_gib = psutil.virtual_memory().total / 2**30
+    return f"{core_count()} cores ({processor_name()}), {memory_gib:.0f} GiB, Python {platform.python_version()}"
+
+
 def processor_name() -> str:
     """The processor's model, as far as the system tells."""
     file = Path("/proc/cpuinfo")

@@ -34,6 +34,7 @@ class Plan:
     with_delay: bool
     json_file: Path | None
     profile_s: float
+    commits: bool
 
     def loads(self) -> list[VendorLoad]:
         """Every column of the matrix."""
@@ -85,6 +86,7 @@ def read_plan(arguments: Sequence[str], environ: Mapping[str, str] = os.environ)
         with_delay=not options.no_delay,
         json_file=options.json,
         profile_s=options.profile,
+        commits=options.commit,
     )
 
 
@@ -101,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--form", choices=FORMS, default="json", help="form of the vendor's tool results")
     parser.add_argument("--no-delay", action="store_true", help=f"leave out the vendor that takes {DELAY_MS} ms")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every point to this file")
+    parser.add_argument("--commit", action="store_true", help="make this the report that later runs are compared with")
     parser.add_argument(
         "--profile",
         type=float,

@@ -10,23 +10,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.targets import VENDOR_SLUG
-from bench.vendor import READ_TOOL
+from bench.targets import LISTED_VENDORS, VENDOR_SLUG, listed_slug
+from bench.vendor_answers import KEPT_TOOL, READ_TOOL
 from gateway.supervisor.preparation import load_catalogs, load_settings, migrate_database
 
 ORGANIZATIONS = 2
 CLIENTS_PER_ORGANIZATION = 4
+KEPT_S = 300
 CALLERS = ORGANIZATIONS * CLIENTS_PER_ORGANIZATION
 
 
-def catalog(vendor_url: str) -> str:
+def catalog(vendor_url: str, slug: str = VENDOR_SLUG) -> str:
     """Pure: the catalog file that names the stand-in vendor."""
     return f"""
 [[vendor]]
-slug = "{VENDOR_SLUG}"
+slug = "{slug}"
 name = "Bench vendor"
 url = "{vendor_url}"
 category = "bench"
@@ -45,10 +47,23 @@ ttl_seconds = 0
 """
 
 
-def prepare(catalog_file: Path, vendor_key: str) -> dict[str, Any]:
-    """The database holds organizations with a credential and service clients, whose secrets are returned."""
+def kept_tool() -> dict[str, str]:
+    """Pure: the setting that keeps the results of one tool. On the MCP route an operator must name the tool."""
+    return {"VENDOR_TOOL_CONFIG": json.dumps({VENDOR_SLUG: {"tools": {KEPT_TOOL: {"ttl": KEPT_S}}}})}
+
+
+def listed_catalog(vendor_url: str) -> str:
+    """Pure: the catalog file of the vendors whose tools are listed."""
+    return "\n".join(catalog(f"{vendor_url}/list/{number}", listed_slug(number)) for number in range(LISTED_VENDORS))
+
+
+def prepare(catalog_files: list[Path], vendor_key: str, *, lists: bool = False) -> dict[str, Any]:
+    """The database holds organizations with a credential and service clients, whose secrets are returned.
+
+    With `lists` there is one more organization, with a credential for each vendor whose tools are listed.
+    """
     migrate_database()
-    load_catalogs([catalog_file])
+    load_catalogs(catalog_files)
     from django.db import transaction
 
     from orgs.models import User
@@ -56,28 +71,33 @@ def prepare(catalog_file: Path, vendor_key: str) -> dict[str, Any]:
     with transaction.atomic():
         owner = User.objects.create_user(email="owner@bench.example", display_name="Bench Owner")
         organizations = [_organization(owner, number, vendor_key) for number in range(ORGANIZATIONS)]
+        slugs = [listed_slug(number) for number in range(LISTED_VENDORS)]
+        listed = [_organization(owner, ORGANIZATIONS, vendor_key, slugs)] if lists else []
     # One client of each organization in turn, so that neighbouring connections are of different organizations.
     clients = [client for row in zip(*(each["clients"] for each in organizations), strict=True) for client in row]
-    return {"own_ids": [str(owner.pk), *(each["id"] for each in organizations)], "clients": clients}
+    return {
+        "own_ids": [str(owner.pk), *(each["id"] for each in (*organizations, *listed))],
+        "clients": clients,
+        "list_clients": [client for each in listed for client in each["clients"]],
+    }
 
 
-def _organization(owner: Any, number: int, vendor_key: str) -> dict[str, Any]:
+def _organization(owner: Any, number: int, vendor_key: str, slugs: Sequence[str] = ()) -> dict[str, Any]:
+    """With a credential for each of these vendors, or for VENDOR_SLUG."""
     from credentials.credential_scope import CredentialScope
     from credentials.services.credentials import store_credential
     from gateway.catalog import registry
     from orgs.services.organizations import create_organization
 
     organization = create_organization(actor=owner, name=f"Bench organization {number + 1}")
-    vendor = registry.load().get(VENDOR_SLUG)
-    if vendor is None:
-        raise LookupError("the bench vendor is not in the catalog")
-    store_credential(
-        actor=owner,
-        organization=organization,
-        vendor=vendor,
-        scope=CredentialScope.ORGANIZATION,
-        fields={"apiKey": vendor_key},
-    )
+    for slug in slugs or (VENDOR_SLUG,):
+        store_credential(
+            actor=owner,
+            organization=organization,
+            vendor=registry.known_vendor(slug),
+            scope=CredentialScope.ORGANIZATION,
+            fields={"apiKey": vendor_key},
+        )
     clients = [_client(owner, organization, index) for index in range(CLIENTS_PER_ORGANIZATION)]
     return {"id": str(organization.id), "clients": clients}
 
@@ -109,11 +129,12 @@ def main() -> int:
     """Do one step."""
     parser = argparse.ArgumentParser(prog="python -m bench.preparation")
     parser.add_argument("step", choices=["prepare", "count"])
-    parser.add_argument("--catalog", type=Path)
+    parser.add_argument("--catalog", type=Path, action="append", default=[])
+    parser.add_argument("--lists", action="store_true")
     parser.add_argument("--vendor-key", default="")
     options = parser.parse_args()
     load_settings()
-    answer = count() if options.step == "count" else prepare(options.catalog, options.vendor_key)
+    answer = count() if options.step == "count" else prepare(options.catalog, options.vendor_key, lists=options.lists)
     print(json.dumps(answer), flush=True)
     return 0
 

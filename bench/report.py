@@ -34,7 +34,7 @@ def render(results: Results, *, head: Sequence[str], audit: Sequence[str]) -> st
     found = judgements(results)
     if found:
         parts.append(f"Bounds (median of the rounds, lowest and highest)\n\n{_bounds(found)}\n\n{_summary(found)}")
-    parts += ["\n".join(lines) for lines in (audit, _notes(results)) if lines]
+    parts += ["\n".join(lines) for lines in (audit, notes(results)) if lines]
     return "\n\n".join(parts) + "\n"
 
 
@@ -147,19 +147,20 @@ def _summary(found: Sequence[Judgement]) -> str:
     )
 
 
-def _notes(results: Results) -> list[str]:
-    notes = []
+def notes(results: Results) -> list[str]:
+    """Points that were disturbed or failed."""
+    found = []
     disturbed = results.disturbed()
     if disturbed:
         worst = max(disturbed, key=lambda point: point.foreign_cores)
-        notes.append(
+        found.append(
             f"{len(disturbed)} of {len(results.points)} points were disturbed: other processes used more than"
             f" {DISTURBED_CORES} cores (up to {worst.foreign_cores:.1f}, {worst.target},"
             f" c={worst.load.connections}). Ratios suffer less than absolute figures; a quiet machine says more."
         )
     for point in results.failed():
-        notes.append(
+        found.append(
             f"FAILED: {point.target}, c={point.load.connections}, {point.load.delay_ms} ms, round {point.round + 1}:"
             f" {point.bad} wrong answers, {point.unanswered} without one. {point.sample}"
         )
-    return notes
+    return found

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from bench import targets
-from bench.load import DRAIN_TIMEOUT_S, Job, Outcome
+from bench.connection import DRAIN_TIMEOUT_S
+from bench.load import Job, Outcome
 from bench.placement import Placement
 from bench.processes import (
     HOST,
@@ -24,7 +25,8 @@ from bench.processes import (
     web_server,
 )
 from bench.targets import Target
-from bench.vendor import KEY_HEADER, PROTOCOL_VERSION, SESSION_HEADER
+from bench.vendor import KEY_HEADER, SESSION_HEADER
+from bench.vendor_answers import PROTOCOL_VERSION
 
 START_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 10.0
@@ -35,7 +37,7 @@ class VendorServer:
 
     def __init__(self, processes: Processes, placement: Placement) -> None:
         self.key = secrets.token_urlsafe(24)
-        command = python_module("bench.vendor", "--key", self.key)
+        command = python_module("bench.vendor", f"--key={self.key}")  # it may begin with a dash
         self.process = processes.start("vendor", command, cores=placement.others, talks=True)
         self.port: int = json.loads(self.process.read_line(timeout_s=START_TIMEOUT_S))["port"]
 
@@ -103,7 +105,7 @@ class LoadGenerator:
     def run(
         self, target: Target, *, connections: int, warm_up_s: float, measure_s: float, meters: Mapping[str, int]
     ) -> Outcome:
-        """The outcome of one job. Raises: BenchFailed."""
+        """A target's requests for so many seconds. Raises: BenchFailed."""
         job = Job(
             host=HOST,
             port=target.port,
@@ -114,13 +116,17 @@ class LoadGenerator:
             measure_s=measure_s,
             meters=dict(meters),
         )
+        return self.run_job(job, f"{target.name}, {connections} connections")
+
+    def run_job(self, job: Job, described: str) -> Outcome:
+        """The outcome of one job. Raises: BenchFailed, with `described` in its message."""
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
         self._process.stdin.flush()
-        answer = self._process.read_line(timeout_s=warm_up_s + measure_s + DRAIN_TIMEOUT_S + START_TIMEOUT_S)
+        answer = self._process.read_line(timeout_s=job.warm_up_s + job.measure_s + DRAIN_TIMEOUT_S + START_TIMEOUT_S)
         try:
             return msgspec.json.decode(answer, type=Outcome)
         except msgspec.ValidationError:
-            raise BenchFailed(f"{target.name}, {connections} connections: {answer.decode().strip()}") from None
+            raise BenchFailed(f"{described}: {answer.decode().strip()}") from None
 
 
 def ask(

@@ -17,28 +17,35 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 from urllib.parse import parse_qs
 
 import httptools
 import msgspec
 import uvloop
 
+from bench.vendor_answers import (
+    KEPT_TOOL,
+    LIST_PATH,
+    MANY_TOOLS,
+    READ_TOOL,
+    STREAM_TOOL,
+    TOOLS,
+    WRITE_TOOL,
+    answer,
+    handshake,
+    progress_stream,
+    rpc,
+    tool_result,
+)
+
 HOST = "127.0.0.1"
 KEY_HEADER = b"x-bench-key"
 SESSION_HEADER = b"mcp-session-id"
-PROTOCOL_VERSION = "2025-06-18"
-READ_TOOL, WRITE_TOOL = "read_site", "write_site"
 FORMS = ("json", "sse")
-TEXT_BYTES = 1024
+CALLED = frozenset({READ_TOOL, WRITE_TOOL, KEPT_TOOL, STREAM_TOOL})
 MAX_DELAY_MS = 60_000
 MAX_BODY_BYTES = 1024 * 1024
-_FILLING = "The quick brown fox jumps over the lazy dog. "
-_SITE_SCHEMA = {"type": "object", "properties": {"site": {"type": "string"}}, "required": ["site"]}
-TOOLS = [
-    {"name": READ_TOOL, "description": "Read.", "inputSchema": _SITE_SCHEMA, "annotations": {"readOnlyHint": True}},
-    {"name": WRITE_TOOL, "description": "Write.", "inputSchema": _SITE_SCHEMA},
-]
 
 
 class Arguments(msgspec.Struct):
@@ -47,11 +54,18 @@ class Arguments(msgspec.Struct):
     site: str = ""
 
 
+class Meta(msgspec.Struct):
+    """Of a request that wants progress."""
+
+    token: int | str | None = msgspec.field(default=None, name="progressToken")
+
+
 class Params(msgspec.Struct):
     """Of any request; only calls carry these."""
 
     name: str = ""
     arguments: Arguments = msgspec.field(default_factory=Arguments)
+    meta: Meta = msgspec.field(default_factory=Meta, name="_meta")
 
 
 class Message(msgspec.Struct):
@@ -63,17 +77,6 @@ class Message(msgspec.Struct):
 
 
 _messages = msgspec.json.Decoder(Message)
-
-
-def marker(site: str) -> str:
-    """The beginning of a result's text for `site`."""
-    return f"BENCH-OK {site};"
-
-
-def result_text(site: str) -> str:
-    """Pure: about a kilobyte of text that names the site."""
-    head = marker(site) + " "
-    return (head + _FILLING * (TEXT_BYTES // len(_FILLING) + 1))[:TEXT_BYTES]
 
 
 class Vendor:
@@ -163,7 +166,7 @@ class VendorConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Answer."""
         path, _, query = self._url.partition(b"?")
-        if path == b"/mcp":
+        if path.startswith(b"/mcp"):  # /mcp/1, /mcp/2 and so on are vendors of their own to a gateway
             self._mcp(self._parser.get_method())
         elif path == b"/_stats":
             self._write(answer(200, json.dumps(self._vendor.counts).encode()))
@@ -207,17 +210,23 @@ class VendorConnection(asyncio.Protocol):
         if not vendor.knows(self._session):
             vendor.counts["unknown_session"] += 1
             return self._write(answer(404))
-        if message.method == "tools/call" and message.params.name in (READ_TOOL, WRITE_TOOL):
+        if message.method == "tools/call" and message.params.name in CALLED:
             return self._call(message)
         if message.id is None:
             return self._write(answer(202))
         if message.method == "tools/list":
-            return self._write(rpc(message.id, "result", {"tools": TOOLS}))
+            tools = MANY_TOOLS if self._url.startswith(LIST_PATH) else TOOLS
+            return self._write(rpc(message.id, "result", {"tools": tools}))
         return self._write(rpc(message.id, "error", {"code": -32601, "message": "Method not found"}))
 
     def _call(self, message: Message) -> None:
         vendor = self._vendor
-        reply = tool_result(message.id, message.params.arguments.site, vendor.form)
+        site = message.params.arguments.site
+        if message.params.name == STREAM_TOOL:
+            for part in progress_stream(message.id, message.params.meta.token, site):
+                self._write(part)
+            return
+        reply = tool_result(message.id, site, vendor.form)
         if vendor.delay_s:
             vendor.call_later(vendor.delay_s, self._write, reply)
         else:
@@ -226,53 +235,6 @@ class VendorConnection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
-
-
-_REASONS = {
-    200: "OK",
-    202: "Accepted",
-    204: "No Content",
-    400: "Bad Request",
-    401: "Unauthorized",
-    404: "Not Found",
-    405: "Method Not Allowed",
-}
-
-
-def answer(status: int, body: bytes = b"", *, kind: str = "application/json", headers: str = "") -> bytes:
-    """Pure: one HTTP answer."""
-    length = "" if status == 204 else f"Content-Length: {len(body)}\r\n"
-    head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n{length}{headers}\r\n"
-    return head.encode("latin-1") + body
-
-
-def rpc(message_id: int | str | None, member: str, value: Any) -> bytes:
-    """Pure: an answer that holds a JSON-RPC result or error."""
-    return answer(200, msgspec.json.encode({"jsonrpc": "2.0", "id": message_id, member: value}))
-
-
-def handshake(message_id: int | str | None, session_id: str) -> bytes:
-    """Pure: the answer to initialize."""
-    result = {
-        "protocolVersion": PROTOCOL_VERSION,
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "bench-vendor", "version": "1"},
-    }
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": message_id, "result": result})
-    return answer(200, body, headers=f"Mcp-Session-Id: {session_id}\r\n")
-
-
-def tool_result(message_id: int | str | None, site: str, form: str) -> bytes:
-    """Pure: the answer to tools/call, as JSON or as a stream of one event."""
-    result = {"content": [{"type": "text", "text": result_text(site)}], "isError": False}
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": message_id, "result": result})
-    if form == "json":
-        return answer(200, body)
-    event = b"event: message\ndata: " + body + b"\n\n"
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"%x\r\n%b\r\n0\r\n\r\n" % (len(event), event)
-    )
 
 
 async def serve(port: int, key: str) -> None:

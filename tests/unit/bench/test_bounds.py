@@ -87,3 +87,9 @@ def test_what_was_not_measured_is_not_judged() -> None:
     assert by_title["calls/s c=64 / pass-through"] is Verdict.UNKNOWN
     assert by_title["50 ms vendor: added p99 c=16, ms"] is Verdict.UNKNOWN
     assert by_title["peak RSS, MB"] is Verdict.GOAL
+
+
+@pytest.mark.parametrize(("vendor_calls", "verdict"), [(60, Verdict.GOAL), (2400, Verdict.MISSED)])
+def test_cached_calls_must_not_reach_the_vendor(vendor_calls: int, verdict: Verdict) -> None:
+    found = judgements(Results([make_point(targets.MCP_KEPT, vendor_calls=vendor_calls)]))
+    assert [one.verdict for one in found] == [verdict]

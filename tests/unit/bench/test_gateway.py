@@ -62,20 +62,21 @@ class FakeRedis:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def scan_iter(self, *, match: str, count: int) -> list[str]:
-        return [key for key in sorted(self.keys) if match.strip("*") in key]
+    def scan_iter(self, *, count: int) -> list[bytes]:
+        return [key.encode() for key in sorted(self.keys)]
 
-    def delete(self, key: str) -> None:
-        self.keys.discard(key)
+    def delete(self, key: bytes | str) -> None:
+        self.keys.discard(key if isinstance(key, str) else key.decode())
 
 
 @pytest.mark.parametrize(("keep", "is_left"), [(frozenset(), False), (SHARED_KEYS, True)])
 def test_only_the_runs_own_keys_are_removed(
     keep: frozenset[str], is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own, other = (f"0199c3a4-0000-7000-8000-00000000000{number}" for number in (1, 2))
     client = FakeRedis(
-        "gateway:rate:tools:svc:id-1:c", "gateway:epoch:org:id-1", "gateway:epoch:org:id-2", *SHARED_KEYS
+        f"gateway:rate:tools:svc:{own}:c", f"gateway:epoch:org:{own}", f"gateway:epoch:org:{other}", *SHARED_KEYS
     )
     monkeypatch.setattr("bench.databases.redis.Redis.from_url", lambda url, **options: client)
-    remove_keys("redis://127.0.0.1/9", ["id-1"], keep=keep)
-    assert client.keys == {"gateway:epoch:org:id-2", *(SHARED_KEYS if is_left else ())}
+    remove_keys("redis://127.0.0.1/9", [own], keep=keep)
+    assert client.keys == {f"gateway:epoch:org:{other}", *(SHARED_KEYS if is_left else ())}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import repeat
 
 import pytest
 
-from bench import load
-from bench.load import Job, JobRefused, LoadConnection, Tally, check_job
+from bench import connection, load
+from bench.connection import LoadConnection, Tally
+from bench.load import Job, JobRefused, check_job
 
 MARK = b"BENCH-OK site-07;"
 BODY = b'{"text":"BENCH-OK site-07; and more"}'
@@ -36,7 +38,7 @@ class Line:
         seconds: Iterator[float] = iter(range(1000))
         self.tally, self.transport = Tally(), Transport()
         self.tally.is_measuring = True
-        self.connection = LoadConnection(self.tally, b"request", MARK, clock=lambda: float(next(seconds)))
+        self.connection = LoadConnection(self.tally, repeat((b"request", MARK)), clock=lambda: float(next(seconds)))
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]
         self.connection.send()
 
@@ -118,6 +120,23 @@ def test_warm_up_counts_as_answered_only(line: Line) -> None:
     assert (line.tally.good, line.tally.answered, len(line.tally.latencies_s)) == (0, 1, 0)
 
 
+async def test_the_load_ends_with_the_last_turn() -> None:
+    tally, transports = Tally(), [Transport(), Transport()]
+    tally.is_measuring = True
+    turns = iter([(b"first", MARK), (b"second", MARK), (b"third", MARK)])
+    connections = [LoadConnection(tally, turns) for _ in transports]
+    for one, transport in zip(connections, transports, strict=True):
+        one.connection_made(transport)  # type: ignore[arg-type]
+        one.send()
+    connections[1].data_received(ANSWER)
+    assert [each.written for each in transports] == [[b"first"], [b"second", b"third"]]
+    connections[1].data_received(ANSWER)
+    assert (tally.is_sending, tally.idle.is_set()) == (False, False)
+    connections[0].data_received(ANSWER)
+    await tally.wait_idle(60)
+    assert (tally.sent, tally.good, tally.bad, tally.waiting) == (3, 3, 0, 0)
+
+
 async def test_nothing_is_sent_once_the_load_ends(line: Line) -> None:
     draining = asyncio.ensure_future(line.tally.drain())
     await asyncio.sleep(0)
@@ -129,7 +148,7 @@ async def test_nothing_is_sent_once_the_load_ends(line: Line) -> None:
 
 
 async def test_waiting_for_the_last_answers_is_bounded(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "DRAIN_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(connection, "DRAIN_TIMEOUT_S", 0.01)
     async with asyncio.timeout(60):
         await line.tally.drain()
     assert line.tally.waiting == 1
@@ -151,6 +170,8 @@ def job(**changes: object) -> Job:
 def test_a_job_within_bounds_is_taken() -> None:
     check_job(job())
     check_job(job(connections=load.MAX_CONNECTIONS, warm_up_s=0))
+    check_job(job(requests=[], marks=[], book="turns", first=7, count=load.MAX_TURNS))
+    check_job(job(requests=[], marks=[], book="turns", per_s=100.0))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +186,11 @@ def test_a_job_within_bounds_is_taken() -> None:
         {"warm_up_s": -1},
         {"requests": [], "marks": []},
         {"requests": [b"a", b"b"]},
+        {"count": 1},
+        {"book": "turns", "count": load.MAX_TURNS + 1},
+        {"book": "turns", "first": -1},
+        {"per_s": load.MAX_PER_S + 1},
+        {"book": "turns", "count": 5, "per_s": 5},
     ],
 )
 def test_a_job_out_of_bounds_is_refused(changes: dict[str, object]) -> None:

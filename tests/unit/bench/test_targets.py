@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from bench import targets, vendor
+from bench import targets
+from bench import vendor_answers as vendor
 
 
 def split(request: bytes) -> tuple[str, dict[str, str], dict[str, object]]:
@@ -42,3 +43,20 @@ def test_routes_and_names_of_the_gateway() -> None:
     _, headers, message = split(targets.gateway_requests(targets.MCP_WRITE, ["key"], ["token"])[0])
     assert headers["Authorization"] == "Bearer key"
     assert message["params"]["name"] == "bench_write_site"  # type: ignore[index]
+
+
+def test_progress_is_asked_for_by_a_token_of_each_call() -> None:
+    requests = targets.gateway_requests(targets.MCP_STREAM, ["key"], ["token"])
+    messages = [split(request)[2] for request in requests]
+    assert {message["params"]["name"] for message in messages} == {"bench_stream_site"}  # type: ignore[index]
+    tokens = [message["params"]["_meta"]["progressToken"] for message in messages]  # type: ignore[index]
+    assert len(set(tokens)) == targets.SITES
+    _, _, message = split(targets.gateway_requests(targets.MCP_KEPT, ["key"], ["token"])[0])
+    assert message["params"] == {"name": "bench_kept_site", "arguments": {"site": "site-00"}}
+
+
+def test_lists_are_asked_for_by_each_caller_and_must_be_whole() -> None:
+    requests = targets.list_requests(["k1", "k2"])
+    assert [split(request)[1]["Authorization"] for request in requests] == ["Bearer k1", "Bearer k2"]
+    assert split(requests[0])[2]["method"] == "tools/list"
+    assert targets.list_mark() == b'"listed_49_tool_23"'

@@ -9,7 +9,17 @@ import httptools
 import pytest
 
 from bench import vendor as bench_vendor
-from bench.vendor import MAX_BODY_BYTES, TEXT_BYTES, Vendor, VendorConnection, marker, result_text, tool_result
+from bench.vendor import MAX_BODY_BYTES, Vendor, VendorConnection
+from bench.vendor_answers import (
+    LIST_TOOLS,
+    PROGRESS_STEPS,
+    PROTOCOL_VERSION,
+    STREAM_TOOL,
+    TEXT_BYTES,
+    marker,
+    result_text,
+    tool_result,
+)
 
 
 class Transport:
@@ -59,8 +69,9 @@ class Client:
     def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         lines = [f"{method} {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        before = len(self.transport.written)
         self.connection.data_received("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        return Answer(self.transport.written[-1])
+        return Answer(b"".join(self.transport.written[before:] or self.transport.written[-1:]))
 
     def rpc(self, method: str, params: object = None, *, message_id: int | None = 1, **headers: str) -> Answer:
         message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
@@ -84,7 +95,7 @@ def test_the_handshake_opens_a_session(client: Client) -> None:
     answer = client.rpc("initialize", message_id=0)
     assert answer.status == 200
     assert json.loads(answer.body)["id"] == 0
-    assert json.loads(answer.body)["result"]["protocolVersion"] == bench_vendor.PROTOCOL_VERSION
+    assert json.loads(answer.body)["result"]["protocolVersion"] == PROTOCOL_VERSION
     session = answer.headers["mcp-session-id"]
     assert client.rpc("notifications/initialized", message_id=None, Mcp_Session_Id=session).status == 202
 
@@ -96,10 +107,34 @@ def test_a_call_answers_with_its_own_site(client: Client) -> None:
     assert len(text) == TEXT_BYTES
 
 
-def test_one_tool_is_read_only(client: Client) -> None:
+def test_one_tool_is_not_read_only(client: Client) -> None:
     answer = client.rpc("tools/list", Mcp_Session_Id=client.session())
     tools = json.loads(answer.body)["result"]["tools"]
-    assert [tool.get("annotations", {}).get("readOnlyHint", False) for tool in tools] == [True, False]
+    assert [tool.get("annotations", {}).get("readOnlyHint", False) for tool in tools] == [True, False, True, True]
+
+
+def test_the_vendors_of_a_long_list_have_other_tools(client: Client) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    answer = client.send("POST", "/mcp/list/7", body, X_Bench_Key="key", Mcp_Session_Id=client.session())
+    names = [tool["name"] for tool in json.loads(answer.body)["result"]["tools"]]
+    assert len(names) == len(set(names)) == LIST_TOOLS
+    assert bench_vendor.READ_TOOL not in names
+
+
+@pytest.mark.parametrize(("meta", "steps"), [({"_meta": {"progressToken": "t"}}, PROGRESS_STEPS), ({}, 0)])
+def test_progress_comes_before_the_result_if_a_token_asks_for_it(
+    client: Client, meta: dict[str, object], steps: int
+) -> None:
+    session = client.session()
+    params = {"name": STREAM_TOOL, "arguments": {"site": "site-3"}, **meta}
+    message = {"jsonrpc": "2.0", "method": "tools/call", "id": 9, "params": params}
+    answer = client.send("POST", "/mcp", json.dumps(message).encode(), X_Bench_Key="key", Mcp_Session_Id=session)
+    assert answer.is_complete
+    *notes, result = [json.loads(line[6:]) for line in answer.body.splitlines() if line.startswith(b"data: ")]
+    assert [note["params"] for note in notes] == [
+        {"progressToken": "t", "progress": number, "total": PROGRESS_STEPS} for number in range(1, steps + 1)
+    ]
+    assert (result["id"], result["result"]["content"][0]["text"].startswith(marker("site-3"))) == (9, True)
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
