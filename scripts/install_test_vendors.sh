@@ -54,11 +54,12 @@ install_python() { # NAME VENV LOCK
         return
     fi
     clear "$2"
-    run_logged "$python" -m venv "$2"
+    # The pip at hand installs into it. One of its own, and files compiled that nothing imports, took half of the time.
+    run_logged "$python" -m venv --without-pip "$2"
     # The folder hides itself from version control, and so from every tool that reads its ignore files.
     echo '*' >"$2/.gitignore"
-    run_logged "$2/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-        --no-deps --require-hashes -r "$3"
+    run_logged "$python" -m pip --python "$2/bin/python" install --quiet --disable-pip-version-check --no-input \
+        --no-compile --no-deps --require-hashes -r "$3"
     stamp "$2" "$wanted"
     say "$1 installed"
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,29 +99,40 @@ class Database:
 class Template:
     """An empty database with every table, from which others are copied.
 
-    A SQLite one belongs to all processes that name the same folder; the first of them makes it.
+    It belongs to all processes that name the same folder: the first of them makes it, and the last one removes it.
+    `server_url` names a PostgreSQL server, or nothing for SQLite; this run's own unless given.
     """
 
-    def __init__(self, folder: Path) -> None:
+    _name = "template"
+
+    def __init__(self, folder: Path, server_url: str | None = None) -> None:
         self._folder = folder
-        self._server_url = os.environ.get("DATABASE_URL", "")
-        if self._server_url and not self._server_url.startswith(_SQLITE):
-            self.database = Database(self._create())
-            try:
-                self._migrate(self.database)
-            except BaseException:
-                self.remove()
-                raise
-        else:
-            self.database = Database(f"{_SQLITE}{folder / 'template.sqlite3'}")
-            with (folder / "template.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not self.database.path.exists():
-                    self._make_file()
+        found = os.environ.get("DATABASE_URL", "") if server_url is None else server_url
+        self._server_url = "" if found.startswith(_SQLITE) else found
+        # A server writes everything to its disk before a database is gone. The next test need not wait for that.
+        self._drops = ThreadPoolExecutor(1)
+        self._dropped: list[Future[None]] = []
+        with self._known_to_all() as known:
+            if not known["users"]:
+                known["url"] = self._make().url
+            known["users"] += 1
+            self.database = Database(known["url"])
+
+    @contextlib.contextmanager
+    def _known_to_all(self) -> Iterator[dict[str, Any]]:
+        """The file about it for all processes: its `url`, and the number of its `users`. One process at a time."""
+        kind = "postgresql" if self._server_url else "sqlite"
+        with (self._folder / f"{self._name}.{kind}.json").open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            known = json.loads(file.read() or '{"users": 0}')
+            yield known
+            file.truncate(0)
+            file.write(json.dumps(known))
 
     @contextlib.contextmanager
     def copied(self, folder: Path) -> Iterator[Database]:
-        """A database of its own; PostgreSQL's is dropped at the end, SQLite's stays with its folder."""
+        """A database of its own; PostgreSQL's is dropped afterwards, SQLite's stays with its folder."""
         if self.database.is_sqlite:
             copy = Database(f"{_SQLITE}{folder / 'gateway.sqlite3'}")
             shutil.copyfile(self.database.path, copy.path)
@@ -129,27 +142,49 @@ class Template:
         try:
             yield copy
         finally:
-            self._drop(copy)
+            self._dropped.append(self._drops.submit(self._drop, copy))
 
     def remove(self) -> None:
-        """The template is gone."""
-        if not self.database.is_sqlite:
-            self._drop(self.database)
+        """The copies are gone, and the template once no other process needs it."""
+        self._drops.shutdown()
+        for dropped in self._dropped:
+            dropped.result()
+        with self._known_to_all() as known:
+            known["users"] -= 1
+            if known["users"]:
+                return
+            if self.database.is_sqlite:
+                self.database.path.unlink()
+            else:
+                self._drop(self.database)
 
-    def _make_file(self) -> None:
-        """It gets its name when it is whole."""
-        unfinished = Database(f"{_SQLITE}{self._folder / 'unfinished.sqlite3'}")
-        self._migrate(unfinished)
+    def _make(self) -> Database:
+        if not self._server_url:
+            return self._make_file()
+        made = Database(self._create())
+        try:
+            self._migrate(made)
+        except BaseException:
+            self._drop(made)
+            raise
+        return made
+
+    def _make_file(self) -> Database:
+        made = Database(f"{_SQLITE}{self._folder / f'{self._name}.sqlite3'}")
+        self._migrate(made)
         # Pages still in the log beside the file would not be copied with it.
-        with contextlib.closing(sqlite3.connect(unfinished.path)) as file:
+        with contextlib.closing(sqlite3.connect(made.path)) as file:
             file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        unfinished.path.rename(self.database.path)
+        return made
 
     def _migrate(self, database: Database) -> None:
         """By the program that prepares a start, so that this way is walked too."""
+        self._run("-m", "gateway.supervisor.preparation", database=database)
+
+    def _run(self, *command: str, database: Database) -> None:
         machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         subprocess.run(
-            [sys.executable, "-m", "gateway.supervisor.preparation"],
+            [sys.executable, *command],
             cwd=ROOT,
             env={**machine, **_THROW_AWAY, "VAR": str(self._folder), "DATABASE_URL": database.url},
             check=True,

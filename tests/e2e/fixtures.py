@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +26,17 @@ LIMITS = {"TOOL_CALLS_PER_HOUR": "150", "WEB_PROCESSES": "2"}
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
-    """A database with every table and no row but those of the shipped catalog."""
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the run know."""
     folder = tmp_path_factory.getbasetemp()
-    # In a parallel run each process has a folder of its own inside one that is everybody's.
-    made = Template(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    # In a parallel run each process has a folder of its own inside this one.
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def template(run_folder: Path) -> Iterator[Template]:
+    """A database with every table and no row but those of the shipped catalog."""
+    made = Template(run_folder)
     yield made
     made.remove()
 

@@ -95,6 +95,12 @@ class Operator:
         assert "error" not in answer, f"{answer.get('error')}\n{self.program.log()[-LOG_TAIL_CHARACTERS:]}"
         return answer["result"]
 
+    def manage(self, *arguments: str) -> str:
+        """The output of a management command that succeeds, without the start of a process of its own."""
+        done = self.run("manage", arguments=list(arguments))
+        assert done["code"] == 0, done
+        return str(done["output"])
+
 
 @dataclass
 class Deployment:

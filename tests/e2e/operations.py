@@ -148,6 +148,8 @@ def manage(arguments: list[str]) -> dict[str, Any]:
         call_command(*arguments, stdout=output)
     except CommandError as fault:
         return {"code": fault.returncode, "output": output.getvalue()}
+    except SystemExit as end:
+        return {"code": end.code, "output": output.getvalue()}
     return {"code": 0, "output": output.getvalue()}
 
 

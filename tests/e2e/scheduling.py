@@ -15,16 +15,22 @@ from tests.vendors.processes import ROOT
 SHARED_SERVERS = {"sign_in_gateway": "SignInGateway", "gateway": "Gateway"}
 # Shared servers and files that take longest on production's back ends, in order. Others follow, by their tests' number.
 LONGEST_FIRST = (
+    "tests/e2e/test_billing_life.py",
     "gateway",
     "tests/faults/test_redis_hangs.py",
-    "sign_in_gateway",
-    "tests/e2e/test_make_run.py",
-    "tests/faults/test_database_silent.py",
-    "tests/faults/test_gateway_durability.py",
-    "tests/faults/test_upgraded_log.py",
     "tests/e2e/test_secret_hygiene.py",
+    "tests/e2e/test_make_run.py",
+    "sign_in_gateway",
+    "tests/faults/test_database_silent.py",
+    "tests/e2e/test_tests_of_stripe_mode.py",
+    "tests/faults/test_shipping_killed.py",
+    "tests/faults/test_upgraded_log.py",
     "tests/e2e/test_crowds.py",
+    "tests/faults/test_gateway_durability.py",
     "tests/faults/test_followed_stream.py",
+    "tests/e2e/test_stripe_mode.py",
+    "tests/e2e/test_real_collector.py",
+    "tests/faults/test_rate_limited_calls.py",
     "tests/faults/test_audit_durability.py",
 )
 

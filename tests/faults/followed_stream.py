@@ -15,13 +15,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
@@ -267,9 +265,9 @@ def main() -> int:
             options.role
         ]()
         return 0
-    from tests.faults.scratch_database import BACKENDS, scratch_database
+    from tests.faults.scratch_database import BACKENDS, scratch_of_a_report
 
-    with tempfile.TemporaryDirectory() as folder, scratch_database(BACKENDS[-1], Path(folder)) as database:
+    with scratch_of_a_report(BACKENDS[-1]) as database:
         report = follow(database, seconds=options.seconds, writers=options.writers, seed=options.seed)
     print(report.line())  # noqa: T201
     return 0 if report.is_exact else 1

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 from django.conf import settings
 from django.db.utils import ConnectionHandler
+
+from tests.e2e.deployment_data import Database, Template
 
 # SQLite always; PostgreSQL too when the suite runs on it. `make test` leaves SQLite to its embedded run then
 # (tests/embedded.py).
@@ -75,33 +76,51 @@ class ScratchDatabase:
         return {**os.environ, "DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "gateway.settings"}
 
 
+# Makes one: its back end, one of BACKENDS, and a folder of its own.
+NewScratch = Callable[[str, Path], AbstractContextManager[ScratchDatabase]]
+
+
+class AuditTemplate(Template):
+    """A database with the tables of `audit`, from which scratch databases are copied."""
+
+    _name = "audit"
+
+    def __init__(self, backend: str, folder: Path) -> None:
+        super().__init__(folder, _server_url() if backend == "postgresql" else "")
+
+    def _migrate(self, database: Database) -> None:
+        self._run("manage.py", "migrate", "audit", "--skip-checks", "--verbosity=0", database=database)
+
+
 @contextmanager
-def scratch_database(backend: str, folder: Path) -> Iterator[ScratchDatabase]:
-    """A new database, migrated; it is gone afterwards."""
-    if backend == "sqlite":
-        yield _migrated(
-            f"sqlite:///{folder / 'audit.sqlite3'}",
-            {
+def scratch_database(template: AuditTemplate, folder: Path) -> Iterator[ScratchDatabase]:
+    """A new database; a server's is gone afterwards."""
+    with template.copied(folder) as copy:
+        if copy.is_sqlite:
+            config = {
                 "ENGINE": "django.db.backends.sqlite3",
-                "NAME": str(folder / "audit.sqlite3"),
+                "NAME": str(copy.path),
                 "OPTIONS": {"init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"},
-            },
-        )
-        return
-    server = settings.DATABASES["default"]
-    name = f"gateway_scratch_{os.getpid()}_{uuid.uuid4().hex[:6]}"
-    login = server["USER"] + (f":{server['PASSWORD']}" if server["PASSWORD"] else "")
-    address = f"{login}@{server['HOST']}:{server['PORT'] or 5432}"
-    with psycopg.connect(f"postgresql://{address}/postgres", autocommit=True) as administration:
-        administration.execute(f'CREATE DATABASE "{name}"')
+            }
+        else:
+            config = {**settings.DATABASES["default"], "NAME": copy.name}
+        yield ScratchDatabase(copy.url, ConnectionHandler({"default": config}).settings["default"])
+
+
+@contextmanager
+def scratch_of_a_report(backend: str) -> Iterator[ScratchDatabase]:
+    """One for a program that runs by itself."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        template = AuditTemplate(backend, folder)
         try:
-            yield _migrated(f"postgres://{address}/{name}", {**server, "NAME": name})
+            with scratch_database(template, folder) as database:
+                yield database
         finally:
-            administration.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+            template.remove()
 
 
-def _migrated(url: str, config: dict[str, Any]) -> ScratchDatabase:
-    database = ScratchDatabase(url, ConnectionHandler({"default": config}).settings["default"])
-    command = [sys.executable, "manage.py", "migrate", "audit", "--skip-checks", "--verbosity=0"]
-    subprocess.run(command, cwd=ROOT, env=database.environment(), check=True, timeout=60)
-    return database
+def _server_url() -> str:
+    server = settings.DATABASES["default"]
+    login = server["USER"] + (f":{server['PASSWORD']}" if server["PASSWORD"] else "")
+    return f"postgres://{login}@{server['HOST']}:{server['PORT'] or 5432}/postgres"

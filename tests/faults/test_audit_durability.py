@@ -26,7 +26,9 @@ from audit.audit_connection import AuditConnection, open_audit_connection
 from audit.call_record import CallRecord
 from audit.pending_record import AuditUnavailable
 from audit.writer import DEADLINE_S, AuditWriter
-from tests.faults.scratch_database import BACKENDS, ROOT, ScratchDatabase, scratch_database
+from tests.faults.scratch_database import BACKENDS, ROOT, NewScratch, ScratchDatabase
+
+pytest_plugins = ("tests.faults.fixtures",)
 
 CONNECTIONS = 32
 LOAD_S = 2.0
@@ -36,10 +38,13 @@ ORGS = [uuid.UUID("11111111-1111-4111-8111-111111111111"), uuid.UUID("22222222-2
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def database(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+    request: pytest.FixtureRequest,
+    new_scratch: NewScratch,
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[ScratchDatabase]:
     """Not the suite's database, so the guard of that one is off."""
-    with django_db_blocker.unblock(), scratch_database(request.param, tmp_path_factory.mktemp("audit")) as made:
+    with django_db_blocker.unblock(), new_scratch(request.param, tmp_path_factory.mktemp("audit")) as made:
         yield made
 
 
@@ -234,9 +239,9 @@ async def fill(writer: AuditWriter, answered: list[uuid.UUID]) -> None:
 
 @pytest.mark.one_back_end
 async def test_a_full_disk_refuses_and_free_space_lets_it_go_on(
-    tmp_path: Path, django_db_blocker: DjangoDbBlocker
+    tmp_path: Path, new_scratch: NewScratch, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with django_db_blocker.unblock(), scratch_database("sqlite", tmp_path) as database:
+    with django_db_blocker.unblock(), new_scratch("sqlite", tmp_path) as database:
         roomy = database.config["OPTIONS"]["init_command"]
         with contextlib.closing(database.connect()) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]

@@ -10,17 +10,22 @@ from contextlib import closing
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.faults.scratch_database import BACKENDS, ROOT, ScratchDatabase, scratch_database
+from tests.faults.scratch_database import BACKENDS, ROOT, NewScratch, ScratchDatabase
+
+pytest_plugins = ("tests.faults.fixtures",)
 
 MINUTE = 29_000_000
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def database(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+    request: pytest.FixtureRequest,
+    new_scratch: NewScratch,
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[ScratchDatabase]:
     """Not the suite's database, so the guard of that one is off."""
-    with django_db_blocker.unblock(), scratch_database(request.param, tmp_path_factory.mktemp("refused")) as made:
+    with django_db_blocker.unblock(), new_scratch(request.param, tmp_path_factory.mktemp("refused")) as made:
         yield made
 
 

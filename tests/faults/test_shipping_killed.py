@@ -12,9 +12,11 @@ import pytest
 from gateway.lib.queues import SHIPPING_NICENESS
 from tests.factories.until import until_true
 from tests.fakes.redis_server import is_installed, redis_server
-from tests.faults.scratch_database import BACKENDS, scratch_database
+from tests.faults.scratch_database import BACKENDS, NewScratch
 from tests.faults.shipping_killed import RECEIVER, REDIS, WORKER, Run
 from tests.faults.shipping_stage import service_variables, stage
+
+pytest_plugins = ("tests.faults.fixtures",)
 
 
 def shipping_worker() -> psutil.Process:
@@ -23,8 +25,8 @@ def shipping_worker() -> psutil.Process:
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs redis-server: other runs would take the messages of a shared one")
-def test_every_record_arrives_in_order(tmp_path: Path) -> None:
-    with scratch_database(BACKENDS[-1], tmp_path) as database, redis_server() as redis:
+def test_every_record_arrives_in_order(new_scratch: NewScratch, tmp_path: Path) -> None:
+    with new_scratch(BACKENDS[-1], tmp_path) as database, redis_server() as redis:
         environment = service_variables(tmp_path / "var", database.url, redis.url)
         with stage(tmp_path / "var", environment, database.connect, rate=200) as on:
             run = Run(on, {REDIS: redis}, random.Random(18), claim_s=0.5)

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scratch_database import BACKENDS, scratch_database
+from tests.faults.scratch_database import BACKENDS, NewScratch
 from tests.faults.upgraded_log import upgrade
+
+pytest_plugins = ("tests.faults.fixtures",)
 
 
 @pytest.mark.skipif("postgresql" not in BACKENDS, reason="SQLite keeps one table")
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_no_call_fails_and_no_row_is_lost(tmp_path: Path, interrupted: bool) -> None:
-    with scratch_database("postgresql", tmp_path) as database:
+def test_no_call_fails_and_no_row_is_lost(new_scratch: NewScratch, tmp_path: Path, interrupted: bool) -> None:
+    with new_scratch("postgresql", tmp_path) as database:
         report = upgrade(database, rows=20_000, interrupted=interrupted)
         with closing(database.connect()) as connection:
             left = connection.execute("SELECT conname FROM pg_constraint WHERE conname LIKE '%before_ids'").fetchall()

@@ -11,14 +11,12 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
@@ -158,9 +156,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=5_000_000)
     options = parser.parse_args()
     django.setup()
-    from tests.faults.scratch_database import scratch_database
+    from tests.faults.scratch_database import scratch_of_a_report
 
-    with tempfile.TemporaryDirectory() as folder, scratch_database("postgresql", Path(folder)) as database:
+    with scratch_of_a_report("postgresql") as database:
         report = upgrade(database, options.rows)
     print(report.line())  # noqa: T201
     return 0 if report.is_whole else 1
