@@ -121,7 +121,7 @@ def _build() -> Runtime:
     audit = AuditWriter()
     audit.start()
     caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)
-    tool_change_detector = ToolChangeDetector(caller_cache)
+    tool_change_detector = ToolChangeDetector(caller_cache, max_compared=settings.TOOL_INDEXES)
     secret_echo_detector = SecretEchoDetector(caller_cache)
     pool.on_secret_echoed = secret_echo_detector.record
     directory = ToolDirectory(
@@ -129,6 +129,8 @@ def _build() -> Runtime:
         settings.VENDOR_TOOL_CONFIG,
         ttl_s=settings.TOOL_LIST_TTL_S,
         max_pages=settings.TOOL_LIST_MAX_PAGES,
+        max_indexes=settings.TOOL_INDEXES,
+        max_list_bytes=settings.TOOL_LIST_BYTES,
         on_fetched=tool_change_detector.submit,
     )
     rate_limited = RateLimitedCalls(caller_cache)

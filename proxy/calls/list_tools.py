@@ -19,7 +19,7 @@ from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.request_context import RequestContext
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.tool_index import ToolIndex
+from proxy.vendors.tool_list_cache import ToolIndex
 
 log = structlog.get_logger(__name__)
 INTERNAL_ERROR = "internal_error"  # the same code as in answers and rows of calls
@@ -85,8 +85,8 @@ async def _vendor_tools(
         return {}, index
     principal, organization = context.caller.principal, context.caller.organization
     tools = {
-        tool.exposed_name: index.encoded[tool.exposed_name]
-        for tool in index.tools.tools
+        tool.exposed_name: index.content.encoded[tool.exposed_name]
+        for tool in index.content.tools.tools
         if not (other_prefixes and tool.exposed_name.startswith(other_prefixes))
         and may_call_tool(principal, organization, vendor, tool.vendor_name) is None
     }

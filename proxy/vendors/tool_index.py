@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import msgspec
 import structlog
 from msgspec import Raw
 
-from gateway.catalog.tool_config import ToolConfig, ToolPolicy
+from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from gateway.lib.background_tasks import BackgroundTasks
-from gateway.lib.fair_share_cache import FairShareCache
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies, tool_definitions
-from proxy.protocol.tool_names import ExposedTool, ExposedTools
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
+from proxy.vendors.tool_list import ReceivedList, ToolList, read_list
+from proxy.vendors.tool_list_cache import ToolIndex, ToolListCache
 
 log = structlog.get_logger(__name__)
-MAX_INDEXES = 2_000  # over all organizations
-MAX_INDEX_BYTES = 64 * 1024 * 1024  # of all lists as received; parsed, they take several times as much
+MAX_INDEXES = 50_000  # default of the setting
+MAX_LISTS_BYTES = 64 * 1024 * 1024  # default of the setting
 MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages of one list, which are held together
 REFETCH_AFTER_S = 5.0  # bounds the fetches for unknown tools and for list_changed
 RETRY_AFTER_S = 10.0  # between attempts while fetching fails; the old list is served
 CHANGE_WAIT_S = 5.0  # for a changed list; then the old one is served
-
-
-@dataclass(frozen=True, slots=True)
-class ToolIndex:
-    """The parsed tool list of one vendor."""
-
-    tools: ExposedTools
-    definitions: Mapping[str, dict[str, Any]]  # by the vendor's own name, without hidden characters
-    encoded: Mapping[str, bytes]  # by exposed name; JSON, to be joined into a list
-    policies: Mapping[str, ToolPolicy]  # by the vendor's own name
-    fetched_s: float
-    size_bytes: int = 0  # of the list as received
-    is_outdated: bool = False  # the vendor has announced a change since
-    failure: VendorFault | None = None  # of the last attempt to refresh
-    retry_s: float = 0.0  # loop time of the next attempt after a failure
-    as_sent: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the vendor's unchanged definitions
-
-    def policy(self, tool: ExposedTool) -> ToolPolicy:
-        """Spec: D103"""
-        return self.policies[tool.vendor_name]
 
 
 class ToolDirectory:
@@ -67,17 +45,17 @@ class ToolDirectory:
         *,
         ttl_s: float,
         max_pages: int,
-        on_fetched: Callable[[PoolKey, Mapping[str, tool_definitions.Definition], int], None] | None = None,
+        max_indexes: int = MAX_INDEXES,
+        max_list_bytes: int = MAX_LISTS_BYTES,
+        on_fetched: Callable[[PoolKey, ReceivedList], None] | None = None,
     ) -> None:
-        """`on_fetched` gets each list and its bytes, and must return at once."""
+        """`on_fetched` gets each list, and must return at once."""
         self._pool = pool
         self._on_fetched = on_fetched
         self._tool_config = tool_config
         self._ttl_s = ttl_s
         self._max_pages = max_pages
-        self._indexes: FairShareCache[PoolKey, ToolIndex] = FairShareCache(
-            max_bytes=MAX_INDEX_BYTES, max_entries=MAX_INDEXES
-        )
+        self._indexes = ToolListCache(max_indexes=max_indexes, max_list_bytes=max_list_bytes)
         self._fetching: SingleFlight[PoolKey, ToolIndex] = SingleFlight()
         self._refreshing = BackgroundTasks()
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
@@ -157,23 +135,30 @@ class ToolDirectory:
             self._under_way[key] = True
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
-        deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
+        key, deadline = destination.key, asyncio.get_running_loop().time() + vendor.timeout_seconds
         listed, size_bytes = await self._list(vendor, destination, deadline)
-        work = partial(_read, vendor, listed, self._tool_config)
+        work = partial(self._read, vendor, listed, size_bytes)
         try:
-            index, problems = await fair_scheduler.run_small_inline(destination.key.org_id, work, size_bytes, deadline)
+            received, content, problems = await fair_scheduler.run_small_inline(key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         except TimeoutError as fault:
             raise errors.timeout(errors.Evidence.RESPONDED) from fault
         if problems:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
-        fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[destination.key]
-        index = replace(index, fetched_s=fetched_s, size_bytes=size_bytes, is_outdated=is_outdated)
-        self._indexes.put(destination.key, index, owner=destination.key.org_id, size_bytes=size_bytes)
+        fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[key]
+        index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
         if self._on_fetched is not None:
-            self._on_fetched(destination.key, index.as_sent, size_bytes)
+            self._on_fetched(key, received)
         return index
+
+    def _read(self, vendor: Vendor, listed: list[Raw], size_bytes: int) -> tuple[ReceivedList, ToolList, list[str]]:
+        """The list as received and as parsed, and its problems if it was not known. Raises: BadVendorReply."""
+        received = ReceivedList.of(vendor, listed, size_bytes)
+        known = self._indexes.content(received.digest)
+        if known is not None:
+            return received, known, []
+        return received, *read_list(vendor, received, self._tool_config)
 
     async def _list(self, vendor: Vendor, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
         """The unparsed tools of all pages, and their bytes."""
@@ -205,25 +190,3 @@ def _page(answer: replies.VendorResult) -> replies.RawToolsPage:
         return replies.raw_tools_page(answer.raw_result)
     except replies.BadVendorReply as fault:
         raise errors.bad_response(fault.reason) from fault
-
-
-def _read(vendor: Vendor, listed: list[Raw], tool_config: ToolConfig) -> tuple[ToolIndex, list[str]]:
-    """The index of a list and its problems; thread-safe. Raises: BadVendorReply."""
-    accepted = tool_definitions.accept_definitions(replies.tools_of(listed))
-    index = build_index(vendor, accepted.for_callers, tool_config, 0.0)
-    return replace(index, as_sent={each["name"]: each for each in accepted.definitions}), accepted.problems
-
-
-def build_index(
-    vendor: Vendor, definitions: list[dict[str, Any]], tool_config: ToolConfig, fetched_s: float
-) -> ToolIndex:
-    tools = ExposedTools(vendor.tool_prefix, [definition["name"] for definition in definitions])
-    by_name = {definition["name"]: definition for definition in definitions}
-    encoded = {
-        tool.exposed_name: msgspec.json.encode(
-            tool_definitions.exposed_definition(by_name[tool.vendor_name], tool.exposed_name)
-        )
-        for tool in tools.tools
-    }
-    policies = {name: tool_config.policy(vendor, name, each) for name, each in by_name.items()}
-    return ToolIndex(tools, by_name, encoded, policies, fetched_s)

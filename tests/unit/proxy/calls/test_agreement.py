@@ -33,7 +33,8 @@ from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination, PoolKey
-from proxy.vendors.tool_index import ToolIndex, build_index
+from proxy.vendors.tool_list import build_list
+from proxy.vendors.tool_list_cache import ToolIndex
 from proxy.views import cli
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
 
@@ -100,7 +101,9 @@ class Directory:
 
     def __init__(self, tools: dict[str, Any]) -> None:
         self.indexes = {
-            vendor.slug: build_index(vendor, accept_definitions(tools[vendor.slug]).definitions, ToolConfig(), 0.0)
+            vendor.slug: ToolIndex(
+                build_list(vendor, accept_definitions(tools[vendor.slug]).definitions, ToolConfig()), 0.0
+            )
             for vendor in VENDORS
             if tools[vendor.slug] is not None
         }
@@ -178,7 +181,7 @@ def spellings(case: SimpleNamespace, context: RequestContext) -> set[str]:
     tried = set(case.asked)
     for vendor in VENDORS:
         index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
-        for tool in index.tools.tools if index else ():
+        for tool in index.content.tools.tools if index else ():
             tried |= {tool.vendor_name, tool.exposed_name, tool.command, f"{vendor.tool_prefix}__{tool.vendor_name}"}
     return tried
 
@@ -192,7 +195,7 @@ async def check_unified(case: SimpleNamespace, context: RequestContext) -> None:
         found = await callable_at(context, None, name, by_command=False)
         assert found is not None, f"{name} is shown and may not be called"
         index = context.runtime.directory.indexes[found.vendor.slug]  # type: ignore[attr-defined]
-        assert json.loads(index.encoded[name]) == definitions[name], "what is shown is what is called"
+        assert json.loads(index.content.encoded[name]) == definitions[name], "what is shown is what is called"
     for name in spellings(case, context):
         found = await callable_at(context, None, name, by_command=False)
         if found is not None:
@@ -224,8 +227,10 @@ async def check_vendor(case: SimpleNamespace, context: RequestContext, vendor: V
         for name in spellings(case, context):
             assert await callable_at(context, vendor, name, by_command=True) is None
         return
-    marked = {name for name in index.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)}
-    assert listed == {tool.exposed_name for tool in index.tools.tools if tool.vendor_name in marked}
+    marked = {
+        name for name in index.content.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)
+    }
+    assert listed == {tool.exposed_name for tool in index.content.tools.tools if tool.vendor_name in marked}
     route = cli._route("GET", vendor.slug)
     commands = [each["command"] for each in (await cli._schema(context, route, vendor))["commands"]]
     assert len(commands) == len(set(commands)) == len(marked)

@@ -1,0 +1,94 @@
+"""The tool indexes of all credentials of a process; equal lists are kept once. docs/decisions/0051"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gateway.lib.fair_share_cache import FairShareCache
+from proxy.outcomes import VendorFault
+from proxy.vendors.destination import PoolKey
+from proxy.vendors.tool_list import ToolList
+
+
+@dataclass(frozen=True, slots=True)
+class ToolIndex:
+    """A vendor's tool list under one credential: the list, which other credentials may share, and its age."""
+
+    content: ToolList
+    fetched_s: float  # loop time
+    is_outdated: bool = False  # the vendor has announced a change since
+    failure: VendorFault | None = None  # of the last attempt to refresh
+    retry_s: float = 0.0  # loop time of the next attempt after a failure
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    content: ToolList
+    holders: int = 0  # indexes that point to it
+
+
+class ToolListCache:
+    """One event loop. Past a bound, the organization that holds most loses the index that it used longest ago.
+
+    An index counts with the list's bytes divided by the indexes that point to the list. A list that no index points to
+    is dropped.
+    """
+
+    def __init__(self, *, max_indexes: int, max_list_bytes: int) -> None:
+        self._max_list_bytes = max_list_bytes
+        self._shared: dict[bytes, _Shared] = {}
+        self._indexes: FairShareCache[PoolKey, ToolIndex] = FairShareCache(
+            max_entries=max_indexes, on_drop=self._release, weigh=self._weigh
+        )
+        self.list_bytes = 0  # of all distinct lists
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def __iter__(self) -> Iterator[PoolKey]:
+        return iter(self._indexes)
+
+    @property
+    def distinct(self) -> int:
+        return len(self._shared)
+
+    def content(self, digest: bytes) -> ToolList | None:
+        """A kept list by its digest; from any thread."""
+        shared = self._shared.get(digest)
+        return None if shared is None else shared.content
+
+    def get(self, key: PoolKey) -> ToolIndex | None:
+        """Counts as a use."""
+        return self._indexes.get(key)
+
+    def peek(self, key: PoolKey) -> ToolIndex | None:
+        return self._indexes.peek(key)
+
+    def put(self, key: PoolKey, index: ToolIndex) -> ToolIndex:
+        """Keep the index, and return it with the shared copy of its list. It may be evicted at once."""
+        shared = self._shared.get(index.content.digest)
+        if shared is None:
+            shared = self._shared[index.content.digest] = _Shared(index.content)
+            self.list_bytes += index.content.kept_bytes
+        # Before the key's old index is dropped, which may point to the same list.
+        shared.holders += 1
+        index = replace(index, content=shared.content)
+        self._indexes.put(key, index, owner=key.org_id, size_bytes=self._weigh(index))
+        while self.list_bytes > self._max_list_bytes:
+            self._indexes.evict()
+        return index
+
+    def replace(self, key: PoolKey, index: ToolIndex) -> None:
+        """The key's index with another age or failure."""
+        self._indexes.replace(key, index)
+
+    def _weigh(self, index: ToolIndex) -> int:
+        return index.content.kept_bytes // self._shared[index.content.digest].holders
+
+    def _release(self, index: ToolIndex) -> None:
+        shared = self._shared[index.content.digest]
+        shared.holders -= 1
+        if not shared.holders:
+            del self._shared[index.content.digest]
+            self.list_bytes -= index.content.kept_bytes
