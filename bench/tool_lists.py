@@ -20,9 +20,13 @@ from bench import part_app  # configures Django  # noqa: F401
 from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from proxy.protocol import replies
-from proxy.vendors.destination import PoolKey
+from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.pool import SessionPool
+from proxy.vendors.session import VendorSession
 from proxy.vendors.tool_list import ReceivedList, read_list
 from proxy.vendors.tool_list_cache import ToolIndex, ToolListCache
+from proxy.vendors.transport import VendorTransport
+from proxy.vendors.vendor_access import VendorAccess
 
 VENDORS = ("acme", "globex", "initech")
 TOOLS = 24
@@ -76,6 +80,29 @@ def lists(keys: list[PoolKey]) -> str:
     return f"{len(keys):,} indexes of {cache.distinct} lists: {used:,} bytes, {each:,.0f} for each index"
 
 
+def sessions(keys: list[PoolKey], max_awake: int) -> str:
+    """Sessions that have sent a request, of vendors that issue session ids. Their destinations are not counted."""
+    transport = VendorTransport(allow_private=True)
+    pool = SessionPool(transport, idle_s=300.0, max_sessions=10_000_000, max_awake=max_awake)
+    destinations = [_destination(key) for key in keys]
+
+    def fill() -> None:
+        for destination in destinations:
+            session = VendorSession(transport, VendorAccess.of(destination), destination, listener=pool)
+            session.session_id = uuid.uuid4().hex
+            session.prepare()
+            pool.keep(destination.key, session)
+
+    _, used = bytes_of(fill)
+    kept = f"{len(keys):,} sessions, {min(max_awake, len(keys)):,} of them awake"
+    return f"{kept}: {used:,} bytes, {used / len(keys):,.0f} for each"
+
+
+def _destination(key: PoolKey) -> Destination:
+    headers = {"X-Api-Key": uuid.uuid4().hex}
+    return Destination(key, lambda: (f"https://{key.vendor}.example/mcp", headers), secrets=headers.values)
+
+
 def main() -> None:
     organizations = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     keys = [
@@ -87,6 +114,8 @@ def main() -> None:
     for tools in (TOOLS, 1_200):
         print(one_list(tools))
     print(lists(keys))
+    for max_awake in (len(keys), 1):
+        print(sessions(keys, max_awake))
 
 
 if __name__ == "__main__":

@@ -117,7 +117,14 @@ def _build() -> Runtime:
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
     circuits = Circuits(store, trial_s=limits.connect_s)
-    pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
+    pool = SessionPool(
+        transport,
+        idle_s=settings.VENDOR_SESSION_IDLE_S,
+        max_sessions=settings.VENDOR_SESSIONS,
+        max_awake=settings.VENDOR_SESSIONS_AWAKE,
+        bulkhead=bulkhead,
+        circuits=circuits,
+    )
     audit = AuditWriter()
     audit.start()
     caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)

@@ -122,6 +122,10 @@ USER_CODE_MISSES_WINDOW_S = 900
 VENDOR_CONNECT_TIMEOUT_S = 5.0
 VENDOR_CHUNK_TIMEOUT_S = 10.0
 VENDOR_SESSION_IDLE_S = 300.0  # D104
+# Per process: sessions with vendors, and those of them that need not open their credential for the next call.
+# docs/decisions/0051
+VENDOR_SESSIONS = env.integer("VENDOR_SESSIONS", 50_000, low=10, high=10_000_000)
+VENDOR_SESSIONS_AWAKE = env.integer("VENDOR_SESSIONS_AWAKE", 20_000, low=10, high=10_000_000)
 # Connections of one process to one vendor, shared by organizations. docs/decisions/0008
 VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100, low=2, high=10_000)
 # Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008

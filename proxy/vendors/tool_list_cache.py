@@ -28,6 +28,33 @@ class _Shared:
     holders: int = 0  # indexes that point to it
 
 
+class _SharedLists:
+    """Distinct lists by digest, as long as an index points to them."""
+
+    def __init__(self) -> None:
+        self.by_digest: dict[bytes, _Shared] = {}
+        self.size_bytes = 0
+
+    def hold(self, content: ToolList) -> ToolList:
+        """Count one more index, and return the list that it shall point to."""
+        shared = self.by_digest.get(content.digest)
+        if shared is None:
+            shared = self.by_digest[content.digest] = _Shared(content)
+            self.size_bytes += content.kept_bytes
+        shared.holders += 1
+        return shared.content
+
+    def release(self, index: ToolIndex) -> None:
+        shared = self.by_digest[index.content.digest]
+        shared.holders -= 1
+        if not shared.holders:
+            del self.by_digest[index.content.digest]
+            self.size_bytes -= index.content.kept_bytes
+
+    def weigh(self, index: ToolIndex) -> int:
+        return index.content.kept_bytes // self.by_digest[index.content.digest].holders
+
+
 class ToolListCache:
     """One event loop. Past a bound, the organization that holds most loses the index that it used longest ago.
 
@@ -37,11 +64,10 @@ class ToolListCache:
 
     def __init__(self, *, max_indexes: int, max_list_bytes: int) -> None:
         self._max_list_bytes = max_list_bytes
-        self._shared: dict[bytes, _Shared] = {}
+        self._lists = _SharedLists()
         self._indexes: FairShareCache[PoolKey, ToolIndex] = FairShareCache(
-            max_entries=max_indexes, on_drop=self._release, weigh=self._weigh
+            max_entries=max_indexes, on_drop=self._lists.release, weigh=self._lists.weigh
         )
-        self.list_bytes = 0  # of all distinct lists
 
     def __len__(self) -> int:
         return len(self._indexes)
@@ -51,11 +77,16 @@ class ToolListCache:
 
     @property
     def distinct(self) -> int:
-        return len(self._shared)
+        return len(self._lists.by_digest)
+
+    @property
+    def list_bytes(self) -> int:
+        """Memory of all distinct lists."""
+        return self._lists.size_bytes
 
     def content(self, digest: bytes) -> ToolList | None:
         """A kept list by its digest; from any thread."""
-        shared = self._shared.get(digest)
+        shared = self._lists.by_digest.get(digest)
         return None if shared is None else shared.content
 
     def get(self, key: PoolKey) -> ToolIndex | None:
@@ -67,14 +98,9 @@ class ToolListCache:
 
     def put(self, key: PoolKey, index: ToolIndex) -> ToolIndex:
         """Keep the index, and return it with the shared copy of its list. It may be evicted at once."""
-        shared = self._shared.get(index.content.digest)
-        if shared is None:
-            shared = self._shared[index.content.digest] = _Shared(index.content)
-            self.list_bytes += index.content.kept_bytes
         # Before the key's old index is dropped, which may point to the same list.
-        shared.holders += 1
-        index = replace(index, content=shared.content)
-        self._indexes.put(key, index, owner=key.org_id, size_bytes=self._weigh(index))
+        index = replace(index, content=self._lists.hold(index.content))
+        self._indexes.put(key, index, owner=key.org_id, size_bytes=self._lists.weigh(index))
         while self.list_bytes > self._max_list_bytes:
             self._indexes.evict()
         return index
@@ -82,13 +108,3 @@ class ToolListCache:
     def replace(self, key: PoolKey, index: ToolIndex) -> None:
         """The key's index with another age or failure."""
         self._indexes.replace(key, index)
-
-    def _weigh(self, index: ToolIndex) -> int:
-        return index.content.kept_bytes // self._shared[index.content.digest].holders
-
-    def _release(self, index: ToolIndex) -> None:
-        shared = self._shared[index.content.digest]
-        shared.holders -= 1
-        if not shared.holders:
-            del self._shared[index.content.digest]
-            self.list_bytes -= index.content.kept_bytes

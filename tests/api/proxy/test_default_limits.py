@@ -28,6 +28,8 @@ DEFAULTS = {
     "VENDOR_CHUNK_TIMEOUT_S": 10.0,
     "VENDOR_REPLY_BYTES": 10 * MIB,
     "VENDOR_SESSION_IDLE_S": 300.0,
+    "VENDOR_SESSIONS": 50_000,
+    "VENDOR_SESSIONS_AWAKE": 20_000,
     "VENDOR_CONNECTIONS_PER_ORIGIN": 100,
     "VENDOR_CALLS_PER_ORGANIZATION": 30,
     "VENDOR_CALLS_QUEUED": 1_000,
@@ -35,6 +37,8 @@ DEFAULTS = {
     "TOOL_LIST_TTL_S": 300.0,
     "TOOL_LIST_DEADLINE_S": 8.0,
     "TOOL_LIST_MAX_PAGES": 100,
+    "TOOL_INDEXES": 50_000,
+    "TOOL_LIST_BYTES": 64 * MIB,
     "DISCOVER_DEADLINE_S": 15.0,
     "MCP_BODY_BYTES": 4 * MIB,
 }
@@ -58,12 +62,16 @@ def held(live: runtime.Runtime) -> dict[str, Any]:
         "VENDOR_CHUNK_TIMEOUT_S": limits.chunk_s,
         "VENDOR_REPLY_BYTES": limits.body_bytes,
         "VENDOR_SESSION_IDLE_S": live.pool._idle_s,
+        "VENDOR_SESSIONS": live.pool._sessions._max_entries,
+        "VENDOR_SESSIONS_AWAKE": live.pool._max_awake,
         "VENDOR_CONNECTIONS_PER_ORIGIN": live.transport._connections_per_origin,
         "VENDOR_CALLS_PER_ORGANIZATION": bulkhead.calls,
         "VENDOR_CALLS_QUEUED": bulkhead.max_queued,
         "VENDOR_CALLS_WAIT_S": bulkhead.wait_s,
         "TOOL_LIST_TTL_S": directory._ttl_s,
         "TOOL_LIST_MAX_PAGES": directory._max_pages,
+        "TOOL_INDEXES": directory._indexes._indexes._max_entries,
+        "TOOL_LIST_BYTES": directory._indexes._max_list_bytes,
     }
 
 

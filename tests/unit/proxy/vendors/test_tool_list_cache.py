@@ -38,7 +38,7 @@ def put(cache: ToolListCache, key: PoolKey, size_bytes: int, digest: bytes) -> T
     index = cache.put(key, ToolIndex(listed(digest, size_bytes), 0.0))
     contents = {each.content.digest: each.content.kept_bytes for each in indexes(cache)}
     assert cache.list_bytes == sum(contents.values()) <= 1_000
-    assert set(cache._shared) == set(contents), "a list stays as long as an index points to it"
+    assert set(cache._lists.by_digest) == set(contents), "a list stays as long as an index points to it"
     assert len(cache) <= 10
     return index
 
