@@ -34,7 +34,7 @@ TEXT = "Does one thing to the objects of a site, and says what it did. "
 
 
 def bytes_of(make: Callable[[], object]) -> tuple[object, int]:
-    """What `make` returns, and the memory that it keeps."""
+    """The value of `make`, and the memory that it keeps."""
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
     made = make()

@@ -14,6 +14,7 @@ from audit.writer import AuditWriter
 from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
 from gateway.lib.periodic import run_periodically
+from proxy.cache.list_bodies import ListBodies
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.caller_cache import CallerCache
@@ -48,6 +49,7 @@ class Runtime:
     audit: AuditWriter
     rate_limited: RateLimitedCalls
     scope_epochs: ScopeEpochs
+    list_bodies: ListBodies
     results: ResultCache = field(default_factory=ResultCache)
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
@@ -154,4 +156,5 @@ def _build() -> Runtime:
             rate_limited,
         ),
         scope_epochs=ScopeEpochs(store),
+        list_bodies=ListBodies(max_bytes=settings.TOOL_LIST_BODY_BYTES),
     )

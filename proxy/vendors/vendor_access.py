@@ -1,4 +1,4 @@
-"""What the requests of a session carry of its credential."""
+"""The part of a session that is made of its credential."""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ DEFAULTS = {
     "TOOL_LIST_MAX_PAGES": 100,
     "TOOL_INDEXES": 50_000,
     "TOOL_LIST_BYTES": 64 * MIB,
+    "TOOL_LIST_BODY_BYTES": 32 * MIB,
     "DISCOVER_DEADLINE_S": 15.0,
     "MCP_BODY_BYTES": 4 * MIB,
 }
@@ -72,6 +73,7 @@ def held(live: runtime.Runtime) -> dict[str, Any]:
         "TOOL_LIST_MAX_PAGES": directory._max_pages,
         "TOOL_INDEXES": directory._indexes._indexes._max_entries,
         "TOOL_LIST_BYTES": directory._indexes._max_list_bytes,
+        "TOOL_LIST_BODY_BYTES": live.list_bodies._kept._max_bytes,
     }
 
 
