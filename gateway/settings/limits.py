@@ -133,6 +133,9 @@ VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30,
 VENDOR_CALLS_QUEUED = 1_000
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
+# A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.
+# docs/decisions/0051
+TOOL_LIST_LONGEST_S = 3_600.0
 TOOL_LIST_DEADLINE_S = 8.0
 TOOL_LIST_MAX_PAGES = 100
 # Per process: credentials whose tool list is known, and memory of all distinct lists. docs/decisions/0051

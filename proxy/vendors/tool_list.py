@@ -16,6 +16,7 @@ from proxy.protocol import replies, tool_definitions
 from proxy.protocol.tool_definitions import Definition
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 
+MAX_LIST_BYTES = 4 * 1024 * 1024  # of all pages of one list, which are held together
 # Memory of a parsed list beside its texts. tests/unit/proxy/vendors/test_tool_list.py compares both with what is used.
 LIST_BYTES = 2_000
 TOOL_BYTES = 600  # names, table entries and the policy of one tool

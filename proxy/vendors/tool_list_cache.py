@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,7 @@ class ToolIndex:
 class _Shared:
     content: ToolList
     holders: int = 0  # indexes that point to it
+    confirmed_s: float = -math.inf  # loop time at which the vendor last showed it to a credential
 
 
 class _SharedLists:
@@ -88,6 +90,16 @@ class ToolListCache:
         """A kept list by its digest; from any thread."""
         shared = self._lists.by_digest.get(digest)
         return None if shared is None else shared.content
+
+    def confirm(self, digest: bytes, at_s: float) -> None:
+        """The vendor showed this list to a credential at that time."""
+        shared = self._lists.by_digest.get(digest)
+        if shared is not None:
+            shared.confirmed_s = max(shared.confirmed_s, at_s)
+
+    def confirmed_s(self, digest: bytes) -> float:
+        shared = self._lists.by_digest.get(digest)
+        return -math.inf if shared is None else shared.confirmed_s
 
     def get(self, key: PoolKey) -> ToolIndex | None:
         """Counts as a use."""

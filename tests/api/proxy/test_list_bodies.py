@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ async def test_a_large_answer_is_sent_in_slices_of_one_body(
     send_slices = hot_path_app._send_slices
 
     async def recording(part: bytes, send: Any) -> None:
-        async def sending(message: dict[str, Any]) -> None:
+        async def sending(message: MutableMapping[str, Any]) -> None:
             slices.append((len(message["body"]), body_budgets.vendors().held_by(tenant.organization.id)))
             await send(message)
 
