@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from gateway.hot_path_request import HotPathRequest, Scope
 from gateway.incoming_body import IncomingBody
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
-from gateway.lib.hot_path_response import HotPathResponse
+from gateway.lib.hot_path_response import HotPathResponse, SharedBodyResponse
 from gateway.middleware.body_parts import ClientDisconnected
 from gateway.middleware.refusal import Receive, Refusal
 from gateway.middleware.request_id import HEADER
@@ -201,6 +201,11 @@ async def _send_response(response: HttpResponseBase, request: HotPathRequest, re
         finally:
             await response.on_end()
         return
+    if isinstance(response, SharedBodyResponse):
+        headers.append((b"content-length", str(sum(map(len, response.parts))).encode()))
+        await send(start)
+        await _send_shared(response.parts, request, send)
+        return
     content: bytes = getattr(response, "content", b"")
     if response.status_code != 204:
         headers.append((b"content-length", str(len(content)).encode()))
@@ -223,6 +228,18 @@ async def _send_part(part: bytes, request: HotPathRequest, send: Send) -> None:
         await send({"type": "http.response.body", "body": part, "more_body": True})
         return
     request.count_response_bytes(len(part))
+    await _send_slices(part, send)
+
+
+async def _send_shared(parts: Iterable[bytes], request: HotPathRequest, send: Send) -> None:
+    """Only the slice on its way counts in the budget: the parts are counted where they are kept."""
+    request.count_response_bytes(SLICE_BYTES)
+    for part in parts:
+        await _send_slices(part, send)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_slices(part: bytes, send: Send) -> None:
     for begin in range(0, len(part), SLICE_BYTES):
         await send({"type": "http.response.body", "body": part[begin : begin + SLICE_BYTES], "more_body": True})
 

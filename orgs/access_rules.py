@@ -41,5 +41,10 @@ def may_call_tool(principal: Principal, vendor: str, tool: str, allowlists: Allo
 def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:
     """Without a list for (vendor, role): every tool. With one: exactly the vendor's tool names on it."""
     # Exact match: names are case-sensitive. Spec: D77
-    allowed = allowlists.get((vendor, role.value))
+    allowed = allowed_tools(role, vendor, allowlists)
     return allowed is None or tool in allowed
+
+
+def allowed_tools(role: Role, vendor: str, allowlists: Allowlists) -> frozenset[str] | None:
+    """None without a list: every tool."""
+    return allowlists.get((vendor, role.value))

@@ -7,13 +7,16 @@ import contextlib
 import gc
 import weakref
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from audit.writer import AuditWriter
 from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
+from gateway.lib import clock
 from gateway.lib.periodic import run_periodically
+from proxy.cache.list_bodies import ListBodies
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.caller_cache import CallerCache
@@ -24,8 +27,12 @@ from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.stored_lists import StoredLists
 from proxy.vendors.tool_index import ToolDirectory
 from proxy.vendors.transport import VendorTransport, configured_limits, configured_transport
+
+if TYPE_CHECKING:  # without Redis its library is not imported
+    from gateway.coordination.blob_store import BlobStore
 
 # Interval in which idle vendor sessions are closed.
 SWEEP_EVERY_S = 30.0
@@ -48,6 +55,8 @@ class Runtime:
     audit: AuditWriter
     rate_limited: RateLimitedCalls
     scope_epochs: ScopeEpochs
+    list_bodies: ListBodies
+    blobs: BlobStore | None
     results: ResultCache = field(default_factory=ResultCache)
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
@@ -60,6 +69,9 @@ class Runtime:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         await self.results.settled()
+        await self.directory.aclose()
+        if self.blobs is not None:
+            self.blobs.close()
         await self.pool.aclose()
         await self.pool.circuits.settled()
         await self.rate_limited.aclose()
@@ -117,18 +129,30 @@ def _build() -> Runtime:
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
     circuits = Circuits(store, trial_s=limits.connect_s)
-    pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S, bulkhead=bulkhead, circuits=circuits)
+    pool = SessionPool(
+        transport,
+        idle_s=settings.VENDOR_SESSION_IDLE_S,
+        max_sessions=settings.VENDOR_SESSIONS,
+        max_awake=settings.VENDOR_SESSIONS_AWAKE,
+        bulkhead=bulkhead,
+        circuits=circuits,
+    )
     audit = AuditWriter()
     audit.start()
     caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)
-    tool_change_detector = ToolChangeDetector(caller_cache)
+    tool_change_detector = ToolChangeDetector(caller_cache, max_compared=settings.TOOL_INDEXES)
     secret_echo_detector = SecretEchoDetector(caller_cache)
     pool.on_secret_echoed = secret_echo_detector.record
+    blobs = backend.blob_store()
     directory = ToolDirectory(
         pool,
         settings.VENDOR_TOOL_CONFIG,
         ttl_s=settings.TOOL_LIST_TTL_S,
         max_pages=settings.TOOL_LIST_MAX_PAGES,
+        max_indexes=settings.TOOL_INDEXES,
+        max_list_bytes=settings.TOOL_LIST_BYTES,
+        longest_s=settings.TOOL_LIST_LONGEST_S,
+        stored=_stored_lists(blobs),
         on_fetched=tool_change_detector.submit,
     )
     rate_limited = RateLimitedCalls(caller_cache)
@@ -144,5 +168,14 @@ def _build() -> Runtime:
             audit,
             rate_limited,
         ),
+        blobs=blobs,
         scope_epochs=ScopeEpochs(store),
+        list_bodies=ListBodies(max_bytes=settings.TOOL_LIST_BODY_BYTES),
     )
+
+
+def _stored_lists(blobs: BlobStore | None) -> StoredLists | None:
+    if blobs is None:
+        return None
+    ttl_s = int(settings.TOOL_LIST_LONGEST_S)
+    return StoredLists(blobs, settings.SECRET_KEY.encode(), ttl_s=ttl_s, now_s=lambda: clock.now().timestamp())

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -21,16 +22,16 @@ from gateway.lib.errors import NotFound
 from orgs import selectors
 from proxy.caller_cache import CallerCache, DatabaseUnavailable
 from proxy.credential_lists import CredentialDeleted, record_list
-from proxy.protocol.tool_definitions import Definition, approvable_json
+from proxy.protocol.tool_definitions import approvable_json
 from proxy.vendors.destination import PoolKey
 from proxy.vendors.fair_scheduler import FairScheduler
+from proxy.vendors.tool_list import ReceivedList, definitions_of
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")
-# Fingerprints of compared lists; the oldest is dropped first.
-MAX_FINGERPRINTS = 5_000
+MAX_COMPARED = 50_000  # default of the setting
 MAX_QUEUED_PER_ORGANIZATION = 200  # lists, each kept until it is compared
-# Bytes of those lists on the wire; parsed, they take several times that. One list per organization may always wait.
+# Bytes of those lists. One list per organization may always wait.
 MAX_QUEUED_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
 MAX_QUEUED_BYTES = 32 * 1024 * 1024
 # One comparison at a time. The other threads allow further ones while a timed-out comparison still runs.
@@ -40,36 +41,49 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3_600.0  # per vendor and organization, a
 MAX_PAUSED = 5_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A compared list: `digest` as received, `fingerprint` of what callers see."""
+
+    digest: bytes
+    fingerprint: bytes
+
+
 # Each new list is compared with the last known one, in separate threads behind the call that fetched it. An allowlist
 # is never extended: a new tool stays uncallable until a person allows it.
 class ToolChangeDetector:
     """One event loop. `submit` returns at once."""
 
-    def __init__(self, caller_cache: CallerCache) -> None:
+    def __init__(self, caller_cache: CallerCache, *, max_compared: int = MAX_COMPARED) -> None:
+        """`max_compared`: of how many lists the last comparison is remembered; the oldest is dropped first."""
+        self._max_compared = max_compared
         self._caller_cache = caller_cache
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-changes")
         # Organizations take turns, so that one cannot delay the comparisons of others.
         self._scheduler = FairScheduler()
-        self._queued: dict[PoolKey, tuple[Mapping[str, Definition], int]] = {}
+        self._queued: dict[PoolKey, ReceivedList] = {}
         self._bytes_of: Counter[UUID] = Counter()
         self._queued_of: Counter[UUID] = Counter()
         self._tasks = BackgroundTasks()
-        self._fingerprints: OrderedDict[PoolKey, bytes] = OrderedDict()
+        self._compared: OrderedDict[PoolKey, _Compared] = OrderedDict()
         self._pauses = _Pauses()
         self._running: set[UUID] = set()  # organizations with a thread at work
 
-    def submit(self, key: PoolKey, definitions: Mapping[str, Definition], size_bytes: int = 0) -> None:
-        """Queue a fetched list for comparison; it replaces a queued older one. `size_bytes`: size on the wire."""
-        if key in self._queued:
-            self._bytes_of[key.org_id] += size_bytes - self._queued[key][1]
-            self._queued[key] = definitions, size_bytes
+    def submit(self, key: PoolKey, received: ReceivedList) -> None:
+        """Queue a fetched list for comparison, unless it was compared last; it replaces a queued older one."""
+        queued, compared = self._queued.get(key), self._compared.get(key)
+        if queued is not None:
+            self._bytes_of[key.org_id] += received.size_bytes - queued.size_bytes
+            self._queued[key] = received
             return
-        if self._is_full(key.org_id, size_bytes):
+        if compared is not None and compared.digest == received.digest:
+            return
+        if self._is_full(key.org_id, received.size_bytes):
             log.warning("tool list not compared", vendor=key.vendor, fault="too many lists wait")
             return
-        self._queued[key] = definitions, size_bytes
+        self._queued[key] = received
         self._queued_of[key.org_id] += 1
-        self._bytes_of[key.org_id] += size_bytes
+        self._bytes_of[key.org_id] += received.size_bytes
         self._tasks.start(self._compare_in_turn(key))
 
     def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
@@ -93,29 +107,29 @@ class ToolChangeDetector:
 
     async def _compare_in_turn(self, key: PoolKey) -> None:
         async with self._scheduler.slot(key.org_id):
-            definitions, size_bytes = self._queued.pop(key)
+            received = self._queued.pop(key)
             self._queued_of[key.org_id] -= 1
-            self._bytes_of[key.org_id] -= size_bytes
+            self._bytes_of[key.org_id] -= received.size_bytes
             if not self._queued_of[key.org_id]:
                 del self._queued_of[key.org_id], self._bytes_of[key.org_id]
             now_s = asyncio.get_running_loop().time()
             if key.org_id not in self._running and self._pauses.is_over(key, now_s):
-                await self._compare(key, definitions)  # otherwise at its next fetch
+                await self._compare(key, received)  # otherwise at its next fetch
 
-    async def _compare(self, key: PoolKey, definitions: Mapping[str, Definition]) -> None:
+    async def _compare(self, key: PoolKey, received: ReceivedList) -> None:
         """The deadline starts here, not when the list was queued."""
-        work = partial(_compare, key, definitions, self._fingerprints.get(key, b""))
+        work = partial(_compare, key, received, self._compared.get(key))
         try:
-            fingerprint = await self._caller_cache.run_in_db_thread(partial(self._run, key.org_id, work), self._threads)
+            compared = await self._caller_cache.run_in_db_thread(partial(self._run, key.org_id, work), self._threads)
         except DatabaseUnavailable as fault:
             log.warning("tool list not compared", vendor=key.vendor, fault=str(fault))
             if isinstance(fault.__cause__, TimeoutError):
                 self._pauses.begin(key, asyncio.get_running_loop().time())
             return
         self._pauses.end(key)
-        put_newest(self._fingerprints, key, fingerprint, MAX_FINGERPRINTS)
+        put_newest(self._compared, key, compared, self._max_compared)
 
-    def _run(self, org_id: UUID, work: Callable[[], bytes]) -> bytes:
+    def _run(self, org_id: UUID, work: Callable[[], _Compared]) -> _Compared:
         """In a thread, which continues after the deadline: the organization gets no second one meanwhile."""
         self._running.add(org_id)
         try:
@@ -145,11 +159,12 @@ class _Pauses:
         self._known.pop((key.org_id, key.vendor), None)
 
 
-def _compare(key: PoolKey, definitions: Mapping[str, Definition], known_fingerprint: bytes) -> bytes:
-    """Record changes unless the list equals the `known_fingerprint` one; returns its fingerprint."""
-    approvable = {name: approvable_json(definition) for name, definition in definitions.items()}
+def _compare(key: PoolKey, received: ReceivedList, last: _Compared | None) -> _Compared:
+    """Record changes unless callers see the same in the `last` list."""
+    approvable = {name: approvable_json(definition) for name, definition in definitions_of(received).items()}
     fingerprint = hashlib.sha256(b"".join(approvable[name] for name in sorted(approvable))).digest()
-    organization = None if fingerprint == known_fingerprint else selectors.organization(key.org_id)
+    is_known = last is not None and last.fingerprint == fingerprint
+    organization = None if is_known else selectors.organization(key.org_id)
     if organization is not None:
         try:
             record_list(
@@ -161,4 +176,4 @@ def _compare(key: PoolKey, definitions: Mapping[str, Definition], known_fingerpr
             )
         except (CredentialDeleted, NotFound):
             log.info("organization or credential ended while tools were compared", org_id=str(key.org_id))
-    return fingerprint
+    return _Compared(received.digest, fingerprint)

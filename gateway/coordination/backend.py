@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import uuid
 from functools import cache
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.store import CoordinationStore
+
+if TYPE_CHECKING:
+    from gateway.coordination.blob_store import BlobStore
 
 
 def new_value() -> str:
@@ -32,9 +36,21 @@ def current() -> CoordinationStore:
         from gateway.coordination.outbox import DatabaseOutbox
         from gateway.coordination.redis_store import RedisStore
 
-        prefix = getattr(settings, "COORDINATION_PREFIX", "gateway:")
-        store = RedisStore(settings.REDIS_URL, new_value, prefix)
+        store = RedisStore(settings.REDIS_URL, new_value, _prefix())
         return FallbackStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
     from gateway.coordination.sqlite_store import SQLiteStore
 
     return SQLiteStore(settings.VAR / "coordination.sqlite3", new_value)
+
+
+def blob_store() -> BlobStore | None:
+    """A new store of values for the running event loop; None without Redis."""
+    if not settings.REDIS_URL:
+        return None
+    from gateway.coordination.blob_store import BlobStore
+
+    return BlobStore(settings.REDIS_URL, _prefix())
+
+
+def _prefix() -> str:
+    return getattr(settings, "COORDINATION_PREFIX", "gateway:")

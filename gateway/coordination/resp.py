@@ -33,7 +33,7 @@ def code_in(text: str) -> str:
     return inside.group(1) if inside else code
 
 
-def command(*parts: str | int) -> bytes:
+def command(*parts: str | bytes | int) -> bytes:
     encoded: bytes = hiredis.pack_command(parts)  # type: ignore[arg-type]  # typed as a tuple of one
     return encoded
 

@@ -63,10 +63,21 @@ class _LargestShare(Generic[Key]):
 
 
 class FairShareCache(Generic[Key, Value]):
-    """One event loop."""
+    """One event loop. `on_drop` gets each value that leaves, also one that `put` replaces.
 
-    def __init__(self, *, max_bytes: int, max_entries: float = math.inf) -> None:
+    `weigh` is the present size of a value whose size changes while it is kept. `evict` asks it.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_bytes: float = math.inf,
+        max_entries: float = math.inf,
+        on_drop: Callable[[Value], None] | None = None,
+        weigh: Callable[[Value], int] | None = None,
+    ) -> None:
         self._max_bytes, self._max_entries = max_bytes, max_entries
+        self._on_drop, self._weigh = on_drop, weigh
         self._entries: dict[Key, _Entry[Key, Value]] = {}
         self._shares: dict[Hashable, _Share[Key]] = {}
         self._most_bytes: _LargestShare[Key] = _LargestShare(lambda share: share.size_bytes)
@@ -122,6 +133,29 @@ class FairShareCache(Generic[Key, Value]):
         self.size_bytes -= entry.size_bytes
         if not share.keys:
             del self._shares[entry.owner]
+        if self._on_drop is not None:
+            self._on_drop(entry.value)
+
+    def evict(self) -> None:
+        """Drop the oldest value of the owner that holds most bytes. Raises: IndexError without any value."""
+        while self._weigh is not None and self._reweigh(self._most_bytes.find(), self._weigh):
+            pass
+        self._evict(self._most_bytes)
+
+    def _reweigh(self, share: _Share[Key], weigh: Callable[[Value], int]) -> bool:
+        """Correct the sizes of one owner; whether one was wrong."""
+        growth = 0
+        is_wrong = False
+        for entry in map(self._entries.__getitem__, share.keys):
+            size_bytes = weigh(entry.value)
+            is_wrong = is_wrong or size_bytes != entry.size_bytes
+            growth += size_bytes - entry.size_bytes
+            entry.size_bytes = size_bytes
+        share.size_bytes += growth
+        self.size_bytes += growth
+        if growth > 0:
+            self._most_bytes.push(share, self._shares)
+        return is_wrong
 
     def _evict(self, largest: _LargestShare[Key]) -> None:
         self.pop(next(iter(largest.find().keys)))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse
 
 
@@ -14,3 +16,15 @@ class HotPathResponse(HttpResponse):
     @property
     def content(self) -> bytes:  # type: ignore[override]
         return self._body
+
+
+class SharedBodyResponse(HotPathResponse):
+    """A large body in parts that other responses may share. Parts are sent one after the other, and never joined."""
+
+    def __init__(self, parts: Sequence[bytes], *, headers: dict[str, str]) -> None:
+        super().__init__(b"", headers=headers)
+        self.parts = parts
+
+    @property
+    def content(self) -> bytes:  # type: ignore[override]
+        return b"".join(self.parts)

@@ -122,6 +122,10 @@ USER_CODE_MISSES_WINDOW_S = 900
 VENDOR_CONNECT_TIMEOUT_S = 5.0
 VENDOR_CHUNK_TIMEOUT_S = 10.0
 VENDOR_SESSION_IDLE_S = 300.0  # D104
+# Per process: sessions with vendors, and those of them that need not open their credential for the next call.
+# docs/decisions/0051
+VENDOR_SESSIONS = env.integer("VENDOR_SESSIONS", 50_000, low=10, high=10_000_000)
+VENDOR_SESSIONS_AWAKE = env.integer("VENDOR_SESSIONS_AWAKE", 20_000, low=10, high=10_000_000)
 # Connections of one process to one vendor, shared by organizations. docs/decisions/0008
 VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100, low=2, high=10_000)
 # Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008
@@ -129,8 +133,16 @@ VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30,
 VENDOR_CALLS_QUEUED = 1_000
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
+# A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.
+# docs/decisions/0051
+TOOL_LIST_LONGEST_S = 3_600.0
 TOOL_LIST_DEADLINE_S = 8.0
 TOOL_LIST_MAX_PAGES = 100
+# Per process: credentials whose tool list is known, and memory of all distinct lists. docs/decisions/0051
+TOOL_INDEXES = env.integer("TOOL_INDEXES", 50_000, low=10, high=10_000_000)
+TOOL_LIST_BYTES = env.integer("TOOL_LIST_MIB", 64, low=8, high=65_536) * 1024 * 1024
+# Per process: memory of joined answers to tools/list. docs/decisions/0051
+TOOL_LIST_BODY_BYTES = env.integer("TOOL_LIST_BODY_MIB", 32, low=8, high=65_536) * 1024 * 1024
 
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", 400, low=1, high=36_500)  # D87
 

@@ -1,1 +1,1 @@
-"""Cache of results of read-only tools, invalidated by every write. Spec: §4.14 · D103"""
+"""Results of read-only tools (§4.14 · D103), and joined answers to tools/list."""

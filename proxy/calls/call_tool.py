@@ -41,6 +41,7 @@ from proxy.outcomes import (
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
 from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import send_request
 
@@ -128,9 +129,11 @@ async def _decide_and_send(
     if denied is not None:
         return denied
     arguments = call.arguments
-    if call.cli:
+    if call.cli and any("." in name for name in arguments):
+        work = partial(_fold_dotted, dict(arguments), found)
+        size_bytes = len(found.listed.definitions[found.tool.vendor_name])
         try:
-            arguments = cli_schema.fold_dotted(dict(arguments), found.input_schema)
+            arguments = await fair_scheduler.run_small_inline(caller.principal.org_id, work, size_bytes)
         except ValueError as fault:
             return BadArguments(str(fault))
 
@@ -146,6 +149,10 @@ async def _decide_and_send(
     # A write is recorded before it is sent: if the process dies, the row remains.
     await call_audit.record_intent(context, row)
     return await caching.invalidating_write(context, found, send)
+
+
+def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
+    return cli_schema.fold_dotted(arguments, found.listed.definition(found.tool.vendor_name).get("inputSchema"))
 
 
 async def _send(

@@ -5,7 +5,7 @@ Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import StrEnum
 from typing import cast
 
@@ -105,3 +105,8 @@ def may_call_tool(
         f" An owner of {organization.name} can add it.",
         vendor.slug,
     )
+
+
+def tool_rights(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Hashable:
+    """All that `may_call_tool` depends on beside the tool: equal values allow equal tools of the vendor."""
+    return access_rules.allowed_tools(principal.role, vendor.slug, organization.allowlists)

@@ -15,7 +15,7 @@ from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.tool_index import ToolIndex
+from proxy.vendors.tool_list import ToolList
 
 FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 
@@ -28,8 +28,8 @@ class FoundTool:
     credential: CredentialRef
     destination: Destination
     tool: ExposedTool
-    input_schema: object
     policy: ToolPolicy
+    listed: ToolList  # has the tool
 
 
 NotFound = Denied | UnknownTool | Failed
@@ -54,16 +54,15 @@ async def find_or_fetch_tool(
     try:
         with context.timing.session:
             index = await directory.index(vendor, target, deadline=deadline)
-            tool = _lookup(index, name, cli=cli)
+            tool = _lookup(index.content, name, cli=cli)
             if tool is None:
                 index = await directory.fresh_index(vendor, target, deadline=deadline)
-                tool = _lookup(index, name, cli=cli)
+                tool = _lookup(index.content, name, cli=cli)
     except VendorProblem as problem:
         return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, credential)
     if tool is None:
         return UnknownTool(name, vendor.slug)
-    input_schema = index.definitions[tool.vendor_name].get("inputSchema")
-    return FoundTool(vendor, credential, target, tool, input_schema, index.policy(tool))
+    return FoundTool(vendor, credential, target, tool, index.content.policy(tool), index.content)
 
 
 def _vendor_of(catalog: Catalog, name: str, asked: Vendor | None) -> Vendor | Denied | UnknownTool:
@@ -76,5 +75,5 @@ def _vendor_of(catalog: Catalog, name: str, asked: Vendor | None) -> Vendor | De
     )
 
 
-def _lookup(index: ToolIndex, name: str, *, cli: bool) -> ExposedTool | None:
-    return index.tools.by_cli_name(name) if cli else index.tools.by_exposed(name)
+def _lookup(listed: ToolList, name: str, *, cli: bool) -> ExposedTool | None:
+    return listed.tools.by_cli_name(name) if cli else listed.tools.by_exposed(name)

@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 
 import structlog
 from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
-from proxy.calls.decide import may_call_tool, may_use_vendor
+from proxy.cache.list_bodies import ListPart
+from proxy.calls.decide import may_call_tool, may_use_vendor, tool_rights
 from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.tool_index import ToolIndex
+from proxy.vendors.tool_list_cache import ToolIndex
 
 log = structlog.get_logger(__name__)
 INTERNAL_ERROR = "internal_error"  # the same code as in answers and rows of calls
@@ -27,9 +30,10 @@ INTERNAL_ERROR = "internal_error"  # the same code as in answers and rows of cal
 
 @dataclass(frozen=True, slots=True)
 class ListedTools:
-    """`encoded` is sorted by name; `unavailable` has a reason for each vendor that is missing or outdated, by slug."""
+    """`body`: definitions sorted by name, joined by commas. `unavailable`: by slug, the reason for each vendor that is
+    missing or outdated."""
 
-    encoded: Sequence[bytes]
+    body: bytes
     unavailable: dict[str, str]
 
 
@@ -39,14 +43,20 @@ async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None =
     usable = [vendor for vendor in (vendors or catalog.all()) if may_list(context, vendor)]
     # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
     other_prefixes = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
-    listed = await asyncio.gather(*map(_guarded, repeat(context), usable, other_prefixes))
-    by_name: dict[str, bytes] = {}
-    unavailable: dict[str, str] = {}
-    for vendor, (tools, reason) in zip(usable, listed, strict=True):
-        by_name.update(tools)
-        if reason is not None:
-            unavailable[vendor.slug] = reason
-    return ListedTools([by_name[name] for name in sorted(by_name)], unavailable)
+    found = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
+    unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, found, strict=True) if reason is not None}
+    listed = [(vendor, part) for vendor, (part, _) in zip(usable, found, strict=True) if part is not None]
+    parts = [part for _, part in listed]
+    body = context.runtime.list_bodies.get(parts)
+    if body is not None:
+        return ListedTools(body, unavailable)
+    owner = context.caller.principal.org_id
+    work = partial(_build, context, listed)
+    size_bytes = sum(part.content.received_bytes for part in parts)
+    body, failed = await fair_scheduler.run_small_inline(owner, work, size_bytes)
+    if not failed:
+        context.runtime.list_bodies.put(parts, body, owner=owner)
+    return ListedTools(body, {**unavailable, **dict.fromkeys(failed, INTERNAL_ERROR)})
 
 
 def may_list(context: RequestContext, vendor: Vendor) -> bool:
@@ -64,30 +74,47 @@ async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: flo
         return problem.fault.value
 
 
-async def _guarded(
+async def _guarded_part(
     context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...]
-) -> tuple[dict[str, bytes], str | None]:
+) -> tuple[ListPart | None, str | None]:
+    """The vendor's part, and why it is missing or outdated."""
+    deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
     try:
-        return await _vendor_tools(context, vendor, other_prefixes)
+        index = await vendor_index(context, vendor, deadline=deadline)
     except Exception:
         # An internal error with one vendor must not hide the tools of the others.
-        log.exception("tools not listed", request_id=context.request_id, vendor=vendor.slug)
-        return {}, INTERNAL_ERROR
-
-
-async def _vendor_tools(
-    context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...]
-) -> tuple[dict[str, bytes], str | None]:
-    """Definitions by exposed name, without names that start as `other_prefixes`; and why they are missing or old."""
-    deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
-    index = await vendor_index(context, vendor, deadline=deadline)
+        _log_internal_error(context, vendor)
+        return None, INTERNAL_ERROR
     if isinstance(index, str):
-        return {}, index
+        return None, index
+    rights = tool_rights(context.caller.principal, context.caller.organization, vendor)
+    part = ListPart(index.content, rights, other_prefixes)
+    return part, None if index.failure is None else index.failure.value
+
+
+def _build(context: RequestContext, listed: Sequence[tuple[Vendor, ListPart]]) -> tuple[bytes, list[str]]:
+    """The body, and the slugs of vendors that are left out because of an internal error. Thread-safe."""
+    by_name: dict[str, bytes] = {}
+    failed: list[str] = []
+    for vendor, part in listed:
+        try:
+            by_name.update(_shown(context, vendor, part))
+        except Exception:
+            _log_internal_error(context, vendor)
+            failed.append(vendor.slug)
+    return b",".join([by_name[name] for name in sorted(by_name)]), failed
+
+
+def _shown(context: RequestContext, vendor: Vendor, part: ListPart) -> dict[str, bytes]:
+    """Definitions by exposed name, without names that start as `other_prefixes`."""
     principal, organization = context.caller.principal, context.caller.organization
-    tools = {
-        tool.exposed_name: index.encoded[tool.exposed_name]
-        for tool in index.tools.tools
-        if not (other_prefixes and tool.exposed_name.startswith(other_prefixes))
+    return {
+        tool.exposed_name: part.content.encoded[tool.exposed_name]
+        for tool in part.content.tools.tools
+        if not (part.other_prefixes and tool.exposed_name.startswith(part.other_prefixes))
         and may_call_tool(principal, organization, vendor, tool.vendor_name) is None
     }
-    return tools, None if index.failure is None else index.failure.value
+
+
+def _log_internal_error(context: RequestContext, vendor: Vendor) -> None:
+    log.exception("tools not listed", request_id=context.request_id, vendor=vendor.slug)

@@ -27,6 +27,7 @@ from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.tool_index import ToolDirectory
+from proxy.vendors.tool_list import ReceivedList, definitions_of
 from proxy.vendors.transport import configured_limits, configured_transport
 
 
@@ -86,15 +87,20 @@ async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dic
     """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
     transport = configured_transport(configured_limits())
     pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S)
+    received: list[ReceivedList] = []
     directory = ToolDirectory(
-        pool, settings.VENDOR_TOOL_CONFIG, ttl_s=settings.TOOL_LIST_TTL_S, max_pages=settings.TOOL_LIST_MAX_PAGES
+        pool,
+        settings.VENDOR_TOOL_CONFIG,
+        ttl_s=settings.TOOL_LIST_TTL_S,
+        max_pages=settings.TOOL_LIST_MAX_PAGES,
+        on_fetched=lambda _, fetched: received.append(fetched),
     )
     deadline = asyncio.get_running_loop().time() + settings.DISCOVER_DEADLINE_S
     try:
-        index = await directory.fresh_index(vendor, destination, deadline=deadline)
+        await directory.fresh_index(vendor, destination, deadline=deadline)
     except VendorProblem as problem:
         raise VendorFailed(problem.fault, problem.detail) from problem
     finally:
         await pool.aclose()
         await transport.aclose()
-    return index.as_sent
+    return definitions_of(received[0])

@@ -18,7 +18,7 @@ from orgs.models import KnownTool, Organization
 from orgs.roles import Role
 from proxy.control_plane.tool_diff import DiffPiece, VisibleText, hints, line_diff, visible, word_diff
 from proxy.protocol.tool_definitions import description_of, title_of
-from proxy.vendors.tool_index import ToolIndex, build_index
+from proxy.vendors.tool_list import ToolList, build_list
 
 CHARACTERS_PER_TOKEN = 4  # D138
 MAX_COMPARED = 10  # enough to review at once; the rest follows after their approval
@@ -120,13 +120,13 @@ class ToolReview:
 
     def preview(self, role: Role, allowlists: Allowlists) -> Preview:
         """Uses the functions that build tools/list."""
-        index = self._index
+        listed = self._list
         allowed = [
             tool.exposed_name
-            for tool in index.tools.tools
+            for tool in listed.tools.tools
             if role_may_call_tool(role, self.vendor.slug, tool.vendor_name, allowlists)
         ]
-        encoded = [(name, index.encoded[name].decode()) for name in sorted(allowed)]
+        encoded = [(name, listed.encoded[name].decode()) for name in sorted(allowed)]
         tokens = sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN
         return Preview([(name, visible(text)) for name, text in encoded], tokens)
 
@@ -136,8 +136,8 @@ class ToolReview:
         return {row.tool: _definition(row.tool, texts.get(row.tool, "")) for row in self._offered}
 
     @cached_property
-    def _index(self) -> ToolIndex:
-        return build_index(self.vendor, list(self._definitions.values()), settings.VENDOR_TOOL_CONFIG, 0.0)
+    def _list(self) -> ToolList:
+        return build_list(self.vendor, list(self._definitions.values()), settings.VENDOR_TOOL_CONFIG)
 
     def _tool(self, row: KnownTool) -> ListedTool:
         definition = self._definitions[row.tool]

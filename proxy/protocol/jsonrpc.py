@@ -76,7 +76,12 @@ def parse_message(obj: object) -> Message:
 
 def result_bytes(message_id: MessageId, raw_result: bytes) -> bytes:
     """`raw_result` is copied without parsing."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(message_id), raw_result)
+    return b"%b%b}" % (result_head(message_id), raw_result)
+
+
+def result_head(message_id: MessageId) -> bytes:
+    """A response up to its result, which a closing brace follows."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % _encode(message_id)
 
 
 def result(message_id: MessageId, obj: object) -> bytes:

@@ -13,6 +13,7 @@ from proxy.protocol import replies
 from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import configured_transport
+from proxy.vendors.vendor_access import VendorAccess
 
 
 async def probe_credentials(
@@ -20,7 +21,7 @@ async def probe_credentials(
 ) -> ProbeAnswer:
     """`initialize` and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
     transport = configured_transport()
-    session = VendorSession(transport, url, headers)
+    session = VendorSession(transport, VendorAccess(url, headers))
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         await session.initialize(deadline=deadline)

@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from proxy.protocol import replies, sse
+from proxy.protocol.secret_mask import SecretMask
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.response import VendorResponse
 
@@ -15,6 +16,22 @@ LONG_STREAM_BYTES = 64 * 1024  # from here on, steps wait for their slice of the
 LONG_BODY_BYTES = 1024 * 1024  # longer messages wait for their slice
 INLINE_MASK_BYTES = 128 * 1024  # less than a millisecond
 Mask = Callable[[bytes], bytes]  # for any thread
+
+
+class ReplyMask:
+    """A mask that records whether it found a secret."""
+
+    __slots__ = ("_secrets", "has_found")
+
+    def __init__(self, secrets: SecretMask) -> None:
+        self._secrets = secrets
+        self.has_found = False
+
+    def __call__(self, message: bytes) -> bytes:
+        masked_message = self._secrets.masked(message)
+        if masked_message is not message:
+            self.has_found = True
+        return masked_message
 
 
 async def read_single(

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from gateway.lib.background_tasks import BackgroundTasks
-from proxy.protocol.secret_mask import SecretMask
+from gateway.lib.fair_share_cache import FairShareCache
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
-from proxy.vendors.session import VendorSession
+from proxy.vendors.session import CLOSE_DEADLINE_S, VendorSession
 from proxy.vendors.transport import VendorTransport
+from proxy.vendors.vendor_access import VendorAccess
 
-# Past it, sessions that are not in use are closed. A round number: it bounds memory, not the calls.
-MAX_SESSIONS = 2_000
+MAX_SESSIONS = 50_000  # default of the setting
+MAX_AWAKE = 20_000  # default of the setting
+# A session without an id costs the vendor nothing. It ends all the same: a vendor that was replaced by a newer release
+# may refuse the version that was negotiated.
+STATELESS_IDLE_S = 3_600.0
+CLOSED_AT_ONCE = 32  # sessions; closing must not take the connections from calls
+_PARK_ATTEMPTS = 8  # sessions in use that are passed over at one lease
 
 
 class SessionPool:
-    """One event loop. Calls for one key share one handshake; idle sessions are closed. Listeners may not block."""
+    """One event loop. Calls for one key share one handshake; idle sessions are closed. Listeners may not block.
+
+    Sessions that were not used for long are parked: they keep their id and what was negotiated, so that the next
+    request needs no handshake. docs/decisions/0051
+    """
 
     def __init__(
         self,
         transport: VendorTransport,
         *,
         idle_s: float,
+        max_sessions: int = MAX_SESSIONS,
+        max_awake: int = MAX_AWAKE,
         bulkhead: Bulkhead | None = None,
         circuits: Circuits | None = None,
     ) -> None:
@@ -42,16 +53,22 @@ class SessionPool:
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
         self._transport = transport
         self._idle_s = idle_s
-        self._sessions: OrderedDict[PoolKey, VendorSession] = OrderedDict()
+        self._max_awake = max_awake
+        self._sessions: FairShareCache[PoolKey, VendorSession] = FairShareCache(
+            max_entries=max_sessions, on_drop=self._end
+        )
+        self._awake: OrderedDict[PoolKey, VendorSession] = OrderedDict()  # least recently leased first
+        self._on_connected: dict[str, Callable[[], None]] = {}  # by vendor of the catalog
         self._opening: SingleFlight[PoolKey, VendorSession] = SingleFlight()
         self._handshakes: set[asyncio.Task[Any]] = set()
         self._closing = BackgroundTasks()
+        self._closers = asyncio.Semaphore(CLOSED_AT_ONCE)
 
     async def lease(self, destination: Destination, *, deadline: float) -> VendorSession:
         """The key's session, opened if there is none; nothing to give back. Raises: VendorProblem."""
         session = self._sessions.get(destination.key)
         if session is not None:
-            self._sessions.move_to_end(destination.key)
+            self._keep_awake(destination.key, session)
             return session
         try:
             # The handshake has the vendor's own timeout: calls that join it do not inherit the first caller's deadline.
@@ -61,27 +78,37 @@ class SessionPool:
             raise errors.timeout() from None
 
     def evict(self, destination: Destination, session: VendorSession) -> None:
-        """Drop `session`, but not a newer one under its key."""
-        if self._sessions.get(destination.key) is session:
-            del self._sessions[destination.key]
+        """Drop `session`, which the vendor does not know, but not a newer one under its key."""
+        if self._sessions.peek(destination.key) is session:
+            session.is_lost = True
+            self._sessions.pop(destination.key)
 
     def close_idle(self) -> None:
         """A session with a call in flight is not idle, however long the call runs."""
-        edge = asyncio.get_running_loop().time() - self._idle_s
-        for key, session in list(self._sessions.items()):
-            if session.last_used_s < edge and not session.is_in_use:
-                del self._sessions[key]
-                self._close_later(session)
+        now_s = asyncio.get_running_loop().time()
+        edge, stateless_edge = now_s - self._idle_s, now_s - max(self._idle_s, STATELESS_IDLE_S)
+        for key in list(self._sessions):
+            session = self._sessions.peek(key)
+            if session is None or session.last_used_s >= edge or session.is_in_use:
+                continue
+            if session.needs_closing or session.last_used_s < stateless_edge:
+                self._sessions.pop(key)
 
     async def aclose(self) -> None:
-        self.on_tools_changed = self.on_secret_echoed = None  # listeners refer to the pool: a reference cycle
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
+        """Waits CLOSE_DEADLINE_S at most for vendors; they end the other sessions themselves."""
         opening = list(self._handshakes)
         for task in opening:
             task.cancel()
-        closing = [session.close() for session in sessions]
-        await asyncio.gather(*closing, *opening, *self._closing, return_exceptions=True)
+        for key in list(self._sessions):
+            self._sessions.pop(key)
+        # Listeners refer to the pool: reference cycles.
+        self.on_tools_changed = self.on_secret_echoed = None
+        self._sessions = FairShareCache()
+        if self._closing:
+            await asyncio.wait(set(self._closing), timeout=CLOSE_DEADLINE_S)
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(*opening, *self._closing, return_exceptions=True)
 
     async def _open(self, destination: Destination) -> VendorSession:
         task = asyncio.current_task()
@@ -90,17 +117,12 @@ class SessionPool:
             task.add_done_callback(self._handshakes.discard)
         deadline = asyncio.get_running_loop().time() + destination.timeout_s
         key = destination.key
-        on_connected = partial(self.circuits.connected, key.vendor) if destination.fixed_address else None
         session = VendorSession(
             self._transport,
-            *destination.open(),
-            vendor=key.vendor,
-            owner=key.org_id,
-            has_own_address=not destination.fixed_address,
-            on_connected=on_connected,
-            on_tools_changed=partial(self._notify_tools_changed, key),
-            secrets=SecretMask(destination.secrets()),
-            on_secret_echoed=partial(self._notify_secret_echoed, key),
+            VendorAccess.of(destination),
+            destination,
+            listener=self,
+            on_connected=self._on_connected_of(key.vendor) if destination.fixed_address else None,
         )
         try:
             await session.initialize(deadline=deadline)
@@ -109,34 +131,59 @@ class SessionPool:
             raise
         self.circuits.record(destination, Evidence.RESPONDED)
         session.last_used_s = asyncio.get_running_loop().time()
-        self._sessions[key] = session
-        self._evict_surplus(key)
+        self.keep(key, session)
         return session
 
-    def _evict_surplus(self, newest: PoolKey) -> None:
-        """Close the oldest sessions of the organization that holds most. Those in use stay, even past the maximum."""
-        # FairShareCache evicts without a look at the entry: a session in use must stay, and one that goes is closed.
-        if len(self._sessions) <= MAX_SESSIONS:
-            return
-        counts = Counter(key.org_id for key in self._sessions)
-        unused: dict[uuid.UUID, deque[PoolKey]] = defaultdict(deque)
-        for key, session in self._sessions.items():
-            if not session.is_in_use and key != newest:
-                unused[key.org_id].append(key)
-        while unused and len(self._sessions) > MAX_SESSIONS:
-            largest = max(unused, key=counts.__getitem__)
-            self._close_later(self._sessions.pop(unused[largest].popleft()))
-            counts[largest] -= 1
-            if not unused[largest]:
-                del unused[largest]
+    def keep(self, key: PoolKey, session: VendorSession) -> None:
+        """Lease the initialized session from now on."""
+        self._sessions.put(key, session, owner=key.org_id, size_bytes=0)
+        self._keep_awake(key, session)
 
-    def _notify_tools_changed(self, key: PoolKey) -> None:
+    def _keep_awake(self, key: PoolKey, session: VendorSession) -> None:
+        """Past the maximum, park what was leased longest ago. Sessions in use stay awake, even past it."""
+        self._awake[key] = session
+        self._awake.move_to_end(key)
+        for _ in range(_PARK_ATTEMPTS):
+            if len(self._awake) <= self._max_awake:
+                return
+            oldest_key, oldest = next(iter(self._awake.items()))
+            if oldest.is_in_use or oldest is session:  # this one is about to be used
+                self._awake.move_to_end(oldest_key)
+            else:
+                del self._awake[oldest_key]
+                oldest.park()
+
+    def _on_connected_of(self, vendor: str) -> Callable[[], None]:
+        found = self._on_connected.get(vendor)
+        if found is None:
+            found = self._on_connected[vendor] = partial(self.circuits.connected, vendor)
+        return found
+
+    # --- SessionListener ----------------------------------------------------------------------------------------------
+
+    def tools_changed(self, key: PoolKey) -> None:
         if self.on_tools_changed is not None:
             self.on_tools_changed(key)
 
-    def _notify_secret_echoed(self, key: PoolKey, tool: str) -> None:
+    def secret_echoed(self, key: PoolKey, tool: str) -> None:
         if self.on_secret_echoed is not None:
             self.on_secret_echoed(key, tool)
 
+    def ended_session_unused(self, session: VendorSession) -> None:
+        self._close_later(session)
+
+    def _end(self, session: VendorSession) -> None:
+        """A session left the table: it is closed once no call runs on it."""
+        if session.destination is not None and self._awake.get(session.destination.key) is session:
+            del self._awake[session.destination.key]
+        session.is_ended = True
+        if not session.is_in_use:
+            self._close_later(session)
+
     def _close_later(self, session: VendorSession) -> None:
-        self._closing.start(session.close())
+        if session.needs_closing:
+            self._closing.start(self._close(session))
+
+    async def _close(self, session: VendorSession) -> None:
+        async with self._closers:
+            await session.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
@@ -17,21 +16,23 @@ from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.protocol.lost_sessions import SessionState, session_state
-from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import Evidence, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers, spoken_version
-from proxy.vendors.message_reader import Mask, mask_message, read_single, read_stream
+from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
 from proxy.vendors.transport import Prepared, VendorTransport
+from proxy.vendors.vendor_access import SessionListener, VendorAccess
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
 _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
+_INITIALIZE_ID = 1  # of the first request of a session
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
@@ -40,22 +41,24 @@ class VendorSession:
     """Initialized session; unique request ids keep answers to the calls that share it apart. Spec: D104"""
 
     transport: VendorTransport
-    url: str
-    credential_headers: Mapping[str, str]
-    vendor: str = ""
-    owner: Hashable = None  # the organization, for fair scheduling
-    has_own_address: bool = False  # from the owner's credential, not from the catalog
+    access: VendorAccess | None  # None while parked
+    destination: Destination | None = None  # opens the access of a parked session again
+    listener: SessionListener | None = None  # not without a destination
     on_connected: Callable[[], None] | None = None  # called for each new connection
-    on_tools_changed: Callable[[], None] | None = None  # called at each list_changed of the vendor
-    secrets: SecretMask = field(default_factory=SecretMask)  # masked in the vendor's messages
-    on_secret_echoed: Callable[[str], None] | None = None  # called with the tool whose answer contained a secret
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    owner: Hashable = field(init=False, default=None)  # the organization, for fair scheduling
+    is_ended: bool = False  # by the pool: it is closed after its last request
+    is_lost: bool = False  # the vendor does not know it: there is nothing to close
+    _last_id: int = 0  # of a request
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
-    _background: BackgroundTasks = field(default_factory=BackgroundTasks)
+    _background: BackgroundTasks | None = None
+
+    def __post_init__(self) -> None:
+        if self.destination is not None:
+            self.owner = self.destination.key.org_id
 
     def __repr__(self) -> str:
         return "VendorSession()"  # the headers are the credential
@@ -64,9 +67,18 @@ class VendorSession:
     def is_in_use(self) -> bool:
         return self._under_way > 0
 
+    @property
+    def needs_closing(self) -> bool:
+        return self.session_id is not None and not self.is_lost
+
+    def park(self) -> None:
+        """Drop all that can be made again without the vendor, unless it is in use. The next request makes it again."""
+        if self.destination is not None and not self.is_in_use and not self._background:
+            self.access = self._prepared = self._background = None
+
     async def initialize(self, *, deadline: float) -> None:
         """Raises: VendorProblem."""
-        self._prepare(with_version=False)
+        self._prepared = self._prepare_with({**base_headers(), **self._open_access().headers})
         answer = await self._round_trip("initialize", INITIALIZE_PARAMS, deadline, first=True)
         if isinstance(answer, replies.RpcError):
             raise errors.bad_response("it refused to initialize")
@@ -74,7 +86,7 @@ class VendorSession:
         if version is None:
             raise errors.bad_response("it speaks a protocol version that we do not")
         self.protocol_version = version
-        self._prepare(with_version=True)
+        self.prepare()
         async with self._send("POST", INITIALIZED, deadline) as sent:
             if sent.status >= 400:
                 raise errors.bad_response(f"HTTP {sent.status} to the handshake")
@@ -98,12 +110,14 @@ class VendorSession:
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
+            if self.is_ended and not self._under_way and self.listener is not None:
+                self.listener.ended_session_unused(self)
 
     async def close(self) -> None:
         """Ask the vendor to end the session; errors are only logged."""
-        for task in self._background:
+        for task in self._background or ():
             task.cancel()
-        if self.session_id is None:
+        if not self.needs_closing:
             return
         deadline = asyncio.get_running_loop().time() + CLOSE_DEADLINE_S
         try:
@@ -122,16 +136,15 @@ class VendorSession:
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
     ) -> replies.VendorResult | replies.RpcError:
-        if self._prepared is None:
-            raise RuntimeError("initialize comes first")
-        message_id = next(self._ids)
-        mask = _Mask(self.secrets)
+        prepared = self._prepared or self.prepare()
+        self._last_id = message_id = self._last_id + 1
+        mask = ReplyMask(self._open_access().secrets)
         if relay is not None:  # unique in this session, as tokens must be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
         try:
             sent = self.transport.send(  # not through `_send`, to save a Python call per request
-                "POST", self._prepared, body, deadline=deadline, on_connected=self.on_connected, timing=timing
+                "POST", prepared, body, deadline=deadline, on_connected=self.on_connected, timing=timing
             )
             async with sent as answer:
                 if answer.status != 200:
@@ -153,8 +166,8 @@ class VendorSession:
                 self._cancel_later(message_id)
             raise
         finally:
-            if mask.has_found and self.on_secret_echoed is not None:
-                self.on_secret_echoed(str(params.get("name") or method))
+            if mask.has_found and self.listener is not None and self.destination is not None:
+                self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
 
     async def _read_single(
         self, answer: VendorResponse, message_id: int, mask: Mask
@@ -215,7 +228,8 @@ class VendorSession:
         status = answer.status
         body = await answer.body(self.owner) if status in (400, 404) else b""
         error = replies.refusal(await mask_message(answer, self.owner, mask, body), message_id)
-        if self.session_id is not None:
+        # A vendor without sessions may be replaced by a release that has some.
+        if self.session_id is not None or (status == 400 and message_id > _INITIALIZE_ID):
             state = session_state(status, body, error)
             if state is not SessionState.KNOWN:
                 raise StaleSession(status, error, is_certain=state is SessionState.UNKNOWN)
@@ -227,8 +241,8 @@ class VendorSession:
         """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
             self._reply_to_request(message)
-        elif message.method == TOOLS_CHANGED and self.on_tools_changed is not None:
-            self.on_tools_changed()
+        elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
+            self.listener.tools_changed(self.destination.key)
         elif pending.relay is not None:
             await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
 
@@ -243,6 +257,8 @@ class VendorSession:
             self._send_later(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
 
     def _send_later(self, body: bytes) -> None:
+        if self._background is None:
+            self._background = BackgroundTasks()
         if len(self._background) < _MAX_IN_BACKGROUND:
             self._background.start(self._send_in_background(body))
 
@@ -255,36 +271,34 @@ class VendorSession:
             log.info("vendor not told", fault=problem.fault.value)
 
     def _send(self, method: str, body: bytes | None, deadline: float) -> AbstractAsyncContextManager[VendorResponse]:
-        if self._prepared is None:
-            raise RuntimeError("initialize comes first")
-        return self.transport.send(method, self._prepared, body, deadline=deadline, on_connected=self.on_connected)
+        """Raises: VendorProblem, if the credential of a parked session does not open any more."""
+        prepared = self._prepared or self.prepare()
+        return self.transport.send(method, prepared, body, deadline=deadline, on_connected=self.on_connected)
 
-    def _prepare(self, *, with_version: bool) -> None:
-        headers = self._headers() if with_version else {**base_headers(), **self.credential_headers}
-        self._prepared = self._prepare_with(headers)
+    def _open_access(self) -> VendorAccess:
+        if self.access is None:
+            if self.destination is None:
+                raise RuntimeError("a session without a destination was parked")
+            self.access = VendorAccess.of(self.destination)
+        return self.access
+
+    def prepare(self) -> Prepared:
+        """Address and headers of all requests after `initialize`, encoded once. Raises: VendorProblem."""
+        self._prepared = self._prepare_with(self._headers())
+        return self._prepared
 
     def _prepare_with(self, headers: Mapping[str, str]) -> Prepared:
+        target, url = self.destination, self._open_access().url
+        if target is None:
+            return self.transport.prepare(url, headers)
+        key, has_own_address = target.key, not target.fixed_address
         return self.transport.prepare(
-            self.url, headers, self.vendor, organization=self.owner, has_own_address=self.has_own_address
+            url, headers, key.vendor, organization=key.org_id, has_own_address=has_own_address
         )
 
     def _headers(self) -> dict[str, str]:
         own = session_headers(self.protocol_version, self.session_id)
-        return {**base_headers(), **self.credential_headers, **own}
-
-
-class _Mask:
-    __slots__ = ("_secrets", "has_found")
-
-    def __init__(self, secrets: SecretMask) -> None:
-        self._secrets = secrets
-        self.has_found = False
-
-    def __call__(self, message: bytes) -> bytes:
-        masked_message = self._secrets.masked(message)
-        if masked_message is not message:
-            self.has_found = True
-        return masked_message
+        return {**base_headers(), **self._open_access().headers, **own}
 
 
 def is_response(message: replies.VendorMessage, message_id: int) -> TypeGuard[replies.VendorResult | replies.RpcError]:

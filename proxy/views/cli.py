@@ -6,6 +6,7 @@ Spec: §4.14, §7 · D99-D102, D113
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from proxy.outcomes import Delivered, Denied
 from proxy.protocol import cli_request, cli_schema
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
+from proxy.vendors.tool_list import ToolList
 from proxy.views import responses
 from proxy.views.body import read_json, require_json
 from proxy.views.cli_outcomes import cli_response, forbidden
@@ -92,10 +94,15 @@ async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict
         raise HttpError(502, index, f"{vendor.name} did not list its tools: {index}.")
     # Only commands that the caller may run.
     principal, organization = caller.principal, caller.organization
-    allowed = {name for name in index.definitions if may_call_tool(principal, organization, vendor, name) is None}
-    work = partial(cli_schema.commands, vendor.tool_prefix, index.definitions.values(), allowed=allowed)
-    commands = await fair_scheduler.run_small_inline(principal.org_id, work, index.size_bytes)
+    listed = index.content
+    allowed = {name for name in listed.definitions if may_call_tool(principal, organization, vendor, name) is None}
+    work = partial(_commands, vendor.tool_prefix, listed, allowed)
+    commands = await fair_scheduler.run_small_inline(principal.org_id, work, listed.received_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}
+
+
+def _commands(prefix: str, listed: ToolList, allowed: Container[str]) -> list[dict[str, Any]]:
+    return cli_schema.commands(prefix, map(listed.definition, listed.definitions), allowed=allowed)
 
 
 def _route(method: str, vendor: str, *, reports_cache: bool = False) -> Route:

@@ -49,6 +49,7 @@ from proxy.views.body import read_json, require_json
 from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
+Parts = tuple[bytes, ...]  # of one response
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
@@ -115,7 +116,7 @@ async def _dispatch(
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
     if method != "tools/call":
-        return responses.json_response(await _run_method(context, route, vendor, message))
+        return responses.json_parts(await _run_method(context, route, vendor, message))
     call = _tool_call(vendor, message, request.META.get("HTTP_ACCEPT"))
     answer = _run_call(context, route, message.id, call)
     if call.relay is None:
@@ -138,7 +139,7 @@ async def _serve_batch(
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
             if message.method != "tools/call":
-                return await _run_method(context, route, vendor, message)
+                return b"".join(await _run_method(context, route, vendor, message))
             return await _run_call(context, route, message.id, _tool_call(vendor, message))
         finally:
             batch_timing.add(context.timing)
@@ -155,18 +156,18 @@ async def _serve_batch(
     return await answer_batch(zip(messages, sizes, strict=True), run_entry, count_bytes)
 
 
-async def _run_method(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+async def _run_method(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     """The response to a request that is no tool call."""
     await count(context)
     if vendor is not None:
         _check_scope(context, route, vendor)
     if message.method == "initialize":
-        return jsonrpc.result(message.id, _initialize(context, vendor, message.params))
+        return (jsonrpc.result(message.id, _initialize(context, vendor, message.params)),)
     if message.method == "ping":
-        return jsonrpc.result_bytes(message.id, b"{}")
+        return (jsonrpc.result_bytes(message.id, b"{}"),)
     if message.method == "tools/list":
         return await _list(context, vendor, message)
-    return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+    return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
 
 
 def _tool_call(vendor: Vendor | None, message: jsonrpc.Request, accept: str | None = None) -> ToolCall:
@@ -205,16 +206,15 @@ def _initialize(context: RequestContext, vendor: Vendor | None, params: dict[str
     )
 
 
-async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request) -> bytes:
+async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     if message.params.get("cursor") is not None:
-        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page")
+        return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page"),)
     listed = await list_tools(context, [vendor] if vendor else None)
-    tools = b",".join(listed.encoded)
-    if not listed.unavailable:
-        return jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % tools)
     # The result of tools/list has no member of its own for the reasons.
     meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
-    return jsonrpc.result_bytes(message.id, b'{"tools":[%b],"_meta":%b}' % (tools, meta))
+    end = b'],"_meta":%b}' % meta if listed.unavailable else b"]}"
+    # The body is one object for all callers with the same tools: it is sent as it is, and not joined.
+    return jsonrpc.result_head(message.id) + b'{"tools":[', listed.body, end + b"}"
 
 
 def _render(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from django.conf import settings
@@ -10,7 +10,8 @@ from django.http import HttpResponse
 
 from gateway.coordination import limit_headers
 from gateway.coordination.store import Admission
-from gateway.lib.hot_path_response import HotPathResponse
+from gateway.lib.byte_budget import FREE_BYTES
+from gateway.lib.hot_path_response import HotPathResponse, SharedBodyResponse
 from gateway.middleware.refusal import Refusal
 from oauth_ext import challenges
 
@@ -42,6 +43,13 @@ def json_response(body: bytes, status: int = 200) -> HttpResponse:
     return (
         HotPathResponse(body, headers=headers) if status == 200 else HttpResponse(body, status=status, headers=headers)
     )
+
+
+def json_parts(parts: Sequence[bytes]) -> HttpResponse:
+    """200 with a body in parts, which are not joined if they are large."""
+    if sum(map(len, parts)) <= FREE_BYTES:
+        return json_response(b"".join(parts))
+    return SharedBodyResponse(parts, headers={"Content-Type": "application/json", "Cache-Control": "no-store"})
 
 
 def accepted() -> HttpResponse:

@@ -12,12 +12,25 @@ import pytest
 from django.test import Client as Browser
 
 from gateway.asgi import application
+from gateway.coordination import backend
 from proxy import runtime
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.vendor_requests import LIMITS
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 from tests.fakes.vendor import FakeVendor, running_vendor
+
+
+@pytest.fixture(autouse=True)
+def _own_lists(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process knows only the lists that it fetched, unless the test asks for `shared_lists`."""
+    if "shared_lists" not in request.fixturenames:
+        monkeypatch.setattr(backend, "blob_store", lambda: None)
+
+
+@pytest.fixture
+def shared_lists() -> None:
+    """Processes share tool lists if there is a Redis."""
 
 
 @pytest.fixture

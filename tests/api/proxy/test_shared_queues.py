@@ -249,10 +249,8 @@ async def test_a_timeout_after_queueing_says_nothing_about_the_vendor(slow_vendo
     await transport.aclose()
 
 
-async def test_one_organizations_many_sessions_displace_its_own(
-    callers: Callers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pools, "MAX_SESSIONS", 4)
+async def test_one_organizations_many_sessions_displace_its_own(callers: Callers) -> None:
+    callers.pool._sessions._max_entries = 4
     await callers.call(2)
     for credential in range(10, 18):
         where = callers.where(1)

@@ -9,15 +9,19 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from django.db import OperationalError
 
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
+from gateway.catalog.vendor import Vendor
 from orgs.models import KnownTool, Organization, ToolAllowlist
 from proxy import caller_cache, runtime, tool_change_detector
+from proxy.protocol import replies
 from proxy.vendors import tool_index
 from proxy.vendors.destination import PoolKey
+from proxy.vendors.tool_list import ReceivedList, definitions_of
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, restrict_tools
@@ -41,6 +45,15 @@ async def changes(organization: Organization) -> list[dict[str, Any]]:
     """The recorded changes, oldest first."""
     rows = AdminAuditEntry.objects.filter(org_id=organization.id, event_type="vendor.tools_changed")
     return await in_thread(lambda: list(rows.order_by("timestamp", "id").values("actor_id", "actor_label", "metadata")))
+
+
+def as_received(tools: list[dict[str, Any]], size_bytes: int = 0) -> ReceivedList:
+    vendor = Vendor(slug="fake", name="Fake", url="https://vendor.example/mcp")
+    raw = msgspec.json.encode({"tools": tools})
+    return ReceivedList.of(vendor, replies.raw_tools_page(raw).tools, size_bytes)
+
+
+COMPARED = tool_change_detector._Compared(b"digest", b"fingerprint")
 
 
 def poisoned() -> dict[str, Any]:
@@ -120,7 +133,7 @@ async def test_processes_that_see_the_same_change_write_one_row(
     await list_tools(agent, tenant.agent_key)
     vendor.tools = [poisoned(), *TOOLS[1:]]
     await list_tools(agent, tenant.agent_key)
-    runtime.current().tool_change_detector._fingerprints.clear()  # as in a process that has just started
+    runtime.current().tool_change_detector._compared.clear()  # as in a process that has just started
     await list_tools(agent, tenant.agent_key)
     assert len(await changes(tenant.organization)) == 1
 
@@ -271,7 +284,7 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
     detector, directory = runtime.current().tool_change_detector, runtime.current().directory
     try:
         keys = {key.org_id: key for key in directory._indexes}
-        changed = {tool["name"]: tool for tool in vendor.tools}
+        changed = as_received(vendor.tools)
         for _ in range(3):
             detector.submit(keys[tenant.organization.id], changed)
             await detector.settled()
@@ -295,7 +308,7 @@ async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
     blocked = Blocked(tenant.organization, monkeypatch)
     detector = runtime.current().tool_change_detector
     keys = {key.org_id: key for key in runtime.current().directory._indexes}
-    changed = {tool["name"]: tool for tool in [poisoned(), *TOOLS[1:]]}
+    changed = as_received([poisoned(), *TOOLS[1:]])
     loop = asyncio.get_running_loop()
 
     async def compare(of: Tenant) -> None:
@@ -323,17 +336,17 @@ async def test_organizations_are_compared_round_robin(
         await list_tools(agent, each.agent_key)
     begun: list[object] = []
 
-    def compare(key: PoolKey, *_: object) -> bytes:
+    def compare(key: PoolKey, *_: object) -> object:
         begun.append(key.org_id)
-        return b""
+        return COMPARED
 
     monkeypatch.setattr(tool_change_detector, "_compare", compare)
     detector = runtime.current().tool_change_detector
     own = PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {})
     for number in range(300):
-        detector.submit(replace(own, digest=number.to_bytes(4, "big")), {})
-        detector.submit(replace(own, digest=number.to_bytes(4, "big")), {})
-    detector.submit(replace(own, org_id=other_tenant.organization.id, digest=b"other"), {})
+        detector.submit(replace(own, digest=number.to_bytes(4, "big")), as_received([]))
+        detector.submit(replace(own, digest=number.to_bytes(4, "big")), as_received([]))
+    detector.submit(replace(own, org_id=other_tenant.organization.id, digest=b"other"), as_received([]))
     await detector.settled()
     assert begun[1] == other_tenant.organization.id
     assert len(begun) == 1 + tool_change_detector.MAX_QUEUED_PER_ORGANIZATION
@@ -342,9 +355,9 @@ async def test_organizations_are_compared_round_robin(
 async def test_the_time_of_a_comparison_begins_with_its_turn(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[PoolKey] = []
 
-    def compare(key: PoolKey, *_: object) -> bytes:
+    def compare(key: PoolKey, *_: object) -> object:
         compared.append(key)
-        return b""
+        return COMPARED
 
     monkeypatch.setattr(tool_change_detector, "_compare", compare)
     detector = runtime.current().tool_change_detector
@@ -352,7 +365,7 @@ async def test_the_time_of_a_comparison_begins_with_its_turn(tenant: Tenant, mon
     loop = asyncio.get_running_loop()
     time = loop.time
     async with detector._scheduler.slot("another organization"):
-        detector.submit(own, {})
+        detector.submit(own, as_received([]))
         await until(lambda: len(detector._scheduler._line) == 1)
         monkeypatch.setattr(loop, "time", lambda: time() + 10 * caller_cache.DB_DEADLINE_S)
         await asyncio.sleep(0)
@@ -364,11 +377,11 @@ async def test_lists_that_wait_are_bounded_in_bytes(
     tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of nine of a MiB eight wait, a newer one in the place of an older; past the bound of all, one of another."""
-    compared: list[tuple[object, object]] = []
+    compared: list[tuple[object, str]] = []
 
-    def compare(key: PoolKey, definitions: object, *_: object) -> bytes:
-        compared.append((key.org_id, definitions))
-        return b""
+    def compare(key: PoolKey, received: ReceivedList, *_: object) -> object:
+        compared.append((key.org_id, *definitions_of(received)))
+        return COMPARED
 
     monkeypatch.setattr(tool_change_detector, "_compare", compare)
     monkeypatch.setattr(tool_change_detector, "MAX_QUEUED_BYTES", 9 * 1024 * 1024)
@@ -376,15 +389,14 @@ async def test_lists_that_wait_are_bounded_in_bytes(
     own = PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {})
     keys = [replace(own, digest=number.to_bytes(4, "big")) for number in range(9)]
     for number, key in enumerate(keys):
-        detector.submit(key, {"number": {"n": number}}, 1024 * 1024)
-    detector.submit(keys[0], {"number": {"n": 100}}, 1024 * 1024)
+        detector.submit(key, as_received([{"name": f"{number}"}], 1024 * 1024))
+    detector.submit(keys[0], as_received([{"name": "100"}], 1024 * 1024))
     for number in (1, 2):
         other = replace(own, org_id=other_tenant.organization.id, digest=b"other%d" % number)
-        detector.submit(other, {"number": {"n": 200 + number}}, 2 * 1024 * 1024)
+        detector.submit(other, as_received([{"name": f"{200 + number}"}], 2 * 1024 * 1024))
     await detector.settled()
-    seen = [(org_id, definitions["number"]["n"]) for org_id, definitions in compared]  # type: ignore[index]
-    assert sorted(n for org_id, n in seen if org_id == own.org_id) == [1, 2, 3, 4, 5, 6, 7, 100]
-    assert [n for org_id, n in seen if org_id != own.org_id] == [201]
+    assert sorted(name for org_id, name in compared if org_id == own.org_id) == ["1", "100", *"234567"]
+    assert [name for org_id, name in compared if org_id != own.org_id] == ["201"]
     assert not detector._bytes_of
 
 

@@ -18,7 +18,8 @@ from proxy import runtime
 from proxy.calls import list_tools
 from proxy.protocol import cli_schema
 from proxy.vendors import tool_index
-from proxy.vendors.tool_index import ToolDirectory, ToolIndex
+from proxy.vendors.tool_index import ToolDirectory
+from proxy.vendors.tool_list_cache import ToolIndex
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant, connect, load_vendor
 from tests.factories.threads import in_thread
@@ -46,7 +47,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return recorded
 
-    monkeypatch.setattr(tool_index, "build_index", recording(tool_index.build_index))
+    monkeypatch.setattr(tool_index, "read_list", recording(tool_index.read_list))
     monkeypatch.setattr(cli_schema, "commands", recording(cli_schema.commands))
     return seen
 
@@ -83,10 +84,11 @@ def kept(directory: ToolDirectory) -> list[ToolIndex]:
 
 
 async def test_the_lists_of_all_are_bounded_in_bytes(
-    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, settings: LazySettings
 ) -> None:
     """The list nobody used for longest goes first, and is fetched again when it is needed."""
-    monkeypatch.setattr(tool_index, "MAX_INDEX_BYTES", 250_000)
+    await runtime.stop()
+    settings.TOOL_LIST_BYTES = 650_000
     vendor.tools = large(100)
     for slug in ("globex", "initech"):
         await in_thread(lambda slug=slug: load_vendor(vendor.url, slug=slug))
@@ -94,12 +96,12 @@ async def test_the_lists_of_all_are_bounded_in_bytes(
     directory = runtime.current().directory
     for tool in ("fake_list", "globex_fake_list", "fake_list", "initech_fake_list"):
         assert "result" in (await agent.call(tenant.agent_key, tool)).json()
-        assert 100_000 < directory._indexes.size_bytes <= 250_000
+        assert 100_000 < directory._indexes.list_bytes <= 650_000
     assert {key.vendor for key in directory._indexes} == {"fake", "initech"}
     looks = vendor.seen["tools/list"]
     assert "result" in (await agent.call(tenant.agent_key, "globex_fake_list")).json()
     assert vendor.seen["tools/list"] == looks + 2
-    assert directory._indexes.size_bytes == sum(index.size_bytes for index in kept(directory))
+    assert directory._indexes.list_bytes == sum(index.content.kept_bytes for index in kept(directory))
 
 
 async def test_a_list_that_is_fetched_again_counts_once(
@@ -110,7 +112,7 @@ async def test_a_list_that_is_fetched_again_counts_once(
     for _ in range(3):
         await agent.call(tenant.agent_key, "fake_nothing")
     (index,) = kept(directory)
-    assert directory._indexes.size_bytes == index.size_bytes > 0
+    assert directory._indexes.list_bytes == index.content.kept_bytes > 0
 
 
 # --- several vendors --------------------------------------------------------------------------------------------------

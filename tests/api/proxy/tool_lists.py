@@ -54,6 +54,8 @@ def later(seconds: float, tenant: Tenant | None = None) -> None:
         if index is not None and (tenant is None or key.org_id == tenant.organization.id):
             moved = replace(index, fetched_s=index.fetched_s - seconds, retry_s=index.retry_s - seconds)
             indexes.replace(key, moved)
+    for shared in indexes._lists.by_digest.values():
+        shared.confirmed_s -= seconds
 
 
 async def settled() -> None:

@@ -10,6 +10,7 @@ import sys
 from proxy.protocol.replies import VendorResult
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
+from proxy.vendors.vendor_access import VendorAccess
 
 DEADLINE_S = 30.0
 ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
@@ -24,7 +25,7 @@ async def ask(session: VendorSession, method: str, params: dict[str, object]) ->
 
 async def main(url: str) -> None:
     transport = VendorTransport(allow_private=True)
-    session = VendorSession(transport, url, {})
+    session = VendorSession(transport, VendorAccess(url, {}))
     await session.initialize(deadline=asyncio.get_running_loop().time() + DEADLINE_S)
     for tool in json.loads(await ask(session, "tools/list", {}))["tools"]:
         await ask(session, "tools/call", {"name": tool["name"], "arguments": ARGUMENTS.get(tool["name"], {})})

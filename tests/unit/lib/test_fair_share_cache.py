@@ -51,6 +51,25 @@ def test_each_maximum_takes_from_the_owner_that_holds_most_of_it() -> None:
     assert Counter(owner for owner, _ in cache) == {"large": 1, "many": 3}, "the owner of most bytes is the newcomer"
 
 
+def test_sizes_that_have_changed_are_weighed_before_an_owner_loses_a_value() -> None:
+    sizes = {"a1": 9, "a2": 1, "b1": 5, "c1": 1}
+    dropped: list[str] = []
+    cache: FairShareCache[Key, str] = FairShareCache(on_drop=dropped.append, weigh=sizes.__getitem__)
+    for value, size_bytes in sizes.items():
+        put(cache, value[0], int(value[1]), size_bytes)
+    sizes["a1"], sizes["b1"] = 2, 4
+    for left in (6, 2, 1, 0):
+        cache.evict()
+        assert cache.size_bytes == sum(sizes.values()) - sum(sizes[value] for value in dropped)
+        assert cache.size_bytes <= left
+    assert (dropped[:3], len(cache)) == (["b1", "a1", dropped[2]], 0)
+    put(cache, "a", 1)
+    cache.pop(("a", 1))
+    put(cache, "b", 1)
+    put(cache, "b", 1)
+    assert dropped[4:] == ["a1", "b1"]
+
+
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(0, 9), st.booleans()), max_size=60)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from audit.call_status import CallSource
 from credentials.credential_scope import CredentialScope
@@ -23,6 +24,7 @@ from gateway.coordination.store import Admission
 from orgs.access_rules import role_may_call_tool
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
+from proxy.cache.list_bodies import ListBodies
 from proxy.caller import Caller, OrganizationAccess
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
@@ -33,7 +35,8 @@ from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination, PoolKey
-from proxy.vendors.tool_index import ToolIndex, build_index
+from proxy.vendors.tool_list import ReceivedList, ToolList, build_list
+from proxy.vendors.tool_list_cache import ToolIndex
 from proxy.views import cli
 from tests.unit.proxy.protocol.schemas import ANY_SCHEMA, JSON
 
@@ -95,12 +98,17 @@ def _has_name(each: Any) -> bool:
     return isinstance(each, dict) and isinstance(each.get("name"), str)
 
 
+def listed(vendor: Vendor, tools: Any) -> ToolList:
+    received = ReceivedList.of(vendor, [Raw(json.dumps(each).encode()) for each in tools], 0)
+    return build_list(vendor, accept_definitions(tools).definitions, ToolConfig(), received.digest)
+
+
 class Directory:
     """Indexes as the real one builds them, of vendors that are asked nothing."""
 
     def __init__(self, tools: dict[str, Any]) -> None:
         self.indexes = {
-            vendor.slug: build_index(vendor, accept_definitions(tools[vendor.slug]).definitions, ToolConfig(), 0.0)
+            vendor.slug: ToolIndex(listed(vendor, tools[vendor.slug]), 0.0)
             for vendor in VENDORS
             if tools[vendor.slug] is not None
         }
@@ -153,6 +161,7 @@ def exchange_of(case: SimpleNamespace) -> RequestContext:
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
     caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, 0.0, 0.0, (), None)
     runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), cache=CallerCache())
+    runtime.list_bodies = ListBodies()
     client = SimpleNamespace(client_disconnected=False)
     return RequestContext(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
 
@@ -169,8 +178,8 @@ async def callable_at(
     return None if denied else found
 
 
-def names_of(encoded: Any) -> list[str]:
-    return [json.loads(each)["name"] for each in encoded]
+def names_of(body: bytes) -> list[str]:
+    return [each["name"] for each in json.loads(b"[%b]" % body)]
 
 
 def spellings(case: SimpleNamespace, context: RequestContext) -> set[str]:
@@ -178,27 +187,27 @@ def spellings(case: SimpleNamespace, context: RequestContext) -> set[str]:
     tried = set(case.asked)
     for vendor in VENDORS:
         index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
-        for tool in index.tools.tools if index else ():
+        for tool in index.content.tools.tools if index else ():
             tried |= {tool.vendor_name, tool.exposed_name, tool.command, f"{vendor.tool_prefix}__{tool.vendor_name}"}
     return tried
 
 
 async def check_unified(case: SimpleNamespace, context: RequestContext) -> None:
     listed = await list_tools(context)
-    names = names_of(listed.encoded)
+    names = names_of(listed.body)
     assert names == sorted(set(names))
-    definitions = {name: json.loads(each) for name, each in zip(names, listed.encoded, strict=True)}
+    definitions = {each["name"]: each for each in json.loads(b"[%b]" % listed.body)}
     for name in names:
         found = await callable_at(context, None, name, by_command=False)
         assert found is not None, f"{name} is shown and may not be called"
         index = context.runtime.directory.indexes[found.vendor.slug]  # type: ignore[attr-defined]
-        assert json.loads(index.encoded[name]) == definitions[name], "what is shown is what is called"
+        assert json.loads(index.content.encoded[name]) == definitions[name], "what is shown is what is called"
     for name in spellings(case, context):
         found = await callable_at(context, None, name, by_command=False)
         if found is not None:
             assert name in definitions or name != found.tool.exposed_name, f"{name} may be called and is not shown"
             # acme__pro_x still says which vendor is meant where acme_pro_x is another one's.
-            assert found.tool.exposed_name in names_of((await list_tools(context, [found.vendor])).encoded)
+            assert found.tool.exposed_name in names_of((await list_tools(context, [found.vendor])).body)
     assert listed.unavailable == named_as_down(case, VENDORS)
 
 
@@ -218,14 +227,16 @@ async def check_vendor(case: SimpleNamespace, context: RequestContext, vendor: V
     index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
     found = await list_tools(context, [vendor])
     assert found.unavailable == named_as_down(case, [vendor])
-    listed = set(names_of(found.encoded))
+    listed = set(names_of(found.body))
     if not usable or index is None:
         assert listed == set()
         for name in spellings(case, context):
             assert await callable_at(context, vendor, name, by_command=True) is None
         return
-    marked = {name for name in index.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)}
-    assert listed == {tool.exposed_name for tool in index.tools.tools if tool.vendor_name in marked}
+    marked = {
+        name for name in index.content.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)
+    }
+    assert listed == {tool.exposed_name for tool in index.content.tools.tools if tool.vendor_name in marked}
     route = cli._route("GET", vendor.slug)
     commands = [each["command"] for each in (await cli._schema(context, route, vendor))["commands"]]
     assert len(commands) == len(set(commands)) == len(marked)
@@ -269,5 +280,25 @@ def test_what_is_shown_may_be_called_and_nothing_else(case: SimpleNamespace) -> 
         await check_unified(case, context)
         for vendor in VENDORS:
             await check_vendor(case, context, vendor)
+
+    asyncio.run(check())
+
+
+BODIES = ListBodies(max_bytes=50_000)  # of all examples, of which some displace others
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(case=SHADOWED)
+@example(case=DOWN)
+@given(case=situations())
+def test_a_kept_answer_is_the_one_that_would_be_built(case: SimpleNamespace) -> None:
+    async def check() -> None:
+        for vendors in (None, *([vendor] for vendor in VENDORS)):
+            contexts = [exchange_of(case), exchange_of(case), exchange_of(case)]
+            for context in contexts[1:]:
+                context.runtime.list_bodies = BODIES
+            built, first, second = [await list_tools(context, vendors) for context in contexts]
+            assert built == first == second
+            assert second.body is first.body
 
     asyncio.run(check())
