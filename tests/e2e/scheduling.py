@@ -25,7 +25,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_secret_hygiene.py",
     "tests/e2e/test_crowds.py",
     "tests/faults/test_followed_stream.py",
-    "tests/faults/test_audit_durability.py",
+    "tests/faults/test_audit_engines.py",
 )
 
 
