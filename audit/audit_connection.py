@@ -1,4 +1,4 @@
-"""The interface to the database of call records: one connection, used by one thread, one transaction for each batch."""
+"""The door to the engine that makes call records durable: PostgreSQL, or the SQLite file of the embedded default."""
 
 from __future__ import annotations
 
@@ -15,16 +15,49 @@ from gateway.lib.session_timeouts import with_timeouts
 
 
 class AuditConnection(Protocol):
-    """Stores records. Any exception but RecordRefused means a broken connection: close it and open another."""
+    """One connection to an engine, used by one thread or one event loop at a time. Every engine promises:
+
+    * Durable: a record whose commit has returned outlives the kill of this process and of the engine's.
+    * Whole: a batch is stored as a whole, or RecordRefused is raised and nothing of it is stored.
+    * Once: an id is one row, however often it comes. An outcome completes its intent. A final row never changes, and no
+      row of another organization does.
+    * In order: the final rows of a commit come before those of each later commit, in the log's stream.
+    * Fail and repeat: any exception but RecordRefused means a broken connection. The batch may be stored or not. The
+      writer commits it again through a new connection.
+
+    Batches, deadlines and outages are the writer's. tests/faults/test_audit_engines.py holds every engine to all of it.
+    """
 
     # Seconds that a commit may wait for more records under load; 0 where commits are cheap.
     gather_s: float
 
     def commit(self, records: Sequence[CallRecord]) -> None:
-        """Stores every record durably and once; ids differ within a batch. Raises: RecordRefused."""
+        """Ids differ within a batch. Blocks. Raises: RecordRefused."""
 
     def probe(self) -> None:
         """Tries a commit's lock or statement without a record. Raises if that fails; a full disk does not show."""
+
+    def for_loop(self) -> LoopConnection | None:
+        """This connection as an event loop uses it; None where only a thread can. The promises stay the same."""
+
+    def close(self) -> None:
+        """Never raises."""
+
+
+class LoopConnection(Protocol):
+    """A connection that an event loop can wait for, one batch at a time."""
+
+    def fileno(self) -> int:
+        """The socket."""
+
+    def start_commit(self, records: Sequence[CallRecord]) -> bool:
+        """Returns False when `flush` must send the rest. Raises: like `commit`."""
+
+    def flush(self) -> bool:
+        """Returns True when nothing is left to send."""
+
+    def poll_commit(self) -> bool:
+        """Returns True once the batch is durable. Raises: like `commit`."""
 
     def close(self) -> None:
         """Never raises."""

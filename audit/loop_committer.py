@@ -15,31 +15,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from audit.call_record import CallRecord
+from audit.audit_connection import LoopConnection
 from audit.outage import GRACE_S, Outage
 from audit.pending_record import PendingRecord, fail, group_by_id, latest, succeed
 from audit.statement import RecordRefused
-
-
-class LoopConnection(Protocol):
-    """A connection that an event loop can wait for, one batch at a time."""
-
-    def fileno(self) -> int:
-        """The socket."""
-
-    def start_commit(self, records: Sequence[CallRecord]) -> bool:
-        """Returns False when `flush` must send the rest. Raises: like `commit`."""
-
-    def flush(self) -> bool:
-        """Returns True when nothing is left to send."""
-
-    def poll_commit(self) -> bool:
-        """Returns True once the batch is durable. Raises: like `commit`."""
-
-    def close(self) -> None:
-        """Never raises."""
 
 
 class LoopCommitter:

@@ -71,10 +71,13 @@ class PostgreSQLAuditConnection:
         # The statement without a record: it fails on a read-only database or a locked table.
         self._send_and_wait(b"[]", PROBE_TIMEOUT_S)
 
+    def for_loop(self) -> PostgreSQLAuditConnection:
+        return self
+
     def close(self) -> None:
         self._connection.close()
 
-    # --- for an event loop that waits for the socket: see audit.loop_committer ----------------------------------------
+    # --- LoopConnection: for an event loop that waits for the socket --------------------------------------------------
 
     def fileno(self) -> int:
         return int(self._pgconn.socket)

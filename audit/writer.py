@@ -23,12 +23,11 @@ from enum import Enum, auto
 
 import structlog
 
-from audit.audit_connection import AuditConnection, open_audit_connection
+from audit.audit_connection import AuditConnection, LoopConnection, open_audit_connection
 from audit.call_record import CallRecord
 from audit.loop_committer import LoopCommitter
 from audit.outage import PROBE_PAUSE_S, Outage
 from audit.pending_record import AuditUnavailable, PendingRecord, group_by_id, latest, notify
-from audit.postgresql_connection import PostgreSQLAuditConnection
 from audit.record_deadline import RecordDeadline
 from audit.statement import RecordRefused
 
@@ -132,7 +131,7 @@ class AuditWriter:
         RecordDeadline(pending, self.outage, pending.expires_at - self._deadline_s)
         self._queue.put(pending)
 
-    def _attach_committer(self, connection: PostgreSQLAuditConnection, loop: asyncio.AbstractEventLoop) -> None:
+    def _attach_committer(self, connection: LoopConnection, loop: asyncio.AbstractEventLoop) -> None:
         """Runs in the loop: its records take the short path from now on."""
         if self._closed or self._committer is not None:
             connection.close()
@@ -237,8 +236,10 @@ class AuditWriter:
         self.outage.committed()
 
     def _offer_to_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        connection = self._connection
-        if self._committer is not None or self._closed or not isinstance(connection, PostgreSQLAuditConnection):
+        if self._committer is not None or self._closed or self._connection is None:
+            return
+        connection = self._connection.for_loop()
+        if connection is None:
             return
         # A connection moves only while no record waits for it.
         if self._queue.empty():

@@ -221,6 +221,9 @@ class FileConnection:
 
     def probe(self) -> None: ...
 
+    def for_loop(self) -> None:
+        return None
+
     def close(self) -> None:
         self._database.close()
 

@@ -47,9 +47,9 @@ async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None =
     unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, found, strict=True) if reason is not None}
     listed = [(vendor, part) for vendor, (part, _) in zip(usable, found, strict=True) if part is not None]
     parts = [part for _, part in listed]
-    body = context.runtime.list_bodies.get(parts)
-    if body is not None:
-        return ListedTools(body, unavailable)
+    known = context.runtime.list_bodies.get(parts)
+    if known is not None:
+        return ListedTools(known, unavailable)
     owner = context.caller.principal.org_id
     work = partial(_build, context, listed)
     size_bytes = sum(part.content.received_bytes for part in parts)

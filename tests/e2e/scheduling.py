@@ -31,7 +31,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_stripe_mode.py",
     "tests/e2e/test_real_collector.py",
     "tests/faults/test_rate_limited_calls.py",
-    "tests/faults/test_audit_durability.py",
+    "tests/faults/test_audit_engines.py",
 )
 
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from django.conf import settings
@@ -24,6 +24,15 @@ BACKENDS = ["sqlite"]
 if settings.DATABASES["default"]["ENGINE"].endswith("postgresql"):
     BACKENDS.append("postgresql")
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class KeptRow(NamedTuple):
+    """A row of the request log. Without a `position` it is not final."""
+
+    org_id: uuid.UUID
+    status: str
+    duration_ms: int
+    position: int | None
 
 
 @dataclass
@@ -65,11 +74,13 @@ class ScratchDatabase:
             )
             return int(ended.fetchone()[0])
 
-    def rows(self) -> list[tuple[uuid.UUID, str, str]]:
-        """(id, request id, status) of every row."""
+    def kept(self) -> dict[uuid.UUID, KeptRow]:
+        """Every row by its id."""
         with closing(self.connect()) as connection:
-            found = connection.execute("SELECT id, request_id, status FROM audit_requestauditentry").fetchall()
-        return [(uuid.UUID(str(row_id)), request_id, status) for row_id, request_id, status in found]
+            found = connection.execute(
+                "SELECT id, org_id, status, duration_ms, position FROM audit_requestauditentry"
+            ).fetchall()
+        return {uuid.UUID(str(row_id)): KeptRow(uuid.UUID(str(org)), *rest) for row_id, org, *rest in found}
 
     def environment(self) -> dict[str, str]:
         """For programs that are to use it."""

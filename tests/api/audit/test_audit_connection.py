@@ -93,28 +93,6 @@ def test_the_outcome_completes_the_intent(audit_connection: AuditConnection) -> 
     assert stored(begun) == asdict(ended)
 
 
-def test_a_late_intent_or_a_second_outcome_changes_nothing(audit_connection: AuditConnection) -> None:
-    ended = make_record(status="success", duration_ms=5)
-    audit_connection.commit([ended])
-    for later in (replace(ended, status="unknown", duration_ms=0), replace(ended, status="error", error_code="x")):
-        audit_connection.commit([later])
-        assert stored(ended) == asdict(ended)
-
-
-def test_the_same_batch_again_adds_nothing(audit_connection: AuditConnection) -> None:
-    records = [make_record(request_id=f"r-{number}") for number in range(40)]
-    audit_connection.commit(records)
-    audit_connection.commit([*records, make_record()])
-    assert RequestAuditEntry.objects.count() == 41
-
-
-def test_a_row_of_another_organization_is_never_completed(audit_connection: AuditConnection) -> None:
-    begun = make_record(org_id=OTHER_ORG, status="unknown")
-    audit_connection.commit([begun])
-    audit_connection.commit([replace(begun, org_id=ORG, status="success")])
-    assert stored(begun) == asdict(begun)
-
-
 @pytest.mark.parametrize("size", [1, 3, 200])
 @pytest.mark.parametrize(("column", "value"), [("duration_ms", -1), ("user_id", None), ("request_bytes", 2**70)])
 def test_a_record_that_cannot_be_stored_is_refused_with_its_whole_batch(
@@ -140,13 +118,6 @@ def test_hostile_names_are_stored_cleaned(audit_connection: AuditConnection, har
     assert row["client_name"] == record.client_name
     assert str(row["tool"]).startswith("acme\ufffd")
     assert not any(ord(character) < 32 for value in row.values() for character in str(value))
-
-
-def test_a_probe_says_whether_a_record_could_be_kept(audit_connection: AuditConnection) -> None:
-    audit_connection.probe()
-    assert not RequestAuditEntry.objects.exists()
-    audit_connection.commit([make_record()])
-    audit_connection.probe()
 
 
 needs_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite knows no prepared statements")

@@ -50,6 +50,9 @@ class FakeConnection:
         if self.probe_faults:
             raise self.probe_faults
 
+    def for_loop(self) -> None:
+        return None
+
     def close(self) -> None:
         self.closed += 1
 
