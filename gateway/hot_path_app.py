@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
-from gateway.hot_path_request import HotPathRequest, Scope
+from gateway.hot_path_request import FOREIGN_HOST, HotPathRequest, Scope, check_head
 from gateway.incoming_body import IncomingBody
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
@@ -102,7 +102,7 @@ class HotPathApp:
                 if refusal.status in (408, 413):
                     response.headers["Connection"] = "close"  # the rest of the body stays unread
             except DisallowedHost:
-                response = self._render_error(request, 400, "invalid_request", "The Host header is not ours.")
+                response = self._render_error(request, 400, *FOREIGN_HOST)
             except Exception:
                 log.exception("request failed", request_id=request.request_id, path=scope["path"])
                 response = self._render_error(request, 500, "internal_error", "Something went wrong on our side.")
@@ -124,12 +124,7 @@ class HotPathApp:
     def _open(self, request: HotPathRequest, receive: Receive) -> ResolverMatch:
         """Check the head, take the body if it is complete, and find the view. Raises: Refusal; DisallowedHost."""
         match = self._match(request.path)
-        declared = request.META.get("CONTENT_LENGTH")
-        length = int(declared) if declared and declared.isdigit() else None
-        if length is not None and length > self._max_body_bytes:
-            raise Refusal.too_large(self._max_body_bytes)
-        if request.META.get("HTTP_CONTENT_ENCODING"):
-            raise Refusal(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        length = check_head(request, self._max_body_bytes)
         fast_path = _fast_path(request.scope)
         # A body that did not come with the head is read when the view asks for it, after the caller is known.
         body = fast_path.take_body() if fast_path is not None else None

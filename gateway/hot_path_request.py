@@ -18,10 +18,12 @@ from django.utils.http import parse_header_parameters
 from gateway.incoming_body import IncomingBody
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Reservation
+from gateway.middleware.refusal import Refusal
 from gateway.middleware.request_id import request_id_of
 
 Scope = MutableMapping[str, Any]
 MAX_KNOWN_NAME_BYTES = 64  # of a header name that is cached: clients choose the names
+FOREIGN_HOST = ("invalid_request", "The Host header is not ours.")
 
 
 class HotPathRequest(HttpRequest):
@@ -98,6 +100,17 @@ class HotPathRequest(HttpRequest):
 
     def _get_scheme(self) -> str | None:
         return self.scope.get("scheme") or "http"
+
+
+def check_head(request: HotPathRequest, max_body_bytes: int) -> int | None:
+    """The declared length of the body. Raises: Refusal."""
+    declared = request.META.get("CONTENT_LENGTH")
+    length = int(declared) if declared and declared.isdigit() else None
+    if length is not None and length > max_body_bytes:
+        raise Refusal.too_large(max_body_bytes)
+    if request.META.get("HTTP_CONTENT_ENCODING"):
+        raise Refusal(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+    return length
 
 
 def _meta(scope: Scope) -> dict[str, Any]:

@@ -112,9 +112,15 @@ def headers(bearer: str | None, more: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-async def agent(tenant: Tenant) -> AsyncIterator[Agent]:
+def served_by() -> Any:
+    """The ASGI application that serves the client."""
+    return application
+
+
+@pytest.fixture
+async def agent(tenant: Tenant, served_by: Any) -> AsyncIterator[Agent]:
     """A client; the loop's runtime is closed after the test."""
-    transport = httpx.ASGITransport(app=application)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(app=served_by)
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as http:
         yield Agent(http)
     used = runtime._runtimes.get(asyncio.get_running_loop())
