@@ -127,13 +127,14 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         cores: Set[int] = frozenset(),
         talks: bool = False,
+        folder: Path | None = None,
     ) -> Process:
-        """A running program on `cores`; with `talks` its standard streams are pipes to us."""
+        """A running program on `cores`, in `folder` or this one; with `talks` its standard streams are pipes to us."""
         log = self._log_folder / f"{name}.log"
         with log.open("ab") as file:
             popen = subprocess.Popen(
                 command,
-                cwd=self._folder,
+                cwd=folder or self._folder,
                 env={**inherited_environment(), **(environment or {})},
                 stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if talks else file,
