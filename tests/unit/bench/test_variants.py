@@ -1,4 +1,4 @@
-"""What a variant is, how it is started, and how variants are compared."""
+"""Variants: how they are read, started and compared."""
 
 from __future__ import annotations
 
