@@ -131,6 +131,8 @@ class RedisStore:
     async def _execute(self, *commands: bytes) -> list[object]:
         pipelined = self._pipelined()
         try:
+            if len(commands) == 1:  # without gather's task, and the pass of the loop that it takes
+                return [await pipelined.execute(commands[0])]
             return await asyncio.gather(*map(pipelined.execute, commands))
         except (ErrorReply, OSError) as fault:
             self._drop_idle_connections(fault)
