@@ -6,6 +6,7 @@ Spec: §2 Audit entries · D81, D86
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Target:
 def label_of(subject: str, *names: str) -> str:
     """A label is never empty. Spec: §2 · D86, D145"""
     return next((name for name in names if name), f"user ...{subject[-4:]}")
+
+
+def person_label(person_id: UUID, display_name: str, first_name: str, last_name: str, email: str) -> str:
+    """The name in logs: display name, full name, e-mail address, or end of the id. Spec: §2 Audit entries · D145"""
+    return label_of(str(person_id), display_name, f"{first_name} {last_name}".strip(), email)
 
 
 def system(job: str) -> Actor:

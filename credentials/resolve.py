@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -24,48 +24,71 @@ class CredentialRef:
     revision: int
 
 
-# Rank of a usable credential: (scope, position of its team, id). The smallest is used.
-_Precedence = tuple[int, int, UUID]
+class CredentialIndex:
+    """The credentials of one vendor by holder. It answers in constant time, however many named keys there are."""
+
+    __slots__ = ("_default", "_named_keys", "_of_clients", "_of_teams")
+
+    def __init__(self, credentials: Iterable[CredentialRef]) -> None:
+        """Raises: ValueError for credentials of more than one vendor, and for an unknown scope."""
+        held: dict[CredentialScope, dict[UUID | None, CredentialRef]] = {}
+        vendors = set()
+        # In the order of their ids: of two credentials of one holder, the one with the smallest id counts.
+        for each in sorted(credentials, key=lambda ref: ref.id):
+            vendors.add(each.vendor)
+            held.setdefault(each.scope, {}).setdefault(_holder(each), each)
+        if len(vendors) > 1:  # a wrong pick would hand one vendor's secret to another
+            raise ValueError("credentials of more than one vendor")
+        self._default = held.get(CredentialScope.ORGANIZATION, _NONE).get(None)
+        self._of_clients = held.get(CredentialScope.SERVICE_CLIENT, _NONE)
+        self._named_keys = held.get(CredentialScope.NAMED_KEY, _NONE)
+        self._of_teams = held.get(CredentialScope.TEAM, _NONE)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CredentialIndex) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def find(self, *, service_client_id: UUID | None, team_ids: Sequence[UUID]) -> CredentialRef | None:
+        """The credential that this caller's call uses, or None. Spec: §5 (7) · D67
+
+        A person (`service_client_id` None; `team_ids` the caller's teams, oldest first): named key bound to one of the
+        teams > team credential > organization default. A service client: its own > organization default.
+        """
+        if service_client_id is not None:  # it is in no team
+            return self._of_clients.get(service_client_id, self._default)
+        for by_team in (self._named_keys, self._of_teams):
+            if by_team:
+                for team_id in team_ids:
+                    found = by_team.get(team_id)
+                    if found is not None:
+                        return found
+        return self._default
 
 
 def resolve(
-    candidates: Sequence[CredentialRef], *, service_client_id: UUID | None, team_ids: Sequence[UUID]
+    candidates: Iterable[CredentialRef], *, service_client_id: UUID | None, team_ids: Sequence[UUID]
 ) -> CredentialRef | None:
-    """The credential of one vendor that this caller's call uses, or None. Spec: §5 (7) · D67
+    """`CredentialIndex.find` for one question. Raises: ValueError as the index does."""
+    return CredentialIndex(candidates).find(service_client_id=service_client_id, team_ids=team_ids)
 
-    A person (`service_client_id` None; `team_ids` the caller's teams, oldest first): named key bound to one of the
-    teams > team credential > organization default. A service client: its own > organization default. The order of
-    the candidates does not matter. Raises: ValueError if the candidates belong to more than one vendor.
+
+_NONE: Mapping[UUID | None, CredentialRef] = {}
+
+
+def _holder(ref: CredentialRef) -> UUID | None:
+    """Whose calls the credential serves: None for the organization's, and for a key without a team, which serves none.
+
+    Raises: ValueError for an unknown scope.
     """
-    # A wrong pick would hand one vendor's secret to another.
-    _require_one_vendor(candidates)
-    teams = {team_id: position for position, team_id in enumerate(team_ids)}
-    chosen: CredentialRef | None = None
-    best: _Precedence | None = None
-    for candidate in candidates:
-        precedence = _precedence(candidate, service_client_id, teams)
-        if precedence is not None and (best is None or precedence < best):
-            chosen, best = candidate, precedence
-    return chosen
-
-
-def _precedence(ref: CredentialRef, service_client_id: UUID | None, teams: Mapping[UUID, int]) -> _Precedence | None:
-    """The rank of `ref` for this caller; None if the caller may not use it. Raises: ValueError for an unknown scope."""
     match ref.scope:
         case CredentialScope.ORGANIZATION:
-            return (2, 0, ref.id)
+            return None
         case CredentialScope.SERVICE_CLIENT:
-            is_own = service_client_id is not None and ref.service_client_id == service_client_id
-            return (0, 0, ref.id) if is_own else None
+            return ref.service_client_id
         case CredentialScope.NAMED_KEY | CredentialScope.TEAM:
-            # A service client is in no team; a key without a team serves no call.
-            position = None if service_client_id is not None or ref.team_id is None else teams.get(ref.team_id)
-            is_key = ref.scope is CredentialScope.NAMED_KEY
-            return None if position is None else (0 if is_key else 1, position, ref.id)
-    # A new scope must be given a rank: none is guessed.
+            return ref.team_id
+    # A new scope must be given a holder: none is guessed.
     raise ValueError(f"unknown credential scope {ref.scope!r}")
-
-
-def _require_one_vendor(candidates: Sequence[CredentialRef]) -> None:
-    if len({candidate.vendor for candidate in candidates}) > 1:
-        raise ValueError("candidates of more than one vendor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -68,9 +69,15 @@ def service_client_of_any_organization(client_id: str) -> Client:
 def restricted_vendors(client_pk: uuid.UUID) -> frozenset[str] | None:
     """Returns the vendors of a restricted service client; None for an unrestricted one. Spec: D34, D173"""
     rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "restricted_vendors__vendor"))
-    listed = frozenset(vendor for _, vendor in rows if vendor is not None)
-    # Fails closed: a missing client, or a list without the flag, counts as restricted.
-    return None if rows and not rows[0][0] and not listed else listed
+    # Fails closed: a missing client counts as restricted.
+    return allowed_vendors(not rows or rows[0][0], [vendor for _, vendor in rows if vendor is not None])
+
+
+def allowed_vendors(restricted: bool, listed: Iterable[str]) -> frozenset[str] | None:
+    """None for every vendor."""
+    # Fails closed: a list without the flag counts as restricted.
+    vendors = frozenset(listed)
+    return None if not restricted and not vendors else vendors
 
 
 def service_client_vendor_rows(organization: Organization) -> QuerySet[ServiceClientVendor]:

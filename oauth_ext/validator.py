@@ -65,7 +65,7 @@ class Validator(OAuth2Validator):
                 raise
             # A race with a deletion, not a server error.
             raise errors.InvalidClientError from None
-        record_use(request.client.pk, agent_key=False, now=clock.now())
+        record_use(request.client.pk, now=clock.now())
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated."""

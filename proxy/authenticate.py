@@ -44,6 +44,6 @@ async def authenticate(
         raise InvalidBearer("An agent key opens the unified MCP endpoint only.")
     caller = await caller_cache.get(token, address)
     # The audience of an access token must name this resource (RFC 8707). Agent keys are checked above.
-    if not caller.is_agent_key and not caller.audiences & audiences:
+    if not caller.own.is_agent_key and not caller.own.audiences & audiences:
         raise InvalidBearer("The token is meant for another resource.")
     return caller

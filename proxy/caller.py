@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from credentials.data_key_cache import WrappedKey
-from credentials.resolve import CredentialRef
+from credentials.resolve import CredentialIndex
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.vendor import Vendor
 from orgs.access_rules import Allowlists
 from orgs.principal import Principal
 from proxy.vendors.destination import Destination
+
+EpochNames = tuple[str, str, str]  # of subject, organization and catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class OrganizationAccess:
     org_id: uuid.UUID
     name: str
     default_access_all: bool
-    credentials: Mapping[str, tuple[CredentialRef, ...]]
+    credentials: Mapping[str, CredentialIndex]  # by vendor
     wrapped_keys: tuple[WrappedKey, ...]
     allowlists: Allowlists
     # By credential id: the vendor and its computed destination, without opened fields.
@@ -30,21 +32,36 @@ class OrganizationAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """A verified bearer with its rights; stale once a current epoch differs from `epochs`."""
+class OwnRights:
+    """A bearer's own part of a caller: what its statement read, and when (monotonic)."""
 
     principal: Principal
-    organization: OrganizationAccess
-    catalog: Catalog
     is_agent_key: bool
     audiences: frozenset[str]
     # Unix time.
     expires_at_s: float
-    # Monotonic time at which the caller's own rows were loaded.
     loaded_at_s: float
-    # Monotonic time at which the oldest part was loaded, such as the shared organization.
+    # 0 to 1: how much earlier than others these rows are loaded again.
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A verified bearer with its rights, in three parts: its own, its organization's, the catalog.
+
+    A part is stale once its current epoch differs from the one in `epochs`.
+    """
+
+    own: OwnRights
+    principal: Principal  # of `own`
+    organization: OrganizationAccess
+    catalog: Catalog
+    # Monotonic times at which the parts were loaded, in the order of `epochs`.
+    loaded_at_s: tuple[float, float, float]
+    # Of the oldest part.
     as_of_s: float
-    # Monotonic time until which the caller is valid while the epochs cannot be read.
-    unconfirmed_until_s: float
-    epoch_names: tuple[str, ...]
+    # Monotonic time until which epochs can confirm all parts.
+    fresh_until_s: float
+    epoch_names: EpochNames
+    # None if they could not be read before the rows.
     epochs: tuple[str, ...] | None

@@ -19,10 +19,10 @@ from gateway.coordination.store import CoordinationUnavailable
 log = structlog.get_logger(__name__)
 retried_bumps = RetriedBumps(lambda: backend.current())
 
-IN_FORCE_WITHIN_S = 60.0  # the maximum age of cached rows, in case a bump reaches no process
+IN_FORCE_WITHIN_S = 60.0  # without an outbox: the maximum age of cached rows, in case a bump reaches no process
 NOT_RELAYED_YET = (
     "Redis has not been reached yet: the change is in force within 5 seconds where Redis is away,"
-    f" and within {IN_FORCE_WITHIN_S:.0f} seconds everywhere."
+    " and everywhere within 2 seconds of a process reaching Redis."
 )
 NAMES_PER_BATCH = 500  # a bump has one second, and an organization may have ten thousand members
 # Values are random, not counted: a store that lost its memory never returns an old value.

@@ -66,6 +66,10 @@ class FallbackStore:
         self._numbers = itertools.count()
         self._retry_thread = RetryThread(self.recover, "coordination-recovery")
 
+    @property
+    def steady_since_s(self) -> float:
+        return self._store.steady_since_s
+
     # --- the store ----------------------------------------------------------------------------------------------------
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 import redis.asyncio
@@ -136,8 +137,10 @@ class PipelinedConnection(asyncio.Protocol):
 class PipelinedRedis:
     """The connection of one event loop, opened again at the next command after it was lost."""
 
-    def __init__(self, url: str, *, timeout_s: float) -> None:
+    def __init__(self, url: str, *, timeout_s: float, on_open: Callable[[], None] = lambda: None) -> None:
+        """`on_open`: called with each new connection, before its first command."""
         self._address = _address(url)
+        self._on_open = on_open
         self._timeout_s = timeout_s
         self._connection: PipelinedConnection | None = None
         self._opening: asyncio.Task[PipelinedConnection] | None = None
@@ -204,6 +207,7 @@ class PipelinedRedis:
         except BaseException:
             connection.close()
             raise
+        self._on_open()
         return connection
 
 

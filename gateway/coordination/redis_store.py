@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,6 +54,7 @@ class RedisStore:
         self._connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, PipelinedRedis] = (
             weakref.WeakKeyDictionary()
         )
+        self.steady_since_s = -math.inf
         self._script = self._sync.register_script(ADMIT)
         self._peek = self._sync.register_script(PEEK)
         # All admissions of a caller are the same command: it is encoded once.
@@ -161,8 +164,13 @@ class RedisStore:
         loop = asyncio.get_running_loop()
         known = self._connections.get(loop)
         if known is None:
-            known = self._connections[loop] = PipelinedRedis(self._url, timeout_s=self._operation_s)
+            known = self._connections[loop] = PipelinedRedis(
+                self._url, timeout_s=self._operation_s, on_open=self._on_open
+            )
         return known
+
+    def _on_open(self) -> None:
+        self.steady_since_s = time.monotonic()
 
     def _admit_command(self, rule: Rule, key: str, epochs: Sequence[str]) -> bytes:
         keys, arguments = self._call(rule, key, epochs)

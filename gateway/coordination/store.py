@@ -47,6 +47,14 @@ class Admission:
 class CoordinationStore(Protocol):
     """Rate-limit windows, epochs and vendor health, shared by every process of the deployment."""
 
+    @property
+    def steady_since_s(self) -> float:
+        """Monotonic time since which epochs come from one server without interruption.
+
+        A server that restarted or took over may lack the last bumps.
+        """
+        ...
+
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
         """Count one admission under (rule, key) unless the window is full, and read `epochs`: one round trip."""
         ...

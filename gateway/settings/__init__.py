@@ -4,6 +4,7 @@
 from gateway.settings.api import *  # noqa: F403
 from gateway.settings.base import *  # noqa: F403
 from gateway.settings.billing import *  # noqa: F403
+from gateway.settings.callers import *  # noqa: F403
 from gateway.settings.deprecation import *  # noqa: F403
 from gateway.settings.health import *  # noqa: F403
 from gateway.settings.limits import *  # noqa: F403

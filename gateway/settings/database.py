@@ -27,7 +27,8 @@ SESSION_TIMEOUTS = timeouts_of(
 # A call waits at most 5 s for its caller's rows (proxy.caller_cache) and its audit row (audit.writer), so the database
 # must give up before that.
 HOT_PATH_TIMEOUTS = SessionTimeouts(statement_s=4, lock_s=4, idle_in_transaction_s=10)
-HOT_PATH_CONNECTIONS = 5  # four threads that load callers, and the readiness check
+# Three threads of the caller cache, and the readiness check. One more connection loads callers on the event loop.
+HOT_PATH_CONNECTIONS = 4
 # An unreachable server is detected in seconds, not after the kernel's 15 minutes.
 TCP_OPTIONS = {
     "connect_timeout": 3,

@@ -52,6 +52,12 @@ def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
     return fresh
 
 
+def loaded_key_set() -> KeySet | None:
+    """The keys in memory, without I/O; None once they are RELOAD_AFTER_S old."""
+    kept = _loaded
+    return kept.key_set if kept is not None and time.monotonic() - kept.at_s < RELOAD_AFTER_S else None
+
+
 def forget() -> None:
     global _loaded
     _loaded = None

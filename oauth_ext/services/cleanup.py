@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +11,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from gateway.coordination import epochs
+from gateway.lib import clock
 from oauth_ext.jwt.rotation import remove_retired_signing_keys
 from oauth_ext.models import (
     AccessToken,
@@ -47,7 +50,7 @@ def remove_expired_rows(*, now: datetime) -> CleanupCounts:
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
     return CleanupCounts(
         families=_delete_in_batches(
-            TokenFamily.objects.filter(Q(expires_at__lte=now) | Q(last_used_at__lte=idle_since))
+            TokenFamily.objects.filter(Q(expires_at__lte=now) | Q(last_used_at__lte=idle_since)), _bump_holders
         ),
         access_tokens=_delete_in_batches(AccessToken.objects.filter(expires__lte=now)),
         grants=_delete_in_batches(_spent_grants(now)),
@@ -64,7 +67,15 @@ def _spent_grants(now: datetime) -> QuerySet[Grant]:
     return Grant.objects.filter(never_redeemed | Q(redeemed_at__lte=now - KEPT_AFTERWARDS))
 
 
-def _delete_in_batches(rows: QuerySet[Any]) -> int:
+def _bump_holders(family_keys: Sequence[Any]) -> None:
+    # An access token that was given just before the end of its family ends with it.
+    tokens = AccessToken.objects.filter(token_family__in=family_keys, expires__gt=clock.now())
+    families = TokenFamily.objects.filter(pk__in=tokens.values("token_family")).select_related("client")
+    epochs.bump_on_commit(*sorted({epochs.subject(family.subject) for family in families}))
+
+
+def _delete_in_batches(rows: QuerySet[Any], before: Callable[[Sequence[Any]], None] = lambda keys: None) -> int:
+    """`before`: called with the keys of a batch, in its transaction."""
     total, model, last = 0, rows.model, None
     while keys := list(_after(rows, last).values_list("pk", flat=True)[:BATCH_ROWS]):
         last = keys[-1]
@@ -73,7 +84,9 @@ def _delete_in_batches(rows: QuerySet[Any]) -> int:
             # Locked rows are in use and wait for the next run. The locks keep new rows from referring to a row about to
             # go.
             free = model._default_manager.select_for_update(skip_locked=True).filter(pk__in=keys).order_by("pk")
-            _, by_model = rows.filter(pk__in=list(free.values_list("pk", flat=True))).delete()
+            going = list(free.values_list("pk", flat=True))
+            before(going)
+            _, by_model = rows.filter(pk__in=going).delete()
         total += by_model.get(model._meta.label, 0)
     return total
 

@@ -16,6 +16,10 @@ class Organization(models.Model):
         NONE = "none", "None: members need a grant for each vendor"
         ALL = "all", "All: members may use every connected vendor"
 
+        @property
+        def gives_access(self) -> bool:
+            return self is type(self).ALL
+
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     name = models.CharField(max_length=NAME_MAX_CHARACTERS)
     # Default: least privilege. Spec: D32
@@ -26,7 +30,7 @@ class Organization(models.Model):
 
     @property
     def gives_access_by_default(self) -> bool:
-        return self.default_server_access == self.DefaultServerAccess.ALL
+        return self.DefaultServerAccess(self.default_server_access).gives_access
 
     def as_target(self) -> Target:
         return Target(id=str(self.id), label=self.name)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 from django.db.models.functions import Upper
 
-from audit.actor import Actor, label_of
+from audit.actor import Actor, person_label
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 
@@ -63,8 +63,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def label(self) -> str:
-        """The name in logs: display name, full name, e-mail address, or end of the id. Spec: §2 Audit entries · D145"""
-        return label_of(str(self.id), self.display_name, self.full_name, self.email)
+        return person_label(self.id, self.display_name, self.first_name, self.last_name, self.email)
 
     def owns_email(self, address: str) -> bool:
         """Whether the identity provider verified `address` as this person's; letter case is ignored."""

@@ -11,6 +11,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Invalid
 from gateway.lib.text import NAME_MAX_CHARACTERS, clean_name
@@ -107,6 +108,7 @@ def _linkable(email: str) -> User | None:
     return None if held.identities.exists() else held
 
 
+@transaction.atomic
 def _note_email(user: User, claims: Mapping[str, Any]) -> None:
     email, is_vouched_for = _email(claims), _is_vouched_for(claims)
     if not is_vouched_for and email.lower() != user.email.lower():
@@ -115,6 +117,7 @@ def _note_email(user: User, claims: Mapping[str, Any]) -> None:
     if (user.email, user.email_verified) != (email, is_vouched_for):
         user.email, user.email_verified = email, is_vouched_for
         user.save(update_fields=["email", "email_verified"])
+        epochs.bump_on_commit(epochs.subject(str(user.id)))
 
 
 def _email(claims: Mapping[str, Any]) -> str:

@@ -52,6 +52,9 @@ def delete_team(*, actor: User, organization: Organization, team_id: UUID) -> No
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     team = selectors.team(organization, str(team_id))
     _record(EventType.TEAM_DELETED, actor, team)
+    # Each member's own rows name the member's teams and contain their server access.
+    members = team.team_memberships.values_list("membership__user_id", flat=True)
+    epochs.bump_on_commit(*(epochs.subject(str(user_id)) for user_id in members))
     # Cascades to server access and team credentials; named keys become unbound.
     team.delete()
 

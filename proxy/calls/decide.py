@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import cast
 
 from credentials.credential_scope import CredentialScope
-from credentials.resolve import CredentialRef, resolve
+from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
 from oauth_ext import scopes
 from orgs import access_rules
@@ -51,11 +51,10 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> CredentialRef | Denied:
 def applicable_credential(
     principal: Principal, organization: OrganizationAccess, vendor: Vendor
 ) -> CredentialRef | None:
-    return resolve(
-        organization.credentials.get(vendor.slug, ()),
-        service_client_id=principal.service_client_pk,
-        team_ids=principal.team_ids,
-    )
+    index = organization.credentials.get(vendor.slug)
+    if index is None:
+        return None
+    return index.find(service_client_id=principal.service_client_pk, team_ids=principal.team_ids)
 
 
 def _check_server_access(

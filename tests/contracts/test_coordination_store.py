@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
@@ -134,6 +135,18 @@ async def test_epochs_come_with_the_admission_and_change_when_bumped(store: Coor
     assert second is not None
     assert second[1] not in {"", first[1]}
     assert second[2]
+
+
+async def test_epochs_are_steady_from_each_new_connection_on(store: CoordinationStore) -> None:
+    """A server that took over or restarted may lack the last bumps. A file is never replaced."""
+    await store.read_epochs(["e"])
+    first_s = store.steady_since_s
+    await store.read_epochs(["e"])
+    assert store.steady_since_s == first_s < time.monotonic()
+    await store.aclose()
+    await store.read_epochs(["e"])
+    assert (store.steady_since_s > first_s) == isinstance(store, RedisStore)
+    assert FallbackStore(store, processes=1).steady_since_s == store.steady_since_s
 
 
 async def test_names_without_a_value_get_one_once_and_others_keep_theirs(store: CoordinationStore) -> None:

@@ -18,10 +18,11 @@ from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict, NotFound
 from oauth_ext import agent_key_format
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AgentKey, Client
 from oauth_ext.services.agent_keys import MintedAgentKey, mint_agent_key, revoke_agent_key
 from tests.api.oauth_ext.conftest import Service, make_service
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

@@ -15,12 +15,13 @@ from django.test.utils import CaptureQueriesContext
 
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import TokenFamily
 from oauth_ext.services.token_families import begin_family
 from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import LOOPBACK, Flow, make_flow, make_public_client
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 
 

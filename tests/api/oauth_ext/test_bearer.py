@@ -13,12 +13,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from gateway.lib import clock, secrets
 from oauth_ext import agent_key_format
-from oauth_ext.bearer import BearerIdentity, InvalidBearer, load_identity, looks_like_agent_key, record_use
+from oauth_ext.bearer import BearerIdentity, InvalidBearer, looks_like_agent_key, record_use, record_uses
 from oauth_ext.jwt import mint
 from oauth_ext.models import AccessToken, AgentKey, Client
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import delete_service_client
 from tests.api.oauth_ext.conftest import Service, make_service
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 
 UNIFIED = "http://testserver/v1/mcp"
@@ -197,9 +198,11 @@ def test_use_is_noted_once_in_five_minutes(cast: Cast, service: Service) -> None
     def noted() -> tuple[Any, Any]:
         return Client.objects.get().last_used_at, AgentKey.objects.get().last_used_at
 
-    record_use(service.client.pk, agent_key=False, now=start)
+    record_use(service.client.pk, now=start)
     assert noted() == (start, None)
-    record_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=4))
+    record_uses([service.client.pk], [service.client.pk], start + timedelta(minutes=4))
     assert noted() == (start, start + timedelta(minutes=4))
-    record_use(service.client.pk, agent_key=True, now=start + timedelta(minutes=5))
+    record_use(service.client.pk, now=start + timedelta(minutes=4))
+    assert noted()[0] == start
+    record_uses([service.client.pk], [service.client.pk], start + timedelta(minutes=5))
     assert noted() == (start + timedelta(minutes=5), start + timedelta(minutes=4))

@@ -10,13 +10,14 @@ import pytest
 
 from audit.models import AdminAuditEntry
 from gateway.lib import clock, secrets
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AccessToken, Client, Grant, RefreshToken, TokenFamily
 from oauth_ext.services.cleanup import remove_expired_rows
 from orgs.models import User
 from tests.api.oauth_ext.conftest import Service, basic, post
 from tests.api.oauth_ext.flow import LOOPBACK, WEB, Flow, make_flow, make_public_client
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 
 INVALID_GRANT = (400, "invalid_grant")

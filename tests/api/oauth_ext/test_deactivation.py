@@ -17,7 +17,7 @@ from audit.models import AdminAuditEntry
 from gateway.coordination import backend
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.errors import Conflict
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AgentKey, RememberedConsent, TokenFamily
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.deactivation import deactivate_person, reactivate_person
@@ -27,6 +27,7 @@ from orgs.roles import Role
 from orgs.selectors import may_end_membership, people_who_may
 from orgs.services.members import leave_organization
 from tests.api.oauth_ext.flow import Flow, make_flow
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

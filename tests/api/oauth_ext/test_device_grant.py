@@ -10,12 +10,12 @@ from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
-from oauth_ext.bearer import load_identity
 from oauth_ext.models import AccessToken, Client, DeviceGrant, TokenFamily
 from tests.api.oauth_ext.conftest import Service, make_service, post
 from tests.api.oauth_ext.devices import GRANT_TYPE, Device, credentials, start_device
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT, outcomes
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

@@ -10,7 +10,7 @@ from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
 from gateway.lib import secrets
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import (
     AccessToken,
     AgentKey,
@@ -27,6 +27,7 @@ from oauth_ext.services.agent_keys import mint_agent_key
 from tests.api.oauth_ext.conftest import Service
 from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import Flow, make_flow
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.credentials import make_service_client
 

@@ -21,7 +21,7 @@ from pytest_django.fixtures import Settings
 
 from audit.models import AdminAuditEntry
 from gateway.coordination.rules import Rule
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AccessToken, Client, Grant, RefreshToken, TokenFamily
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
@@ -31,6 +31,7 @@ from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import answer_of, make_flow
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT
 from tests.api.oauth_ext.test_token import refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

@@ -10,13 +10,14 @@ import pytest
 
 from audit.models import AdminAuditEntry
 from gateway.lib import clock
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AccessToken, RefreshToken, TokenFamily
 from orgs.models import User
 from tests.api.oauth_ext.conftest import Service, post
 from tests.api.oauth_ext.flow import Flow, make_flow, make_public_client
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT, nothing_was_given, outcomes
 from tests.api.oauth_ext.test_token import UNIFIED, read, refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 from tests.factories.tenant import load_vendor

@@ -13,11 +13,11 @@ from pytest_django.fixtures import Settings
 
 from gateway.coordination.rules import Rule
 from gateway.lib import clock
-from oauth_ext.bearer import load_identity
 from oauth_ext.models import Client
 from oauth_ext.services.cleanup import remove_expired_rows
 from tests.api.oauth_ext.flow import Flow, make_flow
 from tests.api.oauth_ext.test_token import refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 from tests.factories.registrations import BODIES

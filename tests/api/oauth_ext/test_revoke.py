@@ -11,12 +11,13 @@ from django.test import Client as Browser
 
 from gateway.coordination import epochs
 from gateway.coordination.backend import current
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AccessToken, TokenFamily
 from tests.api.oauth_ext.conftest import Service, basic, post
 from tests.api.oauth_ext.flow import Flow, make_flow, make_public_client
 from tests.api.oauth_ext.test_code_grant import INVALID_GRANT, nothing_was_given, outcomes
 from tests.api.oauth_ext.test_token import refusal
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

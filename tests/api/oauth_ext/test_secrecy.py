@@ -7,12 +7,13 @@ import logging
 
 import pytest
 
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.jwt import rotation
 from oauth_ext.services.agent_keys import mint_agent_key
 from tests.api.oauth_ext.conftest import Service, basic, post
 from tests.api.oauth_ext.devices import start_device
 from tests.api.oauth_ext.flow import make_flow
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 
 

@@ -11,9 +11,10 @@ import pytest
 from audit.models import AdminAuditEntry
 from billing.models import Subscription
 from gateway.lib import clock
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AgentKey, Client
 from tests.factories.api import Api
+from tests.factories.bearers import load_identity
 from tests.factories.credentials import make_service_client
 
 PATH = "/orgs/{org}/service-clients"

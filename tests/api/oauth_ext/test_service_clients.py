@@ -17,13 +17,14 @@ from gateway.coordination import backend, epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
 from oauth_ext import selectors
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from oauth_ext.validator import Validator
 from tests.api.oauth_ext.conftest import Service, make_service, post
 from tests.api.oauth_ext.devices import start_device
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

@@ -15,11 +15,12 @@ from pytest_django.fixtures import Settings
 from gateway.lib import clock
 from gateway.lib.crypto import CryptoError, Keyring
 from gateway.lib.errors import Conflict
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.checks import signing_keys
 from oauth_ext.jwt import key_material, key_rows, keys, rotation
 from oauth_ext.models import SigningKey
 from tests.api.oauth_ext.conftest import Service, make_service
+from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 

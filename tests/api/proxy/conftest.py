@@ -131,6 +131,6 @@ async def agent(tenant: Tenant, served_by: Any) -> AsyncIterator[Agent]:
 
 def end_database_threads(used: runtime.Runtime) -> None:
     """Wait for work that went on past its deadline: its rows must not appear while the tables are emptied."""
-    cache = used.caller_cache
-    for threads in (cache._db_threads, cache._write_thread, used.tool_change_detector._threads):
+    database = used.caller_cache._database
+    for threads in (database.db_threads, database.write_thread, used.tool_change_detector._threads):
         threads.shutdown(wait=True)

@@ -5,12 +5,9 @@ Spec: D80 · reliability.md 4
 
 from __future__ import annotations
 
-import pytest
-
-from oauth_ext import bearer as bearers
-from oauth_ext.bearer import BearerIdentity
 from proxy import runtime
 from tests.api.proxy.conftest import Agent
+from tests.factories.statements import statements
 from tests.factories.tenant import Tenant
 from tests.fakes.vendor import FakeVendor
 
@@ -38,21 +35,12 @@ async def test_an_outage_keeps_calls_from_the_vendor(
     assert vendor.seen.total() == asked + 1
 
 
-async def test_an_outage_keeps_unknown_callers_from_the_database(
-    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_up: list[str] = []
-    load = bearers.load_identity
-
-    def recorded(bearer: str) -> BearerIdentity:
-        looked_up.append(bearer)
-        return load(bearer)
-
-    monkeypatch.setattr(bearers, "load_identity", recorded)
+async def test_an_outage_keeps_unknown_callers_from_the_database(agent: Agent, tenant: Tenant) -> None:
     outage = runtime.current().audit.outage
     outage.is_active = True
-    assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 503
-    assert looked_up == []
-    outage.is_active = False
-    assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
-    assert looked_up != []
+    with statements() as looked_up:
+        assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 503
+        assert looked_up == []
+        outage.is_active = False
+        assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
+        assert looked_up != []

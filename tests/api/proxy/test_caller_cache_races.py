@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Never
 
 import pytest
+from django.conf import settings
 
 from credentials.models import Credential
 from gateway.coordination import epochs
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import loop_reader
+from gateway.lib.json_statement import JsonStatement
 from oauth_ext import bearer as bearers
 from oauth_ext.services.agent_keys import revoke_agent_key
-from proxy import caller_cache, runtime, shared_rows
+from proxy import caller_cache, freshness, hot_path_database, last_used, runtime, shared_rows
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
@@ -24,63 +27,46 @@ from tests.fakes.vendor import FakeVendor
 
 
 class Held:
-    """A function that does its work and keeps the result back until `release`, from call number `first` on."""
+    """A coroutine function that does its work and keeps the result back until `release`."""
 
-    def __init__(self, work: Callable[..., Any], first: int = 1) -> None:
-        self._work, self._first, self._calls = work, first, 0
-        self.is_holding, self._may_go = threading.Event(), threading.Event()
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self._work = work
+        self.is_holding, self._may_go = asyncio.Event(), asyncio.Event()
 
-    def __call__(self, *args: Any) -> Any:
-        result = self._work(*args)
-        self._calls += 1
-        if self._calls >= self._first and not self._may_go.is_set():
-            self.is_holding.set()
-            assert self._may_go.wait(20)
+    async def __call__(self, *args: Any) -> Any:
+        result = await self._work(*args)
+        self.is_holding.set()
+        await self._may_go.wait()
         return result
 
     def release(self) -> None:
         self._may_go.set()
 
 
-@pytest.fixture
-def held() -> Iterator[list[Held]]:
-    """Held threads, which are let go in the end."""
-    made: list[Held] = []
-    yield made
-    for each in made:
-        each.release()
+def hold_reads(monkeypatch: pytest.MonkeyPatch) -> Held:
+    database = runtime.current().caller_cache._database
+    held = Held(database.read)
+    monkeypatch.setattr(type(database), "read", lambda _, *args: held(*args))
+    return held
 
 
 async def test_a_load_that_began_before_a_revocation_lets_nobody_in(
-    agent: Agent, tenant: Tenant, vendor: FakeVendor, held: list[Held], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
     runtime.current().store.bump_epochs([epochs.subject(tenant.client.subject)])
     # It saw the key, and takes long to say so.
-    held.append(Held(bearers.load_identity))
-    monkeypatch.setattr(bearers, "load_identity", held[0])
+    held = hold_reads(monkeypatch)
     early = asyncio.ensure_future(agent.call(tenant.agent_key, "fake_list"))
-    await asyncio.to_thread(held[0].is_holding.wait, 10)
+    await held.is_holding.wait()
     await in_thread(lambda: revoke_agent_key(actor=tenant.owner, client=tenant.client))
     vendor.seen.clear()
     late = asyncio.ensure_future(agent.call(tenant.agent_key, "fake_list"))
     await asyncio.sleep(0.2)  # it waits for the load that has begun
-    held[0].release()
+    held.release()
     assert (await late).status_code == 401
     assert (await early).status_code in (200, 401), "it was there before the revocation"
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401
-
-
-async def test_a_change_whose_bump_was_lost_is_seen_when_the_entries_are_old(
-    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
-    assert "isError" not in (await agent.call(tenant.agent_key, "fake_list")).json()["result"]
-    await in_thread(Credential.objects.all().delete)
-    monkeypatch.setattr(shared_rows, "MAX_AGE_S", 0.0)
-    result = (await agent.call(tenant.agent_key, "fake_list")).json()["result"]
-    assert result["isError"]
-    assert "not connected" in result["content"][0]["text"]
 
 
 class Later:
@@ -96,10 +82,13 @@ class Later:
 async def test_a_change_whose_bump_was_lost_is_in_force_when_promised(
     agent: Agent, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A caller may be made of an organization that has almost reached its age, and then reaches its own."""
+    """A caller may be made of an organization that has almost reached its age: no part gets older for it."""
     clock = Later()
-    for module in (caller_cache, shared_rows):
+    for module in (caller_cache, shared_rows, freshness):
         monkeypatch.setattr(module, "time", clock)
+    max_age_s = runtime.current().caller_cache.freshness.max_age_s
+    assert max_age_s == (900.0 if settings.REDIS_URL else epochs.IN_FORCE_WITHIN_S)
+    monkeypatch.setattr(runtime.current().caller_cache._shared, "_spread", lambda: 0.0)
 
     async def is_refused(bearer: str) -> bool:
         return "isError" in (await agent.call(bearer, "fake_list")).json()["result"]
@@ -107,34 +96,48 @@ async def test_a_change_whose_bump_was_lost_is_in_force_when_promised(
     runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
     assert not await is_refused(tenant.agent_key)
     await in_thread(Credential.objects.all().delete)
-    clock.ahead_s = shared_rows.MAX_AGE_S - 5.0
+    clock.ahead_s = max_age_s - 5.0
     assert not await is_refused(jwt), "loaded now, of what was there"
-    clock.ahead_s = epochs.IN_FORCE_WITHIN_S
+    clock.ahead_s = max_age_s
     assert await is_refused(jwt)
+    assert await is_refused(tenant.agent_key)
 
 
 async def test_recording_the_last_use_holds_no_call_up(
-    agent: Agent, tenant: Tenant, jwt: str, held: list[Held], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held.append(Held(bearers.record_use))
-    monkeypatch.setattr(bearers, "record_use", held[0])
-    for bearer in (tenant.agent_key, jwt):
-        assert (await asyncio.wait_for(agent.call(bearer, "fake_list"), 5)).status_code == 200
-    assert held[0].is_holding.is_set()
+    is_holding, may_go, record = threading.Event(), threading.Event(), bearers.record_uses
+
+    def held(*args: Any) -> None:
+        record(*args)
+        is_holding.set()
+        assert may_go.wait(20)
+
+    monkeypatch.setattr(bearers, "record_uses", held)
+    monkeypatch.setattr(last_used, "GATHER_S", 0.0)
+    try:
+        for bearer in (tenant.agent_key, jwt):
+            assert (await asyncio.wait_for(agent.call(bearer, "fake_list"), 5)).status_code == 200
+        assert await asyncio.to_thread(is_holding.wait, 10)
+        assert (await asyncio.wait_for(agent.call(tenant.agent_key, "fake_list"), 5)).status_code == 200
+    finally:
+        may_go.set()
 
 
 async def test_a_database_that_does_not_answer_is_given_up(
-    agent: Agent, tenant: Tenant, held: list[Held], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 0.2)
-    held.append(Held(bearers.load_identity))
-    monkeypatch.setattr(bearers, "load_identity", held[0])
-    started = time.monotonic()
-    answer = await agent.call(tenant.agent_key, "fake_list")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert time.monotonic() - started < 5
-    held[0].release()
-    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 30.0)
+    monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 0.2)
+    may_go = threading.Event()
+    with monkeypatch.context() as silent:
+        silent.setattr(JsonStatement, "ask", lambda *_: may_go.wait(20))
+        silent.setattr(loop_reader.ReadingConnection, "ask", lambda *_: None)
+        started = time.monotonic()
+        answer = await agent.call(tenant.agent_key, "fake_list")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        assert time.monotonic() - started < 5
+        may_go.set()
+    monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 30.0)
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
 
 
@@ -189,10 +192,10 @@ async def test_what_has_not_changed_stays_the_object_it_was(
     monkeypatch.setattr(shared_rows.catalog_registry, "load", counted)
     cache = runtime.current().caller_cache
     first = await cache.reload(tenant.agent_key)
-    monkeypatch.setattr(shared_rows, "MAX_AGE_S", 0.0)
-    second = await cache.reload(jwt)
-    other = await cache.reload(other_tenant.agent_key)
+    for bearer in (jwt, other_tenant.agent_key):
+        # Another process loaded a catalog that says the same, and saved the organization unchanged.
+        runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
+        latest = await cache.reload(bearer)
+        assert latest.catalog is first.catalog
+        assert (latest.organization is first.organization) == (bearer == jwt)
     assert len(loads) == 3
-    assert first.catalog is second.catalog is other.catalog
-    assert first.organization is second.organization
-    assert first.organization is not other.organization

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
-from django.db.backends.utils import CursorWrapper
 
 from gateway.asgi import application
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
+from gateway.lib.json_statement import JsonStatement
 from oauth_ext.bearer import RevokedBearer
 from oauth_ext.models import AccessToken
 from proxy import failed_auth_throttle, runtime
+from proxy.caller_cache import UNKNOWN_AT_ONCE
+from proxy.freshness import Freshness
+from proxy.hot_path_database import HotPathDatabase
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
@@ -37,17 +39,16 @@ def few(settings: Any, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """How many statements were sent by the threads that look callers up. Other threads work beside the calls."""
+    """How many bearers were looked up."""
     seen: Counter[str] = Counter()
-    original: Callable[..., Any] = CursorWrapper.execute
+    original = HotPathDatabase.read
 
-    def recorded(cursor: CursorWrapper, sql: str, *args: Any) -> Any:
-        if threading.current_thread().name.startswith("caller-cache_"):
-            seen["sent"] += 1
-        return original(cursor, sql, *args)
+    async def recorded(database: HotPathDatabase, statement: JsonStatement, value: str) -> bytes | None:
+        seen["sent"] += 1
+        return await original(database, statement, value)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CursorWrapper, "execute", recorded)
+        patch.setattr(HotPathDatabase, "read", recorded)
         yield seen
 
 
@@ -100,7 +101,8 @@ async def test_callers_we_know_are_served_on(
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
     await shut_out(agent)
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
-    monkeypatch.setattr("proxy.shared_rows.MAX_AGE_S", 0.0)  # also when what is known of them has aged
+    # Also when their rows have aged.
+    monkeypatch.setattr(Freshness, "is_confirmed_by_epochs", lambda *_: False)
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
     assert (await agent.rpc(other_tenant.agent_key, "ping")).status_code == 429
     assert await ping_from(ELSEWHERE, other_tenant.agent_key) == 200
@@ -179,35 +181,13 @@ async def test_the_address_is_heard_again(agent: Agent, tenant: Tenant, monkeypa
     assert (await agent.rpc(tenant.agent_key, "ping")).status_code == 200
 
 
-@pytest.fixture
-def _loop_keeps_up(lookups: Counter[str]) -> Iterator[None]:
-    """Past the limit the threads wait until the loop has counted the refusals so far, also where it gets little CPU."""
-    is_full = threading.Event()
-    put, execute = failed_auth_throttle.put_newest, CursorWrapper.execute
-
-    def put_and_tell(*args: Any) -> None:
-        put(*args)
-        is_full.set()
-
-    def hold(cursor: CursorWrapper, *args: Any) -> Any:
-        if threading.current_thread().name.startswith("caller-cache_") and lookups["sent"] > 10 * LIMIT:
-            assert is_full.wait(60), "the window filled"
-        return execute(cursor, *args)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failed_auth_throttle, "put_newest", put_and_tell)
-        patch.setattr(CursorWrapper, "execute", hold)
-        yield
-
-
-@pytest.mark.usefixtures("_loop_keeps_up")
 async def test_many_at_once_are_not_looked_up_one_by_one(agent: Agent, tenant: Tenant, lookups: Counter[str]) -> None:
     asked: list[Awaitable[httpx.Response]] = [agent.rpc(unknown_key(), "ping") for _ in range(200)]
     statuses = Counter(answer.status_code for answer in await asyncio.gather(*asked))
     assert statuses[401] == LIMIT
     assert statuses[429] == 200 - LIMIT
-    # Those that were under way when the window filled were looked up: a few threads' worth, not two hundred.
-    assert lookups["sent"] < 100
+    # Those that were under way when the window filled were looked up, and no others.
+    assert lookups["sent"] <= LIMIT + UNKNOWN_AT_ONCE
 
 
 async def test_what_is_counted(agent: Agent, tenant: Tenant) -> None:

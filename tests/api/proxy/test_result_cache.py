@@ -15,7 +15,7 @@ from credentials.models import Credential
 from gateway.catalog.tool_config import parse_tool_config
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
-from proxy import caller_cache, runtime
+from proxy import hot_path_database, runtime
 from proxy.cache.keys import epoch_name
 from proxy.runtime import Runtime
 from tests.api.proxy.conftest import Agent, access_token
@@ -77,7 +77,7 @@ async def test_a_thousand_identical_reads_at_once_are_one_vendor_call(
     agent: Agent, jwt: str, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await in_thread(lambda: load_vendor(vendor.url, timeout_s=60))
-    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 60.0)
+    monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 60.0)
     vendor.delay_s = 0.5
     answers = await asyncio.gather(*(agent.cli(jwt, "list", {"site": "hq"}) for _ in range(1_000)))
     assert {answer.status_code for answer in answers} == {200}

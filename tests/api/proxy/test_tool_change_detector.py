@@ -17,7 +17,7 @@ from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from gateway.catalog.vendor import Vendor
 from orgs.models import KnownTool, Organization, ToolAllowlist
-from proxy import caller_cache, runtime, tool_change_detector
+from proxy import hot_path_database, runtime, tool_change_detector
 from proxy.protocol import replies
 from proxy.vendors import tool_index
 from proxy.vendors.destination import PoolKey
@@ -269,7 +269,7 @@ class Blocked:
             return compare(**asked)
 
         monkeypatch.setattr(tool_change_detector, "record_list", record_list)
-        monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 2.0)
+        monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 2.0)
 
 
 async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
@@ -289,7 +289,7 @@ async def test_a_comparison_that_does_not_end_holds_up_no_other_organization(
             detector.submit(keys[tenant.organization.id], changed)
             await detector.settled()
         assert blocked.begun == [tenant.organization.name], "no second thread for it"
-        monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 30.0)
+        monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 30.0)
         detector.submit(keys[other_tenant.organization.id], changed)
         await detector.settled()
         assert [row["metadata"]["changed"] for row in await changes(other_tenant.organization)] == [["fake_list"]]
@@ -318,7 +318,7 @@ async def test_after_a_comparison_that_took_too_long_the_next_ones_wait(
     await compare(tenant)
     blocked.release.set()
     await until(lambda: not detector._running)
-    monkeypatch.setattr(caller_cache, "DB_DEADLINE_S", 30.0)
+    monkeypatch.setattr(hot_path_database, "DB_DEADLINE_S", 30.0)
     await compare(tenant)
     await compare(other_tenant)
     assert blocked.begun == [tenant.organization.name, other_tenant.organization.name], "its own pause, nobody else's"
@@ -367,7 +367,7 @@ async def test_the_time_of_a_comparison_begins_with_its_turn(tenant: Tenant, mon
     async with detector._scheduler.slot("another organization"):
         detector.submit(own, as_received([]))
         await until(lambda: len(detector._scheduler._line) == 1)
-        monkeypatch.setattr(loop, "time", lambda: time() + 10 * caller_cache.DB_DEADLINE_S)
+        monkeypatch.setattr(loop, "time", lambda: time() + 10 * hot_path_database.DB_DEADLINE_S)
         await asyncio.sleep(0)
     await detector.settled()
     assert compared == [own]

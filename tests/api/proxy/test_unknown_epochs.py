@@ -12,14 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db.backends.utils import CursorWrapper
+from django.conf import LazySettings
 
 from credentials.models import Credential
-from gateway.coordination import outbox
+from gateway.coordination import epochs, outbox
 from gateway.coordination.models import PendingBump
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import revoke_agent_key
-from proxy import caller_cache, outbox_relay, runtime, shared_rows
+from orgs.services.organizations import create_organization
+from proxy import caller_cache, freshness, outbox_relay, runtime, shared_rows
 from proxy.caller import Caller
 from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, CallerCache, DatabaseUnavailable
 from proxy.outbox_relay import relay_if_leader
@@ -46,8 +47,8 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(caller_cache, "time", made)
-    monkeypatch.setattr(shared_rows, "time", made)
+    for module in (caller_cache, shared_rows, freshness):
+        monkeypatch.setattr(module, "time", made)
     return made
 
 
@@ -77,7 +78,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[object]]:
 
         return recorded
 
-    monkeypatch.setattr(shared_rows, "organization_access", recording(lambda key: key, shared_rows.organization_access))
+    monkeypatch.setattr(shared_rows, "organization_in", recording(lambda key, _: key, shared_rows.organization_in))
     registry = shared_rows.catalog_registry
     monkeypatch.setattr(registry, "load", recording(lambda: "catalog", registry.load))
     return seen
@@ -102,24 +103,6 @@ async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
     assert loads == {mine: 2, other: 1, "catalog": 2}
 
 
-async def test_a_known_caller_is_loaded_with_two_statements(
-    without_store: CallerCache, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await without_store.get(tenant.agent_key, ADDRESS)
-    await without_store.flush_last_used()
-    statements: list[str] = []
-    execute = CursorWrapper.execute
-
-    def recorded(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        statements.append(sql)
-        return execute(self, sql, params)
-
-    monkeypatch.setattr(CursorWrapper, "execute", recorded)
-    await without_store.reload(tenant.agent_key)
-    await without_store.flush_last_used()
-    assert len(statements) == 2, statements
-
-
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part(
     without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
@@ -128,13 +111,13 @@ async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part
     await without_store.get(tenant.agent_key, ADDRESS)
     time.now_s += shared_rows.UNCONFIRMED_AGE_S
     second = await without_store.get(jwt, ADDRESS)
-    assert second.as_of_s == second.loaded_at_s - shared_rows.UNCONFIRMED_AGE_S
-    lasts_s = second.unconfirmed_until_s - second.as_of_s
-    assert lasts_s == UNCONFIRMED_AGE_S - spread * UNCONFIRMED_SPREAD_S < 5.0
-    time.now_s = second.unconfirmed_until_s - 0.001
+    assert second.as_of_s == second.own.loaded_at_s - shared_rows.UNCONFIRMED_AGE_S
+    ends_at_s = second.as_of_s + UNCONFIRMED_AGE_S - spread * UNCONFIRMED_SPREAD_S
+    assert ends_at_s - second.as_of_s < 5.0
+    time.now_s = ends_at_s - 0.001
     assert await without_store.get(jwt, ADDRESS) is second
     assert await without_store.revalidated(jwt, second, None) is second
-    time.now_s = second.unconfirmed_until_s
+    time.now_s = ends_at_s
     assert await without_store.revalidated(jwt, second, None) is not second
 
 
@@ -176,7 +159,7 @@ async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
         with pytest.raises(DatabaseUnavailable, match="older than an epoch"):
             await cache.revalidated(tenant.agent_key, old, seen)
     new = await cache.revalidated(tenant.agent_key, old, seen)
-    assert new.loaded_at_s > old.loaded_at_s
+    assert new.own.loaded_at_s > old.own.loaded_at_s
 
 
 async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
@@ -195,9 +178,9 @@ async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
 
 @pytest.mark.parametrize("is_reloaded", [True, False])
 async def test_who_was_used_longest_ago_is_forgotten_first(
-    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, is_reloaded: bool, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, jwt: str, is_reloaded: bool, settings: LazySettings
 ) -> None:
-    monkeypatch.setattr(caller_cache, "MAX_CALLERS", 2)
+    settings.CACHED_CALLERS = 2
     cache = runtime.current().caller_cache
     first = await cache.get(tenant.agent_key, ADDRESS)
     await cache.get(jwt, ADDRESS)
@@ -211,18 +194,23 @@ async def test_who_was_used_longest_ago_is_forgotten_first(
 
 
 async def test_the_organization_used_longest_ago_is_forgotten_first(
-    without_store: CallerCache,
-    tenant: Tenant,
-    other_tenant: Tenant,
-    loads: Counter[object],
-    monkeypatch: pytest.MonkeyPatch,
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, loads: Counter[object], settings: LazySettings
 ) -> None:
-    monkeypatch.setattr(shared_rows, "MAX_ORGANIZATIONS", 2)
-    third = await in_thread(lambda: make_tenant(other_tenant.organization, other_tenant.owner, name="third bot"))
-    for bearer in (tenant.agent_key, other_tenant.agent_key, third.agent_key, tenant.agent_key):
-        await without_store.reload(bearer)
-    assert list(without_store._shared._organizations) == [other_tenant.organization.id, tenant.organization.id]
-    assert set(loads.values()) == {1}
+    settings.CACHED_ORGANIZATIONS = 2
+    made = await in_thread(lambda: create_organization(actor=tenant.owner, name="Third"))
+    third = await in_thread(lambda: make_tenant(made, tenant.owner, name="third bot"))
+    cache = CallerCache(runtime.current().store)
+    try:
+        await cache.get(tenant.agent_key, ADDRESS)
+        await cache.get(other_tenant.agent_key, ADDRESS)
+        # Its caller is known: the use of a caller is a use of its organization.
+        await cache.get(tenant.agent_key, ADDRESS)
+        await cache.get(third.agent_key, ADDRESS)
+        kept = [epochs.organization(each.organization.id) for each in (tenant, third)]
+        assert list(cache._shared._organizations) == kept
+        assert loads == {tenant.organization.id: 1, other_tenant.organization.id: 1, made.id: 1, "catalog": 1}
+    finally:
+        await cache.aclose()
 
 
 # --- the relay --------------------------------------------------------------------------------------------------------

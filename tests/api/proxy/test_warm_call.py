@@ -23,6 +23,7 @@ from audit.postgresql_connection import PostgreSQLAuditConnection
 from audit.sqlite_connection import SQLiteAuditConnection
 from gateway.coordination import epochs
 from gateway.hot_path_request import HotPathRequest
+from gateway.lib.loop_reader import ReadingConnection
 from proxy import outbox_relay, runtime
 from proxy.request_context import RequestContext
 from proxy.vendors.response import VendorResponse
@@ -34,6 +35,7 @@ from tests.garbage import freed_soon_without_collection
 WATCHED: tuple[tuple[str, Any, str], ...] = (
     ("query", CursorWrapper, "execute"),
     ("query", CursorWrapper, "executemany"),
+    ("query", ReadingConnection, "ask"),
     ("connection", BaseDatabaseWrapper, "connect"),
     ("connection", sqlite3, "connect"),
     ("connection", psycopg.Connection, "connect"),

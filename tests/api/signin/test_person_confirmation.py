@@ -21,7 +21,7 @@ from django.test import Client as Browser
 from audit.models import AdminAuditEntry
 from gateway.lib import clock, guarded_client
 from gateway.lib.guarded_client import Response
-from oauth_ext.bearer import InvalidBearer, load_identity
+from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import TokenFamily
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
@@ -30,6 +30,7 @@ from orgs.signin import confirmation, provider
 from orgs.signin.confirmation import ConfirmationStatus
 from orgs.signin.provider import Provider
 from tests.api.oauth_ext.flow import Flow, make_public_client
+from tests.factories.bearers import load_identity
 from tests.factories.provider import forget_provider
 from tests.vendors.processes import PLAIN_HTTP
 from tests.vendors.servers import DemoIdentityProvider

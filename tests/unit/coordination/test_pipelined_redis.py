@@ -171,9 +171,15 @@ async def test_a_connection_that_ended_meanwhile_is_replaced(server: Server) -> 
             await echo(parts, writer)
 
     server.behave = part
-    client = client_of(server)
+    opened: list[int] = []
+    client = PipelinedRedis(
+        f"redis://127.0.0.1:{server.port}",
+        timeout_s=LONG_TIMEOUT_S,
+        on_open=lambda: opened.append(len(server.seen)),
+    )
     assert await client.execute(resp.command("ECHO", "again")) == b"again"
     assert server.connections == 2
+    assert opened == [0, 1], "told of each connection before its first command"
     client.close()
 
 

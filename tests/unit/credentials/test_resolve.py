@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from credentials.credential_scope import CredentialScope
-from credentials.resolve import CredentialRef, resolve
+from credentials.resolve import CredentialIndex, CredentialRef, resolve
 
 OLD_TEAM, YOUNG_TEAM, FOREIGN_TEAM = (UUID(int=number) for number in (1, 2, 3))
 CLIENT, OTHER_CLIENT = UUID(int=11), UUID(int=12)
@@ -172,3 +173,38 @@ def test_without_the_winner_the_call_falls_through_to_something_no_more_specific
         ranks.append((order.index(chosen.scope), teams.index(chosen.team_id) if chosen.team_id else 0))
         candidates = [each for each in candidates if each is not chosen]
     assert ranks == sorted(ranks)
+
+
+def linear(candidates: Sequence[CredentialRef], client: UUID | None, teams: Sequence[UUID]) -> CredentialRef | None:
+    """The rule by looking at every credential: (scope, position of its team, id), the smallest."""
+    ranked = []
+    for each in candidates:
+        match each.scope:
+            case CredentialScope.ORGANIZATION:
+                ranked.append(((2, 0, each.id), each))
+            case CredentialScope.SERVICE_CLIENT:
+                if client is not None and each.service_client_id == client:
+                    ranked.append(((0, 0, each.id), each))
+            case _:
+                if client is None and each.team_id in teams:
+                    rank = 0 if each.scope is CredentialScope.NAMED_KEY else 1
+                    ranked.append(((rank, teams.index(each.team_id), each.id), each))
+    return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
+
+
+@ON_ANY_MACHINE
+@given(cases)
+def test_the_index_finds_what_a_look_at_every_credential_finds(
+    case: tuple[list[CredentialRef], UUID | None, list[UUID], random.Random],
+) -> None:
+    candidates, client, teams, _ = case
+    index = CredentialIndex(candidates)
+    for asked in [(client, teams), (None, teams), (client, []), (UUID(int=99), teams)]:
+        expected = linear(candidates, *asked)
+        assert index.find(service_client_id=asked[0], team_ids=asked[1]) is expected
+
+
+def test_indexes_are_equal_if_their_credentials_are() -> None:
+    assert CredentialIndex(EVERYTHING) == CredentialIndex(reversed(EVERYTHING))
+    assert CredentialIndex(EVERYTHING) != CredentialIndex(EVERYTHING[1:])
+    assert CredentialIndex([]) != ()

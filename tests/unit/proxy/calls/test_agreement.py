@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from audit.call_status import CallSource
 from credentials.credential_scope import CredentialScope
-from credentials.resolve import CredentialRef
+from credentials.resolve import CredentialIndex, CredentialRef
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
@@ -25,7 +25,7 @@ from orgs.access_rules import role_may_call_tool
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.cache.list_bodies import ListBodies
-from proxy.caller import Caller, OrganizationAccess
+from proxy.caller import Caller, OrganizationAccess, OwnRights
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.calls.list_tools import list_tools
@@ -143,7 +143,7 @@ def exchange_of(case: SimpleNamespace) -> RequestContext:
             scope = CredentialScope.ORGANIZATION
             ref = CredentialRef(uuid.UUID(int=number), vendor.slug, scope, None, None, "", 1, b"sealed", 1)
             key = PoolKey(ORGANIZATION, vendor.slug, ref.id, b"digest")
-            credentials[vendor.slug] = (ref,)
+            credentials[vendor.slug] = CredentialIndex([ref])
             destinations[ref.id] = (vendor, Destination(key, lambda: ("", {})))
     principal = Principal(
         PrincipalKind.PERSON,
@@ -159,7 +159,9 @@ def exchange_of(case: SimpleNamespace) -> RequestContext:
         "Client",
     )
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
-    caller = Caller(principal, organization, Catalog(VENDORS), False, frozenset(), 0.0, 0.0, 0.0, 0.0, (), None)
+    own = OwnRights(principal, False, frozenset(), 0.0, 0.0, 0.0)
+    names = ("subject:someone", "org:1", "catalog")
+    caller = Caller(own, principal, organization, Catalog(VENDORS), (0.0,) * 3, 0.0, 0.0, names, None)
     runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), cache=CallerCache())
     runtime.list_bodies = ListBodies()
     client = SimpleNamespace(client_disconnected=False)

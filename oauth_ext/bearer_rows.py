@@ -1,0 +1,115 @@
+"""The rows behind a bearer, as one statement reads them: token or key, client, person, rights.
+
+The rights are those of `orgs.selectors` (`membership_row`, `team_ids`, `granted_vendors`) and of
+`selectors.restricted_vendors`; a test compares them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import msgspec
+
+from gateway.lib.json_statement import Dialect, JsonStatement
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
+from orgs.models import Membership, ServerAccess, Team, TeamMembership, User
+
+TOKEN, KEY, CLIENT, LISTED, USER, MEMBERSHIP, ACCESS, TEAM, IN_TEAM = (
+    model._meta.db_table
+    for model in (
+        *(AccessToken, AgentKey, Client, ServiceClientVendor),
+        *(User, Membership, ServerAccess, Team, TeamMembership),
+    )
+)
+
+
+class ClientRow(msgspec.Struct, frozen=True, array_like=True):
+    pk: uuid.UUID
+    client_id: str
+    name: str
+    organization_id: uuid.UUID | None
+    expires_at: datetime | None
+    restricted: bool
+    listed_vendors: list[str]
+
+
+class PersonRow(msgspec.Struct, frozen=True, array_like=True):
+    """`role` is None for a person who is no member of the token's organization."""
+
+    id: uuid.UUID
+    is_active: bool
+    display_name: str
+    first_name: str
+    last_name: str
+    email: str
+    role: str | None
+    team_ids: list[uuid.UUID]  # oldest first
+    granted_vendors: list[str]
+
+
+class TokenRow(msgspec.Struct, frozen=True, array_like=True):
+    organization_id: uuid.UUID
+    expires_at: datetime
+    client: ClientRow | None
+    person: PersonRow | None
+
+
+class KeyRow(msgspec.Struct, frozen=True, array_like=True):
+    secret_sha256: str  # hexadecimal, of either case
+    client: ClientRow
+
+
+def _client(sql: Dialect) -> str:
+    listed = f"SELECT l.vendor AS item FROM {LISTED} l WHERE l.client_id = c.id"  # noqa: S608
+    return sql.array(
+        *("c.id", "c.client_id", "c.name", "c.organization_id", "c.expires_at", "c.restricted", sql.values(listed))
+    )
+
+
+def _person(sql: Dialect) -> str:
+    teams = (
+        f"SELECT i.team_id AS item FROM {IN_TEAM} i JOIN {TEAM} t ON t.id = i.team_id"  # noqa: S608
+        " WHERE i.membership_id = m.id ORDER BY t.created_at, t.id"
+    )
+    # Two halves, each by an index of its own: an organization may have 100,000 rows.
+    granted = (
+        f"SELECT s.vendor AS item FROM {ACCESS} s"  # noqa: S608
+        " WHERE s.membership_id = m.id AND s.organization_id = m.organization_id"
+        f" UNION ALL SELECT s.vendor FROM {IN_TEAM} i JOIN {ACCESS} s ON s.team_id = i.team_id"
+        " WHERE i.membership_id = m.id AND s.organization_id = m.organization_id"
+    )
+    names = ("u.id", "u.is_active", "u.display_name", "u.first_name", "u.last_name", "u.email")
+    return sql.array(*names, "m.role", sql.values(teams), sql.values(granted))
+
+
+def _by_access_token(sql: Dialect) -> str:
+    client = f"CASE WHEN c.id IS NOT NULL THEN {_client(sql)} END"
+    person = f"CASE WHEN u.id IS NOT NULL THEN {_person(sql)} END"
+    columns = sql.array("a.organization_id", "a.expires", sql.nested(client), sql.nested(person))
+    return (
+        f"SELECT {sql.text(columns)} FROM {TOKEN} a LEFT JOIN {CLIENT} c ON c.id = a.application_id"  # noqa: S608
+        f" LEFT JOIN {USER} u ON u.id = a.user_id"
+        f" LEFT JOIN {MEMBERSHIP} m ON m.user_id = a.user_id AND m.organization_id = a.organization_id"
+        " WHERE a.token_checksum = %s"
+    )
+
+
+def _by_agent_key(sql: Dialect) -> str:
+    columns = sql.array(sql.hexadecimal("k.secret_sha256"), sql.nested(_client(sql)))
+    return (
+        f"SELECT {sql.text(columns)} FROM {KEY} k JOIN {CLIENT} c ON c.id = k.client_id"  # noqa: S608
+        " WHERE k.prefix = %s"
+    )
+
+
+BY_ACCESS_TOKEN = JsonStatement("caller_by_access_token", _by_access_token)
+BY_AGENT_KEY = JsonStatement("caller_by_agent_key", _by_agent_key)
+# SQLite writes booleans as 0 and 1.
+read_token = msgspec.json.Decoder(TokenRow, strict=False).decode
+read_key = msgspec.json.Decoder(KeyRow, strict=False).decode
+
+
+def as_utc(moment: datetime) -> datetime:
+    # SQLite stores UTC without saying so.
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
