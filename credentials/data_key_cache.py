@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-# Entries: bounds the memory. As a rule an organization has one data key.
-MAX_ENTRIES = 4_096
 # Seconds. Bounds how long a data key stays in memory after its last unwrapping.
 LIFETIME_S = 300.0
 
@@ -41,7 +39,7 @@ class DataKeyCache:
     def __init__(
         self,
         *,
-        max_entries: int = MAX_ENTRIES,
+        max_entries: int = 4_096,
         lifetime_s: float = LIFETIME_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from django.conf import settings
 
 from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import CacheKey, DataKeyCache, WrappedKey
@@ -22,7 +23,7 @@ from gateway.lib.crypto import KEY_BYTES, CryptoError, UnknownKey, open_sealed, 
 from gateway.lib.keyring import keyring
 
 log = structlog.get_logger(__name__)
-DATA_KEYS = DataKeyCache()
+DATA_KEYS = DataKeyCache(max_entries=settings.CACHED_DATA_KEYS)
 # Deterministic: equal fields give equal plain text.
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode

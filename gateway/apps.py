@@ -6,4 +6,4 @@ class GatewayConfig(AppConfig):
     verbose_name = "Gateway"
 
     def ready(self) -> None:
-        from gateway import checks  # noqa: F401
+        from gateway import checks, postgresql_check  # noqa: F401

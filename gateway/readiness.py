@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from gateway.coordination import backend, epochs
+from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib.database_threads import with_own_connection
@@ -102,7 +102,7 @@ def _is_writable() -> bool:
 async def coordination_state() -> State:
     """`degraded` while each process counts limits by itself, which does not stop it from serving. Spec: D156"""
     try:
-        admission = await backend.current().admit(PROBE_RULE, "ready", (epochs.CATALOG,))
+        admission = await backend.current().admit(PROBE_RULE, "ready", ())
     except CoordinationUnavailable:
         return "degraded"
     return "ok" if admission.epochs is not None else "degraded"

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -57,7 +57,7 @@ class Runtime:
     scope_epochs: ScopeEpochs
     list_bodies: ListBodies
     blobs: BlobStore | None
-    results: ResultCache = field(default_factory=ResultCache)
+    results: ResultCache
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
 
@@ -128,7 +128,7 @@ def _build() -> Runtime:
         max_queued=settings.VENDOR_CALLS_QUEUED,
         wait_s=settings.VENDOR_CALLS_WAIT_S,
     )
-    circuits = Circuits(store, trial_s=limits.connect_s)
+    circuits = Circuits(store, trial_s=limits.connect_s, max_circuits=settings.VENDOR_CIRCUITS)
     pool = SessionPool(
         transport,
         idle_s=settings.VENDOR_SESSION_IDLE_S,
@@ -171,6 +171,7 @@ def _build() -> Runtime:
         blobs=blobs,
         scope_epochs=ScopeEpochs(store),
         list_bodies=ListBodies(max_bytes=settings.TOOL_LIST_BODY_BYTES),
+        results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
     )
 
 

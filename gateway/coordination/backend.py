@@ -36,7 +36,7 @@ def current() -> CoordinationStore:
         from gateway.coordination.outbox import DatabaseOutbox
         from gateway.coordination.redis_store import RedisStore
 
-        store = RedisStore(settings.REDIS_URL, new_value, _prefix())
+        store = RedisStore(settings.REDIS_URL, new_value, _prefix(), is_cluster=settings.REDIS_CLUSTER)
         return FallbackStore(store, processes=settings.DEPLOYMENT_PROCESSES, outbox=DatabaseOutbox())
     from gateway.coordination.sqlite_store import SQLiteStore
 

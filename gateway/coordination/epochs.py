@@ -13,6 +13,7 @@ import structlog
 from django.db import transaction
 
 from gateway.coordination import backend, outbox
+from gateway.coordination.hash_tags import tag_of_subject, tagged
 from gateway.coordination.retried_bumps import RetriedBumps
 from gateway.coordination.store import CoordinationUnavailable
 
@@ -32,12 +33,12 @@ SIGNING_KEYS = "signing-keys"
 
 def organization(org_id: uuid.UUID | str) -> str:
     """For all an organization's calls depend on: credentials, allowlists, server access of teams, data keys."""
-    return f"org:{org_id}"
+    return tagged(str(org_id), f"org:{org_id}")
 
 
 def subject(subject_id: str) -> str:
     """For all one caller's calls depend on: memberships, its own server access, keys and tokens."""
-    return f"subject:{subject_id}"
+    return tagged(tag_of_subject(subject_id), f"subject:{subject_id}")
 
 
 def bump_on_commit(*names: str) -> None:

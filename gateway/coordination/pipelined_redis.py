@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import redis.asyncio
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
@@ -58,6 +58,11 @@ class PipelinedConnection(asyncio.Protocol):
             self._loop.call_soon(self._flush)
         self._outgoing.append(command)
         return future
+
+    def send_all(self, commands: Sequence[bytes]) -> list[asyncio.Future[object]]:
+        """`send` for commands that leave in one packet."""
+        self._last_batch_size = len(commands)
+        return [self.send(command) for command in commands]
 
     def _flush(self) -> None:
         # Each write is a system call and wakes Redis: one write for all commands of this pass of the loop.
@@ -156,10 +161,25 @@ class PipelinedRedis:
             connection = await self._open()
             reply = await connection.send(command)
         if isinstance(reply, ErrorReply):
-            if ends_connection(reply):
-                connection.close()
+            _close_if_useless(connection, reply)
             raise reply
         return reply
+
+    async def execute_all(self, commands: Sequence[bytes]) -> list[object]:
+        """`execute` for commands that leave in one packet; each is executed, whatever the others' replies."""
+        if len(commands) == 1:
+            return [await self.execute(commands[0])]
+        connection = await self._open()
+        try:
+            replies = await _replies(connection.send_all(commands))
+        except ConnectionError:  # sent once more, as above
+            connection = await self._open()
+            replies = await _replies(connection.send_all(commands))
+        for reply in replies:
+            if isinstance(reply, ErrorReply):
+                _close_if_useless(connection, reply)
+                raise reply
+        return replies
 
     def close(self) -> None:
         if self._opening is not None:
@@ -211,7 +231,19 @@ class PipelinedRedis:
         return connection
 
 
-def _retrieve_exception(attempt: asyncio.Task[PipelinedConnection]) -> None:
+def _close_if_useless(connection: PipelinedConnection, reply: ErrorReply) -> None:
+    if ends_connection(reply):
+        connection.close()
+
+
+async def _replies(futures: list[asyncio.Future[object]]) -> list[object]:
+    for future in futures:
+        future.add_done_callback(_retrieve_exception)
+    await futures[-1]  # replies come in the order of their commands
+    return [future.result() for future in futures]
+
+
+def _retrieve_exception(attempt: asyncio.Future[Any]) -> None:
     # Without this, asyncio logs an attempt that failed after all its callers had left.
     if not attempt.cancelled():
         attempt.exception()

@@ -11,6 +11,7 @@ from gateway.coordination.resp import ErrorReply, code_in
 ENDS_CONNECTION = frozenset(
     {"READONLY", "LOADING", "MASTERDOWN", "MISCONF", "OOM", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"}
 )
+_ONE_NODE = "REDIS_URL leads to one node of a cluster: name an address that passes commands to all nodes"
 _REASONS = {
     "READONLY": "REDIS_URL leads to a replica",
     "LOADING": "Redis is loading its data",
@@ -21,10 +22,10 @@ _REASONS = {
     "NOAUTH": "Redis wants a password and REDIS_URL has none",
     "WRONGPASS": "Redis does not accept the password in REDIS_URL",
     "NOPERM": "the Redis user in REDIS_URL lacks a permission",
-    "CROSSSLOT": "REDIS_URL names a cluster; name a single primary",
-    "MOVED": "REDIS_URL names a cluster; name a single primary",
-    "ASK": "REDIS_URL names a cluster; name a single primary",
-    "CLUSTERDOWN": "REDIS_URL names a cluster that is down; name a single primary",
+    "CROSSSLOT": "REDIS_URL leads to a cluster: set REDIS_CLUSTER",
+    "MOVED": _ONE_NODE,
+    "ASK": _ONE_NODE,
+    "CLUSTERDOWN": "REDIS_URL leads to a cluster that is down",
 }
 
 

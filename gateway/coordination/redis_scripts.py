@@ -1,6 +1,7 @@
 """`window.py` in Lua: a script counts and reads the epochs in one atomic step, by the clock of Redis."""
 
-# KEYS: the window, then the epochs. ARGV: limit, window in ms, units, and for a log a unique member.
+# KEYS: the window, the epochs, and their earlier names or none. ARGV: limit, window in ms, units, number of epochs, and
+# for a log a unique member. All keys are in one slot of a cluster, earlier names excepted.
 # Returns: allowed (0 or 1), remaining, milliseconds to wait, then the epochs.
 ADMIT = """
 local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -8,12 +9,12 @@ local units = math.min(tonumber(ARGV[3]), limit)
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local allowed, remaining, retry = 0, 0, 0
-if ARGV[4] then
+if ARGV[5] then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - window_ms)
   local count = redis.call('ZCARD', KEYS[1])
   local excess = count + units - limit
   if excess <= 0 then
-    for unit = 1, units do redis.call('ZADD', KEYS[1], now, ARGV[4] .. unit) end
+    for unit = 1, units do redis.call('ZADD', KEYS[1], now, ARGV[5] .. unit) end
     redis.call('PEXPIRE', KEYS[1], window_ms)
     allowed, remaining = 1, -excess
   else
@@ -56,7 +57,12 @@ else
   redis.call('PEXPIRE', KEYS[1], window_ms + 2 * width)
 end
 local answer = {allowed, remaining, retry}
-for i = 2, #KEYS do answer[i + 2] = redis.call('GET', KEYS[i]) or '' end
+local epochs = tonumber(ARGV[4])
+for i = 2, epochs + 1 do
+  local value = redis.call('GET', KEYS[i]) or ''
+  if value ~= '' and KEYS[i + epochs] then value = value .. (redis.call('GET', KEYS[i + epochs]) or '') end
+  answer[i + 2] = value
+end
 return answer
 """
 
@@ -66,7 +72,7 @@ local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local used, retry = 0, 0
-if ARGV[4] then
+if ARGV[5] then
   local edge = now - window_ms
   local inside = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. edge, '+inf', 'WITHSCORES')
   used = #inside / 2

@@ -56,7 +56,10 @@ class CoordinationStore(Protocol):
         ...
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        """Count one admission under (rule, key) unless the window is full, and read `epochs`: one round trip."""
+        """Count one admission under (rule, key) unless the window is full, and read `epochs`: one round trip.
+
+        Epochs without a hash tag, such as the catalog's, may be a second old.
+        """
         ...
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:

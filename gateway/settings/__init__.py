@@ -11,6 +11,7 @@ from gateway.settings.limits import *  # noqa: F403
 from gateway.settings.logs import *  # noqa: F403
 from gateway.settings.mirror import *  # noqa: F403
 from gateway.settings.oauth import *  # noqa: F403
+from gateway.settings.processes import *  # noqa: F403
 from gateway.settings.security import *  # noqa: F403
 from gateway.settings.shipping import *  # noqa: F403
 from gateway.settings.tools import *  # noqa: F403

@@ -92,6 +92,8 @@ MIGRATION_MODULES = {
     "djstripe": "billing.djstripe_migrations",
 }
 REDIS_URL = env.text("REDIS_URL")
+# One address that takes all commands, of a cluster: keys of one command must share a slot. docs/decisions/0052
+REDIS_CLUSTER = env.flag("REDIS_CLUSTER", False)
 
 AUTH_USER_MODEL = "orgs.User"
 SESSION_ENGINE = "gateway.web.sessions"  # in the database, so that sessions survive a lost Redis

@@ -5,12 +5,17 @@ from __future__ import annotations
 from celery.schedules import crontab
 
 from gateway.lib.queues import SHIPPING_QUEUE
-from gateway.settings.base import REDIS_URL, VAR
+from gateway.settings import env
+from gateway.settings.base import REDIS_CLUSTER, REDIS_URL, VAR
 from gateway.settings.billing import BILLING_MODE
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
-if REDIS_URL:
-    CELERY_BROKER_URL = REDIS_URL
+# Celery's client speaks to no cluster: it waits for several queues with one command.
+QUEUE_REDIS_URL = env.text("QUEUE_REDIS_URL") or REDIS_URL
+if REDIS_CLUSTER and QUEUE_REDIS_URL == REDIS_URL:
+    env.refuse("QUEUE_REDIS_URL", "must name a Redis of the queue's own, because REDIS_CLUSTER is on.")
+if QUEUE_REDIS_URL:
+    CELERY_BROKER_URL = QUEUE_REDIS_URL
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
         "global_keyprefix": "gateway:queue:",
         "visibility_timeout": 600,

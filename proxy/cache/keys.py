@@ -12,6 +12,7 @@ import msgspec
 
 from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
+from gateway.coordination.hash_tags import tagged
 from orgs.principal import Principal
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -53,8 +54,8 @@ def scope_of(principal: Principal, credential: CredentialRef) -> str:
     raise ValueError(f"nobody shares results of {credential.scope!r}")
 
 
-def epoch_name(scope: str, vendor: str) -> str:
-    return f"cache:{scope}:{vendor}"
+def epoch_name(org_id: UUID | str, scope: str, vendor: str) -> str:
+    return tagged(str(org_id), f"cache:{scope}:{vendor}")
 
 
 def cache_key(

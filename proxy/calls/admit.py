@@ -35,4 +35,4 @@ def _results_epoch(caller: Caller, vendor: Vendor) -> str | None:
     credential = may_use_vendor(caller, vendor)
     if isinstance(credential, Denied):
         return None
-    return epoch_name(scope_of(caller.principal, credential), vendor.slug)
+    return epoch_name(caller.principal.org_id, scope_of(caller.principal, credential), vendor.slug)

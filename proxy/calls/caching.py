@@ -24,7 +24,7 @@ async def cached_read(
 ) -> tuple[VendorOutcome, CacheStatus]:
     """The answer from the cache or the vendor, and which of the two. Without the store, as `uncached_read`."""
     scope = scope_of(context.caller.principal, found.credential)
-    name = epoch_name(scope, found.vendor.slug)
+    name = _results_name(context, found)
     epochs = context.runtime.scope_epochs
     seen = context.cache_epoch
     epoch = await epochs.current(name, seen[1] if seen is not None and seen[0] == name else None)
@@ -64,4 +64,5 @@ def _is_rejected(answer: VendorOutcome) -> bool:
 
 def _results_name(context: RequestContext, found: FoundTool) -> str:
     """The epoch of all results that a write of this call may have changed."""
-    return epoch_name(scope_of(context.caller.principal, found.credential), found.vendor.slug)
+    principal = context.caller.principal
+    return epoch_name(principal.org_id, scope_of(principal, found.credential), found.vendor.slug)

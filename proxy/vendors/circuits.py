@@ -27,7 +27,6 @@ from proxy.vendors.errors import Evidence
 from proxy.vendors.shared_circuits import SharedCircuit
 
 log = structlog.get_logger(__name__)
-MAX_CIRCUITS = 5_000  # past it, the one that failed longest ago is dropped
 Trials = tuple[tuple[str, int], ...]
 
 
@@ -39,12 +38,17 @@ class Circuits:
         store: CoordinationStore | None = None,
         *,
         trial_s: float = 5.0,
+        max_circuits: int = 5_000,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`trial_s`: the timeout of connecting; for so long one trial keeps other calls from connecting."""
+        """`trial_s`: the timeout of connecting; for so long one trial keeps other calls from connecting.
+
+        Past `max_circuits` the one that failed longest ago is dropped.
+        """
         # Processes share open circuits through it: each joins an open one at its own first failure.
         self._store = store
         self._trial_s = trial_s
+        self._max_circuits = max_circuits
         self._monotonic = monotonic
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
         self._tasks = BackgroundTasks()
@@ -113,7 +117,7 @@ class Circuits:
         now_s = self._monotonic()
         before = self._circuits.get(name, CLOSED)
         after = before.failed(now_s)
-        put_newest(self._circuits, name, after, MAX_CIRCUITS)
+        put_newest(self._circuits, name, after, self._max_circuits)
         if after.until_s is None:
             self._run_in_background(self._join(name))
         elif after.until_s != before.until_s:

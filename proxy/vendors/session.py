@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import structlog
 
@@ -18,7 +18,7 @@ from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
-from proxy.vendors.destination import Destination
+from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers, spoken_version
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
@@ -26,7 +26,7 @@ from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
 from proxy.vendors.transport import Prepared, VendorTransport
-from proxy.vendors.vendor_access import SessionListener, VendorAccess
+from proxy.vendors.vendor_access import VendorAccess
 
 log = structlog.get_logger(__name__)
 _BACKGROUND_DEADLINE_S = 5.0
@@ -34,6 +34,22 @@ _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a ve
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
 TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+class SessionListener(Protocol):
+    """The owner of a session. Methods may not block."""
+
+    def ended_session_unused(self, session: VendorSession) -> None:
+        """The last request of a session with `is_ended` is answered."""
+        ...
+
+    def tools_changed(self, key: PoolKey) -> None:
+        """The vendor announced a change of its tools."""
+        ...
+
+    def secret_echoed(self, key: PoolKey, tool: str) -> None:
+        """The answer of this tool contained a stored credential."""
+        ...
 
 
 @dataclass(slots=True, repr=False)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
 
 from proxy.protocol.secret_mask import SecretMask
-from proxy.vendors.destination import Destination, PoolKey
-
-if TYPE_CHECKING:
-    from proxy.vendors.session import VendorSession
+from proxy.vendors.destination import Destination
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,19 +24,3 @@ class VendorAccess:
 
     def __repr__(self) -> str:
         return "VendorAccess()"
-
-
-class SessionListener(Protocol):
-    """The owner of a session. Methods may not block."""
-
-    def ended_session_unused(self, session: VendorSession) -> None:
-        """The last request of a session with `is_ended` is answered."""
-        ...
-
-    def tools_changed(self, key: PoolKey) -> None:
-        """The vendor announced a change of its tools."""
-        ...
-
-    def secret_echoed(self, key: PoolKey, tool: str) -> None:
-        """The answer of this tool contained a stored credential."""
-        ...

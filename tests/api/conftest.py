@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from gateway.coordination import backend, epochs, outbox
+from gateway.coordination import backend, epochs, outbox, polled_epoch
+from gateway.coordination.hash_tags import untagged
 from gateway.coordination.sqlite_store import SQLiteStore
 from tests.factories.api import Api
 from tests.factories.cast import Cast
@@ -50,11 +51,18 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
     return store
 
 
+@pytest.fixture(autouse=True)
+def _polled_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call reads the catalog's epoch, so that it sees a load that was committed before it."""
+    monkeypatch.setattr(polled_epoch, "EVERY_S", 0.0)
+    monkeypatch.setattr(polled_epoch, "USED_FOR_S", 0.0)
+
+
 @pytest.fixture
 def epochs_to_bump(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The epochs that the test's changes would bump when they commit, in order."""
+    """The epochs, without hash tags, that the test's changes would bump when they commit, in order."""
     names: list[str] = []
-    monkeypatch.setattr(epochs, "bump_on_commit", lambda *bumped_names: names.extend(bumped_names))
+    monkeypatch.setattr(epochs, "bump_on_commit", lambda *bumped: names.extend(map(untagged, bumped)))
     return names
 
 

@@ -81,7 +81,7 @@ async def answers(clock: Clock, made: Mapping[str, CoordinationStore], rule: Rul
     """The answer of each store to the same charge at the same time."""
     redis = made.get("redis")
     if isinstance(redis, RedisStore):
-        redis._sync.set(f"{redis._prefix}now", clock.now_ms, ex=60)
+        redis._sync.set(f"{redis._keys.prefix}now", clock.now_ms, ex=60)
     return {name: said(await store.charge(rule, "acme", units)) for name, store in made.items()}
 
 

@@ -1,4 +1,7 @@
-"""One contract for every coordination store: the file of one host, and Redis where the run has one."""
+"""One contract for every coordination store: the file of one host, Redis where the run has one, and a Redis cluster.
+
+The cluster has one node. It refuses each command whose keys are in several slots, as larger ones do.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,27 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
+from gateway.coordination import epochs
 from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.coordination.store import CoordinationStore
+from proxy.cache.keys import epoch_name
+from tests.fakes.redis_server import RedisServer, makes_clusters, redis_server
 
 EXACT = Rule("exact", limit=5, window_s=900)
 LARGE = Rule("large", limit=500, window_s=3600)
-STORES = ["file", *(["redis"] if settings.REDIS_URL else [])]
+CLUSTER = pytest.param(
+    "cluster", marks=pytest.mark.skipif(not makes_clusters(), reason="redis-server 7 is not installed")
+)
+STORES = ["file", *(["redis", CLUSTER] if settings.REDIS_URL else [])]
 
 
 class Clock:
@@ -39,12 +48,21 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisServer]:
+    with redis_server(is_cluster=True) as server:
+        yield server
+
+
 @pytest.fixture(params=STORES)
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[CoordinationStore]:
     """Each store under test, empty."""
     made: CoordinationStore
     if request.param == "redis":
         made = RedisStore(settings.REDIS_URL, lambda: uuid.uuid4().hex, prefix=f"contract-{uuid.uuid4().hex}:")
+    elif request.param == "cluster":
+        url, prefix = request.getfixturevalue("cluster").url, f"contract-{uuid.uuid4().hex}:"
+        made = RedisStore(url, lambda: uuid.uuid4().hex, prefix, is_cluster=True)
     else:
         made = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex, clock.now_ms)
     yield made
@@ -122,19 +140,28 @@ async def test_a_peek_leaves_out_what_is_over(store: CoordinationStore, clock: C
     assert store.peek(rule, "anna").remaining == rule.limit
 
 
-async def test_epochs_come_with_the_admission_and_change_when_bumped(store: CoordinationStore) -> None:
-    names = ("subject:a", "org:1", "catalog")
-    assert (await store.admit(EXACT, "anna", names)).epochs == ("", "", "")
-    store.bump_epochs(["org:1"])
-    first = (await store.admit(EXACT, "anna", names)).epochs
+@pytest.mark.parametrize("subject", ["svc:1:anna", "anna"])
+@pytest.mark.parametrize("rule", [EXACT, LARGE])
+async def test_epochs_come_with_the_admission_and_change_when_bumped(
+    store: CoordinationStore, subject: str, rule: Rule
+) -> None:
+    """A service client's window lies beside its organization's epoch; a person's is in another slot of a cluster."""
+    names = (epochs.subject(subject), epochs.organization("1"), "catalog", epoch_name("1", "team:a", "acme"))
+    assert (await store.admit(rule, subject, names)).epochs == ("", "", "", "")
+    store.bump_epochs([names[1]])
+    first = (await store.admit(rule, subject, names)).epochs
     assert first is not None
-    assert (first[0], first[2]) == ("", "")
+    assert (first[0], first[2], first[3]) == ("", "", "")
     assert first[1]
-    store.bump_epochs(["org:1", "catalog"])
+    store.bump_epochs([names[1], "catalog", names[3]])
     second = await store.read_epochs(names)
     assert second is not None
     assert second[1] not in {"", first[1]}
+    assert second[0] == ""
     assert second[2]
+    assert second[3]
+    third = await store.admit(rule, subject, names)
+    assert (third.remaining, third.epochs) == (rule.limit - 3, second)
 
 
 async def test_epochs_are_steady_from_each_new_connection_on(store: CoordinationStore) -> None:
@@ -150,16 +177,16 @@ async def test_epochs_are_steady_from_each_new_connection_on(store: Coordination
 
 
 async def test_names_without_a_value_get_one_once_and_others_keep_theirs(store: CoordinationStore) -> None:
-    store.bump_epochs(["org:1"])
-    before = await store.read_epochs(["org:1"])
+    store.bump_epochs(["{1}org:1"])
+    before = await store.read_epochs(["{1}org:1"])
     assert before is not None
-    begun = await asyncio.gather(*(store.begin_epochs(["subject:a", "org:1", "catalog"]) for _ in range(20)))
+    begun = await asyncio.gather(*(store.begin_epochs(["{a}subject:a", "{1}org:1", "catalog"]) for _ in range(20)))
     assert len(set(begun)) == 1
     values = begun[0]
     assert values is not None
     assert all(values)
     assert values[1] == before[0]
-    assert await store.read_epochs(["subject:a", "org:1", "catalog"]) == values
+    assert await store.read_epochs(["{a}subject:a", "{1}org:1", "catalog"]) == values
 
 
 async def test_a_renewal_changes_what_has_a_value_and_begins_nothing(store: CoordinationStore) -> None:
@@ -185,8 +212,8 @@ async def test_many_names_are_bumped(store: CoordinationStore) -> None:
 async def test_epochs_are_read_even_when_the_window_is_full(store: CoordinationStore) -> None:
     rule = Rule("one", limit=1, window_s=60)
     await store.admit(rule, "anna", ())
-    store.bump_epochs(["subject:a"])
-    refused = await store.admit(rule, "anna", ("subject:a",))
+    store.bump_epochs(["{a}subject:a"])
+    refused = await store.admit(rule, "anna", ("{a}subject:a",))
     assert not refused.allowed
     assert refused.epochs is not None
     assert refused.epochs[0]
@@ -205,5 +232,5 @@ async def test_ping_answers(store: CoordinationStore) -> None:
 
 async def test_a_burst_queues_and_is_no_outage(store: CoordinationStore) -> None:
     rule = Rule("burst", limit=10_000, window_s=3600)
-    answers = await asyncio.gather(*(store.admit(rule, "anna", ("subject:a",)) for _ in range(500)))
+    answers = await asyncio.gather(*(store.admit(rule, "anna", ("{a}subject:a",)) for _ in range(500)))
     assert sorted(answer.remaining for answer in answers) == list(range(9_500, 10_000))

@@ -57,6 +57,10 @@ class Web(Program):
         """The unified endpoint."""
         return f"{self.origin}/v1/mcp"
 
+    @property
+    def port(self) -> int:
+        return int(self.origin.rpartition(":")[2])
+
     @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[httpx.Client]:
         """An HTTP client of this server."""
@@ -138,15 +142,13 @@ class Deployment:
             yield web
 
     @contextlib.contextmanager
-    def two_webs(self, **environment: str) -> Iterator[tuple[Web, Web]]:
-        """Two more web servers, started at the same time."""
+    def webs(self, count: int, **environment: str) -> Iterator[list[Web]]:
+        """More web servers, started at the same time."""
         with contextlib.ExitStack() as stack:
-            first, second = (
-                stack.enter_context(self.web(port=free_port(), waits=False, **environment)) for _ in range(2)
-            )
-            first.wait_until_ready()
-            second.wait_until_ready()
-            yield first, second
+            made = [stack.enter_context(self.web(port=free_port(), waits=False, **environment)) for _ in range(count)]
+            for web in made:
+                web.wait_until_ready()
+            yield made
 
     @contextlib.contextmanager
     def operator(self, **environment: str) -> Iterator[Operator]:

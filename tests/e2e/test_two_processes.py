@@ -1,6 +1,7 @@
 """Two web servers on the same data: what one process changes, the other refuses on its very next call.
 
 The changes are made by an operator's process. Both servers have answered the caller before, so both hold it in memory.
+Four servers stand behind a proxy that sends each request to the next.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from tests.e2e import agent
 from tests.e2e.agent import ServiceClient
 from tests.e2e.shared_gateway import Gateway
+from tests.fakes.round_robin import RoundRobin, round_robin
 from tests.vendors.processes import PLAIN_HTTP, free_port
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
@@ -172,7 +174,7 @@ def test_a_credential_that_was_replaced(gateway: Gateway, new_caller: Callable[[
 async def test_a_small_hourly_limit_is_exact_over_both_servers(gateway: Gateway) -> None:
     """Up to a hundred calls are kept as a log of moments; these servers have a limit of their own."""
     hourly = {"TOOL_CALLS_PER_HOUR": "50", "WEB_PROCESSES": "2"}
-    with gateway.deployment.two_webs(**hourly) as webs:
+    with gateway.deployment.webs(2, **hourly) as webs:
         await check_limit(gateway, [web.origin for web in webs], limit=50, calls=80)
 
 
@@ -180,6 +182,37 @@ async def test_the_hourly_limit_is_exact_over_both_servers(gateway: Gateway, cli
     """Larger limits are counted per slice of the window: that of the shared servers is such a one."""
     limit = int(gateway.deployment.environment["TOOL_CALLS_PER_HOUR"])
     await check_limit(gateway, [str(client.base_url) for client in clients], limit=limit, calls=limit + 40)
+
+
+@pytest.fixture(scope="module")
+def four(gateway: Gateway) -> Iterator[RoundRobin]:
+    """Four more web servers behind a proxy that knows nothing of callers."""
+    variables = {"TOOL_CALLS_PER_HOUR": "50", "WEB_PROCESSES": "4"}
+    with gateway.deployment.webs(4, **variables) as webs, round_robin([web.port for web in webs]) as proxy:
+        yield proxy
+
+
+async def test_a_limit_is_exact_over_four_servers_behind_a_proxy(gateway: Gateway, four: RoundRobin) -> None:
+    before = Counter(four.connections)
+    await check_limit(gateway, [f"http://127.0.0.1:{four.port}"], limit=50, calls=80)
+    assert len(four.connections - before) == 4, "each of them has answered"
+
+
+def test_a_revocation_is_in_force_at_four_servers_behind_a_proxy(gateway: Gateway, four: RoundRobin) -> None:
+    """At the next call of each server, though a moment before all four have served the key."""
+    bystander, caller = gateway.new_service_client(), gateway.new_service_client()
+    # A connection for each request, so that requests go round.
+    one_request = {"limits": httpx.Limits(max_keepalive_connections=0), "base_url": f"http://127.0.0.1:{four.port}"}
+    with httpx.Client(**PLAIN_HTTP, timeout=30.0, **one_request) as client:
+        for key in (caller.agent_key, bystander.agent_key):
+            before = Counter(four.connections)
+            for _ in range(4):
+                agent.result(agent.call(client, key, "acme_whoami"))
+            assert set((four.connections - before).values()) == {1}
+        gateway.operator.run("revoke_agent_key", client_id=caller.client_id)
+        assert [agent.call(client, caller.agent_key, "acme_whoami").status_code for _ in range(8)] == [401] * 8
+        for _ in range(4):
+            agent.result(agent.call(client, bystander.agent_key, "acme_whoami"))
 
 
 async def check_limit(gateway: Gateway, origins: list[str], *, limit: int, calls: int) -> None:

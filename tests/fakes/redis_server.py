@@ -1,12 +1,14 @@
 """A Redis of a test's own, with a password as in compose.yaml, that can hang, refuse, forget and lose its writes.
 
-It listens on a free port of this computer and is ended by its process id.
+It listens on a free port of this computer and is ended by its process id. It can be a cluster of one node, which
+refuses commands whose keys are in several slots.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import redis
 
@@ -29,12 +32,23 @@ def is_installed() -> bool:
     return shutil.which("redis-server") is not None
 
 
+@cache
+def makes_clusters() -> bool:
+    """Whether it is there, and one that can be told its cluster's port and slots: Redis 7."""
+    if not is_installed():
+        return False
+    said = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"v=(\d+)", said)
+    return version is not None and int(version.group(1)) >= 7
+
+
 @dataclass
 class RedisServer:
     """Answers at `url`. `hang` stops the process between two instructions: connections stay open, nothing answers."""
 
     port: int
     folder: str
+    is_cluster: bool = False
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _is_hung: bool = False
 
@@ -75,6 +89,8 @@ class RedisServer:
         """It answers, and knows nothing."""
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--requirepass", PASSWORD]
         command += ["--save", "", "--appendonly", "no", "--dir", self.folder, "--masterauth", PASSWORD]
+        if self.is_cluster:
+            command += ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,
@@ -85,11 +101,18 @@ class RedisServer:
         deadline = time.monotonic() + START_DEADLINE_S
         while True:
             with contextlib.suppress(redis.exceptions.ConnectionError):
-                self.ask("PING")
-                return
+                if self._serves():
+                    return
             assert self._process.poll() is None, "redis-server has ended"
             assert time.monotonic() < deadline, "redis-server does not answer"
             time.sleep(0.01)
+
+    def _serves(self) -> bool:
+        if not self.is_cluster:
+            return bool(self.ask("PING"))
+        if b"cluster_slots_assigned:0" in bytes(self.ask("CLUSTER", "INFO")):  # type: ignore[call-overload]
+            self.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        return b"cluster_state:ok" in bytes(self.ask("CLUSTER", "INFO"))  # type: ignore[call-overload]
 
     @property
     def is_down(self) -> bool:
@@ -117,10 +140,10 @@ class RedisServer:
 
 
 @contextlib.contextmanager
-def redis_server() -> Iterator[RedisServer]:
+def redis_server(*, is_cluster: bool = False) -> Iterator[RedisServer]:
     """A server that answers; it is gone at the end."""
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(free_port(), folder)
+        server = RedisServer(free_port(), folder, is_cluster)
         server.start()
         try:
             yield server

@@ -28,6 +28,10 @@ class Relay:
         """New connections go there: as a name that names another server."""
         self._target = (host, port)
 
+    def next_target(self) -> tuple[str, int]:
+        """Where the next connection goes."""
+        return self._target
+
     def silence(self) -> None:
         """From now on nothing passes."""
         self._is_silent = True
@@ -62,7 +66,7 @@ class Relay:
                 while piece := await reader.read(PIECE_BYTES):
                     self.swallowed_bytes += len(piece)
                 return
-            there_reader, there_writer = await asyncio.open_connection(*self._target)
+            there_reader, there_writer = await asyncio.open_connection(*self.next_target())
             self._writers.add(there_writer)
             ways = [asyncio.ensure_future(self._pass(*way)) for way in ((reader, there_writer), (there_reader, writer))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -92,6 +96,13 @@ class Relay:
 def relay_to(host: str, port: int) -> Iterator[Relay]:
     """A relay in a thread of its own, closed at the end."""
     relay = Relay((host, port))
+    with running(relay):
+        yield relay
+
+
+@contextlib.contextmanager
+def running(relay: Relay) -> Iterator[None]:
+    """It relays inside the block, in a thread of its own."""
     started = threading.Event()
     loop = asyncio.new_event_loop()
     ended = asyncio.Event()
@@ -104,7 +115,7 @@ def relay_to(host: str, port: int) -> Iterator[Relay]:
     thread.start()
     assert started.wait(10)
     try:
-        yield relay
+        yield
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)

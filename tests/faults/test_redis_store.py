@@ -92,7 +92,7 @@ async def crowd(store: FallbackStore) -> tuple[list[Admission], float]:
 
     async def one(number: int) -> tuple[Admission, float]:
         began_s = time.monotonic()
-        answer = await store.admit(RULE, f"caller {number}", ("subject:a",))
+        answer = await store.admit(RULE, f"caller {number}", ("{a}subject:a",))
         return answer, time.monotonic() - began_s
 
     found = await asyncio.gather(*map(one, range(CROWD)))
@@ -101,7 +101,7 @@ async def crowd(store: FallbackStore) -> tuple[list[Admission], float]:
 
 async def believed(store: FallbackStore) -> Admission:
     """The first admission that Redis has counted again."""
-    while (answer := await store.admit(RULE, "anna", ("subject:a",))).epochs is None:
+    while (answer := await store.admit(RULE, "anna", ("{a}subject:a",))).epochs is None:
         await asyncio.sleep(0.01)
     return answer
 
@@ -163,7 +163,7 @@ async def test_missed_bumps_hold_neither_the_loop_nor_the_calls(own: RedisServer
             await asyncio.sleep(0.01)
         with own.hung():
             with pytest.raises(CoordinationUnavailable):
-                await asyncio.to_thread(store.bump_epochs, ["subject:a"])
+                await asyncio.to_thread(store.bump_epochs, ["{a}subject:a"])
             for _ in range(20):
                 await store.renew_epoch("cache:a")
                 assert (await store.admit(RULE, "anna", ())).epochs is None
@@ -180,12 +180,12 @@ async def test_a_failover_is_followed_to_the_new_primary(
 ) -> None:
     with redis_server() as promoted, relay_to("127.0.0.1", own.port) as name:
         store = opened(own.url_through(name.port), **PATIENCE)
-        store.bump_epochs(["subject:a"])
+        store.bump_epochs(["{a}subject:a"])
         assert (await believed(store)).remaining == RULE.limit - 1
         try:
             own.ask("REPLICAOF", "127.0.0.1", promoted.port)
             async with asyncio.timeout(30):
-                assert (await store.admit(RULE, "anna", ("subject:a",))).epochs is None
+                assert (await store.admit(RULE, "anna", ("{a}subject:a",))).epochs is None
                 assert "READONLY: REDIS_URL leads to a replica" in caplog.text
                 with pytest.raises(CoordinationUnavailable):
                     store.ping()
@@ -215,7 +215,7 @@ async def test_a_wrong_password_is_an_outage_with_its_reason_in_the_log(
 
 async def test_a_redis_that_refuses_and_comes_back_without_its_memory(own: RedisServer, opened: Open) -> None:
     store = opened(own.url)
-    store.bump_epochs(["subject:a"])
+    store.bump_epochs(["{a}subject:a"])
     assert (await believed(store)).epochs != ("",)
     own.end()
     try:
@@ -232,11 +232,11 @@ async def test_a_redis_that_refuses_and_comes_back_without_its_memory(own: Redis
 
 async def test_a_redis_that_was_flushed_is_no_outage(own: RedisServer, opened: Open) -> None:
     store = opened(own.url, **PATIENCE)
-    store.bump_epochs(["subject:a"])
-    assert (await store.admit(RULE, "anna", ("subject:a",))).remaining == RULE.limit - 1
+    store.bump_epochs(["{a}subject:a"])
+    assert (await store.admit(RULE, "anna", ("{a}subject:a",))).remaining == RULE.limit - 1
     own.ask("FLUSHALL")
     own.ask("SCRIPT", "FLUSH")
-    again = await store.admit(RULE, "anna", ("subject:a",))
+    again = await store.admit(RULE, "anna", ("{a}subject:a",))
     assert (again.remaining, again.epochs) == (RULE.limit - 1, ("",))
 
 

@@ -286,7 +286,7 @@ async def test_what_never_reached_the_cache_says_so(agent: Agent, jwt: str) -> N
 
 
 async def test_the_epoch_has_the_name_of_scope_and_vendor(agent: Agent, tenant: Tenant, jwt: str) -> None:
-    name = epoch_name(f"org:{tenant.organization.id}", "fake")
+    name = epoch_name(tenant.organization.id, f"org:{tenant.organization.id}", "fake")
     assert await runtime.current().store.read_epochs([name]) == ("",)
     await agent.cli(jwt, "write")
     assert await runtime.current().store.read_epochs([name]) == ("",), "nothing is kept yet, so nothing is dropped"

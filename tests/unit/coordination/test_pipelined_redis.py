@@ -147,6 +147,65 @@ async def test_an_error_is_the_one_commands_alone(server: Server) -> None:
     client.close()
 
 
+async def test_commands_sent_together_leave_in_one_packet(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = client_of(server)
+    assert await client.execute_all([PING]) == [b"PING"]
+    connection = client._connection
+    assert connection is not None
+    assert connection._transport is not None
+    packets: list[bytes] = []
+    write = connection._transport.write
+
+    class Recording:
+        def write(self, data: bytes) -> None:
+            packets.append(data)
+            write(data)
+
+        def abort(self) -> None:
+            return
+
+    monkeypatch.setattr(connection, "_transport", Recording())
+    commands = [resp.command("ECHO", number) for number in range(3)]
+    assert await client.execute_all(commands) == [b"0", b"1", b"2"]
+    assert packets == [b"".join(commands)]
+    assert await client.execute_all([PING]) == [b"PING"]
+    monkeypatch.undo()
+    client.close()
+
+
+async def test_an_error_among_commands_sent_together_is_raised_and_the_next_ones_are_answered(server: Server) -> None:
+    async def refuse(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        writer.write({b"BAD": b"-ERR no\r\n", b"OLD": b"-READONLY no\r\n"}.get(parts[0], b"+PONG\r\n"))
+
+    server.behave = refuse
+    client = client_of(server)
+    for bad, code, connections in (("BAD", "ERR", 1), ("OLD", "READONLY", 2)):
+        with pytest.raises(ErrorReply) as raised:
+            await client.execute_all([PING, resp.command(bad), PING])
+        assert raised.value.code == code
+        assert await client.execute_all([PING, PING]) == [b"PONG", b"PONG"]
+        assert server.connections == connections, "a server that is no primary is left"
+    client.close()
+
+
+async def test_commands_sent_together_go_again_on_a_new_connection_and_not_after_silence(server: Server) -> None:
+    async def part(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
+        if server.connections == 1:
+            writer.close()
+        elif parts != [b"PING"]:
+            await echo(parts, writer)
+
+    server.behave = part
+    client = client_of(server, timeout_s=0.5)
+    both = [resp.command("ECHO", "one"), resp.command("ECHO", "two")]
+    assert await client.execute_all(both) == [b"one", b"two"]
+    seen = len(server.seen)
+    with pytest.raises(TimeoutError):
+        await client.execute_all([PING, PING])
+    assert len(server.seen) == seen + 2
+    client.close()
+
+
 async def test_silence_fails_all_who_wait_and_the_next_one_connects_again(server: Server) -> None:
     async def silent(parts: list[bytes], writer: asyncio.StreamWriter) -> None:
         return

@@ -50,7 +50,9 @@ def credential(scope: CredentialScope = CredentialScope.ORGANIZATION, **changes:
 )
 def test_the_credential_says_who_shares(scope: CredentialScope, team_id: uuid.UUID | None, shared_by: str) -> None:
     assert scope_of(principal(), credential(scope, team_id=team_id)) == shared_by
-    assert epoch_name(shared_by, "acme") == f"cache:{shared_by}:acme"
+    assert epoch_name(ORG, shared_by, "acme") == f"{{{ORG}}}cache:{shared_by}:acme", (
+        "beside the organization's own epoch"
+    )
 
 
 @pytest.mark.parametrize("scope", [CredentialScope.NAMED_KEY, CredentialScope.TEAM, "invented"])

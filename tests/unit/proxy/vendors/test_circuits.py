@@ -10,7 +10,6 @@ import pytest
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import clock
 from proxy.outcomes import VendorFault
-from proxy.vendors import circuits as circuits_module
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from proxy.vendors.circuits import Circuits
@@ -231,9 +230,8 @@ async def test_without_the_store_each_process_finds_out_for_itself() -> None:
     assert is_let_through(circuits, where)
 
 
-async def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuits_module, "MAX_CIRCUITS", 10)
-    circuits = Circuits()
+async def test_their_number_is_bounded() -> None:
+    circuits = Circuits(max_circuits=10)
     for _ in range(30):
         circuits.record(destination(fixed=False), Evidence.CONNECT_FAILED)
     assert len(circuits._circuits) == 10
