@@ -13,7 +13,7 @@ from gateway.lib.session_timeouts import HAS_POOLER
 
 # Connections of worker, shipping, beat and commands, as compose.yaml starts them, at their usual load.
 OTHERS = 10
-REQUEST_LOG_CONNECTIONS = 1  # of each web process
+LOOP_CONNECTIONS = 2  # of each web process: for the request log, and for loading callers
 
 
 @checks.register(checks.Tags.database)
@@ -30,7 +30,7 @@ def database_connections(
         cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(names)])
         values = {name: int(value) for name, value in cursor.fetchall()}
     pool = connection.settings_dict["OPTIONS"]["pool"]
-    each = pool["max_size"] + settings.HOT_PATH_CONNECTIONS + REQUEST_LOG_CONNECTIONS
+    each = pool["max_size"] + settings.HOT_PATH_CONNECTIONS + LOOP_CONNECTIONS
     available = values["max_connections"] - values["superuser_reserved_connections"]
     return too_few(available, processes=settings.DEPLOYMENT_PROCESSES, each=each)
 
