@@ -216,7 +216,7 @@ class RedisStore:
         return known
 
     def _on_open(self) -> None:
-        self.steady_since_s = time.monotonic()
+        self.steady_since_s = self._monotonic()
 
     def _admit_commands(self, rule: Rule, key: str, epochs: tuple[str, ...]) -> _Admit:
         polled = [name for name in epochs if not is_tagged(name)]

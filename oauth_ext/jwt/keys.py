@@ -6,6 +6,7 @@ key that every other process still accepts.
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 
@@ -37,15 +38,27 @@ class _Loaded:
 
 
 _loaded: _Loaded | None = None
+_loading = threading.Lock()  # threads that need the keys at the same time share one load
 
 
 def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
     """At most `max_age_s` seconds old. Raises: SigningKeysUnavailable. Spec: D121, D130"""
-    global _loaded
+    if (kept := _kept(max_age_s)) is not None:
+        return kept
+    with _loading:
+        if (kept := _kept(max_age_s)) is not None:
+            return kept
+        return _load()
+
+
+def _kept(max_age_s: float) -> KeySet | None:
     kept = _loaded
+    return kept.key_set if kept is not None and time.monotonic() - kept.at_s < max_age_s else None
+
+
+def _load() -> KeySet:
+    global _loaded
     started_s = time.monotonic()
-    if kept is not None and started_s - kept.at_s < max_age_s:
-        return kept.key_set
     # The first call of a deployment stores a key, so it must not run inside a transaction.
     fresh = _configured(settings.TOKEN_SIGNING_KEYS) if settings.TOKEN_SIGNING_KEYS else _stored()
     _loaded = _Loaded(fresh, started_s)
@@ -54,8 +67,7 @@ def load_key_set(*, max_age_s: float = RELOAD_AFTER_S) -> KeySet:
 
 def loaded_key_set() -> KeySet | None:
     """The keys in memory, without I/O; None once they are RELOAD_AFTER_S old."""
-    kept = _loaded
-    return kept.key_set if kept is not None and time.monotonic() - kept.at_s < RELOAD_AFTER_S else None
+    return _kept(RELOAD_AFTER_S)
 
 
 def forget() -> None:

@@ -14,17 +14,21 @@ import pytest
 from django.conf import settings
 from django.db.backends.utils import CursorWrapper
 
+from credentials.access_rows import BY_ORGANIZATION
 from gateway.coordination import backend, epochs
 from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.polled_epoch import EVERY_S
 from gateway.coordination.retry_thread import RetryThread
 from gateway.coordination.store import Admission, CoordinationUnavailable
+from gateway.lib.json_statement import JsonStatement
 from oauth_ext.bearer import InvalidBearer
 from oauth_ext.jwt import keys
 from oauth_ext.models import AgentKey
-from proxy import caller_cache, shared_rows
+from orgs.models import Organization
+from proxy import caller_cache, freshness, shared_rows
 from proxy.caller import Caller
 from proxy.caller_cache import UNCONFIRMED_AGE_S, CallerCache
+from proxy.hot_path_database import HotPathDatabase
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
 
@@ -66,7 +70,7 @@ class Process:
             await asyncio.to_thread(self.store.stop)
             for client in (self.store._store._sync, self.store._store._probe_client):  # type: ignore[attr-defined]
                 client.close()  # of threads; a process keeps them until it ends
-        for threads in (self.cache._db_threads, self.cache._write_thread):
+        for threads in (self.cache._database.db_threads, self.cache._database.write_thread):
             await asyncio.to_thread(threads.shutdown)
 
     async def address(self, bearer: str) -> str:
@@ -86,7 +90,7 @@ def _polled_by_each_call() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (caller_cache, shared_rows):
+    for module in (caller_cache, shared_rows, freshness):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -196,20 +200,37 @@ async def test_a_catalog_epoch_that_cannot_be_read_makes_all_unknown(
 
 
 @pytest.mark.skipif(not settings.REDIS_URL, reason="processes of one host are upgraded together")
-@pytest.mark.parametrize("of_organization", [False, True])
 async def test_a_revocation_by_a_process_of_the_release_before_is_in_force_at_the_next_call(
-    processes: list[Process], tenant: Tenant, of_organization: bool
+    processes: list[Process], tenant: Tenant
 ) -> None:
     """It bumps epochs by the names that it knows."""
-    subject, org_id = tenant.client.subject, tenant.organization.id
-    assert (await processes[0].admitted(tenant.agent_key)).principal.subject == subject
+    subject = tenant.client.subject
+    for process in processes:
+        assert (await process.admitted(tenant.agent_key)).principal.subject == subject
     await in_thread(lambda: AgentKey.objects.filter(client=tenant.client).delete())
-    client = processes[0].store._store._sync  # type: ignore[attr-defined]
-    name = f"org:{org_id}" if of_organization else f"subject:{subject}"
-    await in_thread(lambda: client.set(f"{settings.COORDINATION_PREFIX}epoch:{name}", "bumped", ex=60))
+    await bumped_before_this_release(processes[0], f"subject:{subject}")
     for process in processes:
         with pytest.raises(InvalidBearer):
             await process.admitted(tenant.agent_key)
+
+
+@pytest.mark.skipif(not settings.REDIS_URL, reason="processes of one host are upgraded together")
+async def test_a_change_of_an_organization_by_the_release_before_is_in_force_at_the_next_call(
+    processes: list[Process], tenant: Tenant
+) -> None:
+    for process in processes:
+        assert (await process.admitted(tenant.agent_key)).organization.name != "Renamed"
+    rows = Organization.objects.filter(id=tenant.organization.id)
+    await in_thread(lambda: rows.update(name="Renamed"))
+    await bumped_before_this_release(processes[0], f"org:{tenant.organization.id}")
+    for process in processes:
+        assert (await process.admitted(tenant.agent_key)).organization.name == "Renamed"
+
+
+async def bumped_before_this_release(process: Process, name: str) -> None:
+    """As processes of the release before write an epoch."""
+    client = process.store._store._sync  # type: ignore[attr-defined]
+    await in_thread(lambda: client.set(f"{settings.COORDINATION_PREFIX}epoch:{name}", "bumped", ex=60))
 
 
 async def test_processes_that_start_together_load_each_thing_once_and_nothing_before_a_call(
@@ -223,10 +244,18 @@ async def test_processes_that_start_together_load_each_thing_once_and_nothing_be
         statements.append(sql)
         return execute(self, sql, params)
 
+    asked: list[JsonStatement] = []
+    read = HotPathDatabase.read
+
+    async def recorded_read(database: HotPathDatabase, statement: JsonStatement, value: str) -> bytes | None:
+        asked.append(statement)
+        return await read(database, statement, value)
+
     monkeypatch.setattr(CursorWrapper, "execute", recorded)
+    monkeypatch.setattr(HotPathDatabase, "read", recorded_read)
     keys.forget()
     started = [Process(clock) for _ in range(8)]
-    assert statements == []
+    assert (statements, asked) == ([], [])
     bearers = [tenant.agent_key, jwt, other_tenant.agent_key] * 8
     await asyncio.gather(*(process.admitted(bearer) for process in started for bearer in bearers))
 
@@ -234,7 +263,7 @@ async def test_processes_that_start_together_load_each_thing_once_and_nothing_be
         return sum(f'FROM "{table}"' in sql and sql.startswith("SELECT") for sql in statements)
 
     assert reads_of("catalog_vendorrow") == len(started)
-    assert reads_of("orgs_organization") == 2 * len(started)
+    assert asked.count(BY_ORGANIZATION) == 2 * len(started)
     assert reads_of("oauth_ext_signingkey") <= 1, "all of them are one process of the system here"
     for process in started:
         await process.end()

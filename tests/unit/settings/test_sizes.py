@@ -96,7 +96,8 @@ def test_the_check_asks_the_server(settings: LazySettings) -> None:
     settings.DEPLOYMENT_PROCESSES = 1_000
     [warning] = [found for found in checks.run_checks(databases=["default"]) if found.id == "gateway.W002"]
     pool = connection.settings_dict["OPTIONS"]["pool"]["max_size"]
-    assert f"1000 web processes may open {pool + settings.HOT_PATH_CONNECTIONS + 1} each" in warning.msg
+    each = pool + settings.HOT_PATH_CONNECTIONS + postgresql_check.LOOP_CONNECTIONS
+    assert f"1000 web processes may open {each} each" in warning.msg
     assert "gateway.W002" not in [found.id for found in checks.run_checks()], "without a database it asks none"
     settings.DEPLOYMENT_PROCESSES = 1
     assert "gateway.W002" not in [found.id for found in checks.run_checks(databases=["default"])]
