@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench.databases import own_database
+from gateway.coordination.returns import Returns
 
 PEOPLE = 4  # of each organization, beside one service client
 VENDORS = ("acme", "globex", "initech")
@@ -33,7 +34,7 @@ Bearers = list[list[str]]  # by organization: its people's tokens, then its agen
 class Epochs:
     """A store that has every epoch and knows no interruption."""
 
-    steady_since_s = float("-inf")
+    returns = Returns()
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...]:
         return ("0" * 32,) * len(names)

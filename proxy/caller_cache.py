@@ -32,7 +32,7 @@ from proxy.failed_auth_throttle import AuthThrottled, FailedAuthThrottle, Revoke
 from proxy.freshness import Freshness
 from proxy.hot_path_database import DatabaseUnavailable as DatabaseUnavailable
 from proxy.hot_path_database import HotPathDatabase
-from proxy.last_used import LastUsed
+from proxy.last_used import GATHER_S, LastUsed
 from proxy.shared_rows import SharedRows
 from proxy.single_flight import SingleFlight
 
@@ -41,10 +41,11 @@ from proxy.single_flight import SingleFlight
 # itself.
 UNCONFIRMED_AGE_S = 4.5
 UNCONFIRMED_SPREAD_S = 1.0  # spreads reloads when the store fails, so that callers do not all hit the database at once
-# Unknown bearers that are looked up at once. Their statements run one after the other anyway.
+# Unknown bearers that are looked up at the same time. More would wait for the one connection anyway.
 UNKNOWN_AT_ONCE = 8
-# A caller's use is noted at most once in this time.
-LAST_USED_EVERY_S = 300.0
+# A caller's use is noted at most once in this time. The time of gathering is added, or a note would come too early for
+# its row and be dropped.
+LAST_USED_EVERY_S = bearers.RECORD_USE_EVERY.total_seconds() + GATHER_S
 T = TypeVar("T")
 
 
@@ -70,7 +71,7 @@ class CallerCache:
         self._store = store
         self._spread = spread
         self._callers: OrderedDict[bytes, _Entry] = OrderedDict()
-        # Then no caller waits for the database.
+        # While it is down, no caller waits for the database.
         self._database = HotPathDatabase(is_database_down)
         self._bearers = BearerLoader(self._database)
         self.freshness = Freshness(store, max_age_s=max_age_s())
@@ -279,9 +280,9 @@ class CallerCache:
         """`seen`, or the current epochs; one that was never bumped gets its first value here."""
         # An entry loaded under an empty epoch would look valid again after a bump and a loss of the store's memory.
         current = seen if seen is not None else await self._store.read_epochs(names)
-        if current is None or all(current):
-            return current
-        return await self._store.begin_epochs(names)
+        if current is not None and not all(current):
+            current = await self._store.begin_epochs(names)
+        return current if current and all(current) else None
 
 
 def max_age_s() -> float:

@@ -34,5 +34,5 @@ class Freshness:
         now_s = time.monotonic()
         if now_s >= fresh_until_s:
             return False
-        steady_since_s = self._store.steady_since_s
-        return as_of_s >= steady_since_s or now_s < steady_since_s + REWOUND_AGE_S * (1.0 - spread)
+        # The first return after the rows counts: further ones give them no more time.
+        return now_s < self._store.returns.first_after(as_of_s) + REWOUND_AGE_S * (1.0 - spread)

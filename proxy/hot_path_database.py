@@ -39,9 +39,8 @@ class HotPathDatabase:
 
     def __init__(self, is_database_down: Callable[[], bool]) -> None:
         self._is_database_down = is_database_down
-        self._faults: tuple[type[Exception], ...] = (
-            *(DatabaseError, InterfaceError, SigningKeysUnavailable, TimeoutError),
-        )
+        # An OSError: no file is left for a connection.
+        self._faults: tuple[type[Exception], ...] = (DatabaseError, InterfaceError, SigningKeysUnavailable, OSError)
         self._reader = None
         if connections["default"].vendor == "postgresql":
             # Imported only for such a database, because psycopg takes 9 MB.

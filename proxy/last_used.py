@@ -1,4 +1,4 @@
-"""Notes when clients and agent keys were last used: many in one statement, behind the calls' backs."""
+"""Notes when clients and agent keys were last used: many in one transaction, outside the calls."""
 
 from __future__ import annotations
 

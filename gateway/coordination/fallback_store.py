@@ -23,6 +23,7 @@ from django.db import Error as DatabaseFault
 from gateway.coordination.last_known_quota import KnownQuota, LastKnownQuota
 from gateway.coordination.memory_store import MemoryLimiter
 from gateway.coordination.retry_thread import RetryThread
+from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationStore, CoordinationUnavailable
 
@@ -67,8 +68,8 @@ class FallbackStore:
         self._retry_thread = RetryThread(self.recover, "coordination-recovery")
 
     @property
-    def steady_since_s(self) -> float:
-        return self._store.steady_since_s
+    def returns(self) -> Returns:
+        return self._store.returns
 
     # --- the store ----------------------------------------------------------------------------------------------------
 

@@ -30,12 +30,8 @@ class RedisKeys:
     def epoch(self, name: str) -> str:
         return f"{self.prefix}epoch:{name}"
 
-    def bumped(self, name: str) -> list[str]:
-        """The keys that a bump of the name writes."""
-        return self.read([name])
-
     def read(self, names: Sequence[str]) -> list[str]:
-        """The keys that a value of each name is made of: all the names' own, then all earlier ones.
+        """The keys that a value of each name is made of: all the names' own, then all earlier ones. A bump writes them.
 
         `names` share a tag.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from gateway.coordination.redis_faults import code_of, described, ends_connectio
 from gateway.coordination.redis_keys import RedisKeys
 from gateway.coordination.redis_scripts import ADMIT, PEEK
 from gateway.coordination.resp import ErrorReply
+from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 
@@ -71,7 +71,7 @@ class RedisStore:
         self._connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, PipelinedRedis] = (
             weakref.WeakKeyDictionary()
         )
-        self.steady_since_s = -math.inf
+        self.returns = Returns()
         self._monotonic = monotonic
         self._polled: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, PolledEpoch]] = (
             weakref.WeakKeyDictionary()
@@ -139,19 +139,20 @@ class RedisStore:
         return tuple([known[name] for name in names])
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        keys = map(self._keys.epoch, names)
+        # The earlier names too: a process of the release before renews only an epoch that has a value.
+        keys = [key for name in names for key in self._keys.read([name])]
         await self._execute(*(resp.command("SET", key, self._new_value(), "EX", EPOCH_TTL_S, "NX") for key in keys))
         return await self.read_epochs(names)
 
     async def renew_epoch(self, name: str) -> None:
-        keys = self._keys.bumped(name)
+        keys = self._keys.read([name])
         await self._execute(*(resp.command("SET", key, self._new_value(), "EX", EPOCH_TTL_S, "XX") for key in keys))
 
     def bump_epochs(self, names: Sequence[str]) -> None:
         for first in range(0, len(names), BUMPS_PER_PACKET):
             with self._mapped_errors(), self._sync.pipeline(transaction=False) as pipeline:
                 for name in names[first : first + BUMPS_PER_PACKET]:
-                    for key in self._keys.bumped(name):
+                    for key in self._keys.read([name]):
                         pipeline.set(key, self._new_value(), ex=EPOCH_TTL_S)
                 pipeline.execute()
 
@@ -216,7 +217,7 @@ class RedisStore:
         return known
 
     def _on_open(self) -> None:
-        self.steady_since_s = self._monotonic()
+        self.returns.add(self._monotonic())
 
     def _admit_commands(self, rule: Rule, key: str, epochs: tuple[str, ...]) -> _Admit:
         polled = [name for name in epochs if not is_tagged(name)]

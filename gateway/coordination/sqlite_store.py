@@ -5,7 +5,6 @@ The file may be deleted: counters restart and every cache entry is loaded again.
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 import threading
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.coordination import window
+from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 
@@ -45,7 +45,7 @@ class SQLiteStore:
         self._new_value = new_value
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self.steady_since_s = -math.inf  # the file is never replaced by an older one
+        self.returns = Returns()  # none: the file is never replaced by an older one
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._writes = 0

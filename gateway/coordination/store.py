@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.window import Decision
 from gateway.lib.errors import DomainError
@@ -48,11 +49,8 @@ class CoordinationStore(Protocol):
     """Rate-limit windows, epochs and vendor health, shared by every process of the deployment."""
 
     @property
-    def steady_since_s(self) -> float:
-        """Monotonic time since which epochs come from one server without interruption.
-
-        A server that restarted or took over may lack the last bumps.
-        """
+    def returns(self) -> Returns:
+        """When it came back on a new connection: a server that restarted or took over may lack the last bumps."""
         ...
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:

@@ -5,6 +5,7 @@ One column of one row costs a driver next to nothing, whatever is nested in it, 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,9 +51,11 @@ class JsonStatement:
     """A statement with one parameter, `%s` in its text; `write` gives the text for a dialect."""
 
     def __init__(self, name: str, write: Callable[[Dialect], str]) -> None:
-        self.name = name.encode()
-        self.postgresql = write(Dialect(is_postgresql=True)).replace("%s", "$1").encode()
-        self._sql = {"postgresql": write(Dialect(True)), "sqlite": write(Dialect(False))}
+        postgresql = write(Dialect(is_postgresql=True))
+        self.postgresql = postgresql.replace("%s", "$1").encode()
+        # Another release's statement of this name may live in a session that a pooler shares: names differ by text.
+        self.name = f"{name}_{hashlib.sha256(self.postgresql).hexdigest()[:8]}".encode()
+        self._sql = {"postgresql": postgresql, "sqlite": write(Dialect(is_postgresql=False))}
 
     def ask(self, value: str) -> bytes | None:
         """The answer on the thread's own connection; None without a row. Raises: django.db.Error."""

@@ -88,7 +88,11 @@ class LoopReader:
         loop = asyncio.get_running_loop()
         opened = await loop.run_in_executor(None, self._open_connection)
         # The driver closes its socket when the connection breaks, and the number may then belong to another one.
-        self._socket = os.dup(opened.fileno())
+        try:
+            self._socket = os.dup(opened.fileno())
+        except OSError:
+            opened.close()
+            raise
         self._connection = opened
         loop.add_reader(self._socket, self._on_readable)
 

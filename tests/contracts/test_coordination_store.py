@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import threading
 import time
 import uuid
@@ -164,16 +165,16 @@ async def test_epochs_come_with_the_admission_and_change_when_bumped(
     assert (third.remaining, third.epochs) == (rule.limit - 3, second)
 
 
-async def test_epochs_are_steady_from_each_new_connection_on(store: CoordinationStore) -> None:
+async def test_a_store_notes_when_it_comes_back_on_a_new_connection(store: CoordinationStore) -> None:
     """A server that took over or restarted may lack the last bumps. A file is never replaced."""
     await store.read_epochs(["e"])
-    first_s = store.steady_since_s
+    opened_s = time.monotonic()
     await store.read_epochs(["e"])
-    assert store.steady_since_s == first_s < time.monotonic()
+    assert store.returns.first_after(opened_s) == math.inf
     await store.aclose()
     await store.read_epochs(["e"])
-    assert (store.steady_since_s > first_s) == isinstance(store, RedisStore)
-    assert FallbackStore(store, processes=1).steady_since_s == store.steady_since_s
+    assert math.isfinite(store.returns.first_after(opened_s)) == isinstance(store, RedisStore)
+    assert FallbackStore(store, processes=1).returns is store.returns
 
 
 async def test_names_without_a_value_get_one_once_and_others_keep_theirs(store: CoordinationStore) -> None:

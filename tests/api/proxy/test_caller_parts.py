@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +19,7 @@ from audit.actor import system
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
 from gateway.coordination import epochs
+from gateway.coordination.returns import Returns
 from gateway.lib import clock
 from oauth_ext.bearer import ExpiredBearer, InvalidBearer
 from oauth_ext.models import Client, TokenFamily
@@ -301,30 +301,32 @@ def test_what_was_loaded_before_the_store_was_lost_is_soon_loaded_again(monkeypa
     clock_of_process = SimpleNamespace(now_s=1_000.0)
     clock_of_process.monotonic = lambda: clock_of_process.now_s
     monkeypatch.setattr(freshness, "time", clock_of_process)
-    store: Any = SimpleNamespace(steady_since_s=0.0)
+    store: Any = SimpleNamespace(returns=Returns())
     judge = freshness.Freshness(store, max_age_s=900.0)
     until_s = judge.until_s(900.0, 0.5)
     assert until_s == 900.0 + 900.0 * 0.875
     assert judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
-    store.steady_since_s = 990.0
+    for returned_s in (100.0, 990.0, 1_000.0):
+        store.returns.add(returned_s)
     assert judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
     clock_of_process.now_s = 990.0 + freshness.REWOUND_AGE_S / 2
     assert not judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
-    assert judge.is_confirmed_by_epochs(991.0, until_s, 0.5), "loaded after"
+    assert judge.is_confirmed_by_epochs(991.0, until_s, 0.5), "lost once since, and a little later"
+    assert judge.is_confirmed_by_epochs(1_000.0, until_s, 0.5), "loaded after"
     clock_of_process.now_s = until_s
-    assert not judge.is_confirmed_by_epochs(991.0, until_s, 0.5)
+    assert not judge.is_confirmed_by_epochs(1_000.0, until_s, 0.5)
 
 
 async def test_a_bump_that_the_store_lost_is_made_up_for_by_a_new_load(
     scene: Scene, elsewhere: CallerCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store: Any = SimpleNamespace(steady_since_s=-math.inf)
+    store: Any = SimpleNamespace(returns=Returns())
     elsewhere.freshness = freshness.Freshness(store, max_age_s=900.0)
     key = scene.tenant.agent_key
     before = await next_call(elsewhere, key)
     await in_thread(lambda: Client.objects.filter(pk=scene.tenant.client.pk).delete())
     assert await next_call(elsewhere, key) is before, "no epoch changed"
-    store.steady_since_s = time.monotonic()
+    store.returns.add(time.monotonic())
     monkeypatch.setattr(freshness, "REWOUND_AGE_S", 0.0)
     with pytest.raises(InvalidBearer):
         await next_call(elsewhere, key)
