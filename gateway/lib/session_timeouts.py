@@ -10,8 +10,8 @@ from typing import Any
 # transaction mode stands before the server.
 GIVEN_OPTIONS = "GIVEN_OPTIONS"
 HAS_POOLER = "HAS_POOLER"
-# The planner thinks large partitioned tables dear and then compiles each statement for about a second, which is several
-# times longer than any of them runs.
+# The planner overestimates large partitioned tables, and then compiles each statement for about a second: several times
+# longer than any of them runs.
 _NO_COMPILATION = "-c jit=off"
 
 

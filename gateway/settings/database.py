@@ -24,8 +24,8 @@ def timeouts_of(process: str, statement_s: int) -> SessionTimeouts:
 SESSION_TIMEOUTS = timeouts_of(
     os.environ.get(PROCESS_VARIABLE, ""), env.integer("DATABASE_STATEMENT_TIMEOUT", 15, low=1, high=3_600)
 )
-# A call waits at most 5 s for its caller's rows (proxy.caller_cache) and its audit row (audit.writer), so the database
-# must give up before that.
+# A call waits at most 5 s for its caller's rows (proxy.hot_path_database) and its audit row (audit.writer), so the
+# database must give up before that.
 HOT_PATH_TIMEOUTS = SessionTimeouts(statement_s=4, lock_s=4, idle_in_transaction_s=10)
 # Three threads of the caller cache, and the readiness check. One more connection loads callers on the event loop.
 HOT_PATH_CONNECTIONS = 4

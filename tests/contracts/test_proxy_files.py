@@ -34,12 +34,13 @@ START_DEADLINE_S = 20.0
 
 
 class Process:
-    """Stands for a web process: it answers its number and the headers that it got, or ends the connection."""
+    """Stands for a web process: it answers its number and the headers that it got, refuses the head, or hangs up."""
 
     def __init__(self, number: int) -> None:
         process = self
         self.requests = 0
         self.drops = False
+        self.refuses = False
         self.connections: list[socket.socket] = []
 
         class Handler(BaseHTTPRequestHandler):
@@ -48,6 +49,12 @@ class Process:
 
             def do_POST(self) -> None:
                 process.requests += 1
+                if process.refuses:
+                    self.send_response(401)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    self.close_connection = True
+                    return
                 self.rfile.read(int(self.headers["Content-Length"]))
                 if process.drops:
                     self.close_connection = True
@@ -177,6 +184,16 @@ def test_a_call_that_was_sent_is_never_sent_again(client: httpx.Client, processe
 
 
 @with_nginx
+def test_the_gateway_refuses_a_head_before_its_body_has_come(client: httpx.Client, processes: list[Process]) -> None:
+    for process in processes:
+        process.refuses = True
+    address = (client.base_url.host, client.base_url.port)
+    with socket.create_connection(address, timeout=START_DEADLINE_S) as connection:
+        connection.sendall(b"POST /v1/mcp HTTP/1.1\r\nHost: gateway.example\r\nContent-Length: 4194304\r\n\r\n{")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+
+
+@with_nginx
 def test_the_gateway_learns_of_the_client_and_not_of_the_proxy(client: httpx.Client) -> None:
     direct = post(client, "key").headers
     assert (direct["Got-X-Forwarded-For"], direct["Got-X-Forwarded-Proto"]) == ("127.0.0.1", "http")
@@ -199,6 +216,9 @@ def test_envoy_hashes_the_bearer_and_repeats_no_call() -> None:
     assert envoy_cluster()["lb_policy"] == "RING_HASH"
     assert route["hash_policy"] == [{"header": {"header_name": "authorization"}}]
     assert route["retry_policy"]["retry_on"] == "connect-failure"
+    assert _only(route["retry_policy"]["retry_host_predicate"])["name"] == "envoy.retry_host_predicates.previous_hosts"
+    mutations = _only(connection_manager()["early_header_mutation_extensions"])["typed_config"]["mutations"]
+    assert {"x-envoy-retry-on", "x-envoy-max-retries"} <= {each["remove"] for each in mutations}
     assert route["timeout"] == "330s"
 
 
@@ -215,7 +235,7 @@ def connection_manager() -> dict[str, Any]:
     return found
 
 
-def _only(found: list[dict[str, Any]]) -> dict[str, Any]:
+def _only(found: list[Any]) -> Any:
     [one] = found
     return one
 
@@ -245,3 +265,5 @@ def test_compose_has_one_process_to_a_container_and_one_public_port() -> None:
     assert proxy["read_only"] is True
     assert proxy["cap_drop"] == ["ALL"]
     assert len(proxy["ports"]) == 1
+    tmpfs_mib = int(_only(proxy["tmpfs"]).removeprefix("/tmp:size=").removesuffix("m"))
+    assert int(proxy["mem_limit"].removesuffix("m")) >= tmpfs_mib + 128
