@@ -55,7 +55,7 @@ class Process:
                     self.end_headers()
                     self.close_connection = True
                     return
-                self.rfile.read(int(self.headers["Content-Length"]))
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if process.drops:
                     self.close_connection = True
                     return
@@ -65,6 +65,12 @@ class Process:
                 self.send_header("Content-Length", "1")
                 self.end_headers()
                 self.wfile.write(str(number).encode())
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def do_DELETE(self) -> None:
+                self.do_POST()
 
             def setup(self) -> None:
                 super().setup()
@@ -184,6 +190,17 @@ def test_a_call_that_was_sent_is_never_sent_again(client: httpx.Client, processe
 
 
 @with_nginx
+@pytest.mark.parametrize(("method", "path"), [("GET", "/oidc/callback/?code=once"), ("DELETE", "/api/orgs/1/teams/2")])
+def test_a_page_or_a_deletion_that_was_sent_is_never_sent_again(
+    client: httpx.Client, processes: list[Process], method: str, path: str
+) -> None:
+    for process in processes:
+        process.requests, process.drops = 0, True
+    assert client.request(method, path).status_code == 502
+    assert sum(process.requests for process in processes) == 1
+
+
+@with_nginx
 def test_the_gateway_refuses_a_head_before_its_body_has_come(client: httpx.Client, processes: list[Process]) -> None:
     for process in processes:
         process.refuses = True
@@ -226,7 +243,9 @@ HTTP = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def envoy_cluster() -> dict[str, Any]:
-    return _only(yaml.safe_load((ROOT / "deploy" / "envoy.yaml").read_text())["static_resources"]["clusters"])
+    file = yaml.safe_load((ROOT / "deploy" / "envoy.yaml").read_text())
+    found: dict[str, Any] = _only(file["static_resources"]["clusters"])
+    return found
 
 
 def connection_manager() -> dict[str, Any]:
