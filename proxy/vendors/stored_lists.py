@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hmac
 import zlib
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from msgspec import Raw
 
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib.bounded import put_newest
 from gateway.lib.crypto import CryptoError, open_sealed, seal
 from proxy.vendors import fair_scheduler
 from proxy.vendors.destination import PoolKey
@@ -25,6 +27,10 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES, ReceivedList
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 _COMPRESSION = 1  # the fastest: lists are repetitive
+# Two of the longest lists. A store of 512 MB holds what sixty organizations could waste in an hour.
+BODY_BYTES_PER_HOUR = 8 * 1024 * 1024
+HOUR_S = 3_600.0
+MAX_ORGANIZATIONS = 10_000  # that are counted; a round number
 
 
 class Values(Protocol):
@@ -54,6 +60,22 @@ class StoredList(msgspec.Struct, frozen=True):
     age_s: float
 
 
+class _Budget:
+    """Bytes of new bodies that each organization stores in an hour. Some vendors let customers write their tools."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()  # when the hour began, bytes since
+
+    def take(self, org_id: Hashable, size_bytes: int, now_s: float) -> bool:
+        began_s, used = self._used.get(org_id, (now_s, 0))
+        if not 0 <= now_s - began_s < HOUR_S:
+            began_s, used = now_s, 0
+        if used + size_bytes > BODY_BYTES_PER_HOUR:
+            return False
+        put_newest(self._used, org_id, (began_s, used + size_bytes), MAX_ORGANIZATIONS)
+        return True
+
+
 class StoredLists:
     """One event loop. A store that is away, and a value that does not open or does not fit its name, are misses."""
 
@@ -64,6 +86,7 @@ class StoredLists:
         self._key = hmac.digest(secret, b"tool-lists|values", "sha256")
         self._ttl_s = ttl_s
         self._now_s = now_s
+        self._budget = _Budget()
 
     async def find(self, key: PoolKey) -> StoredList | None:
         """The list that a process fetched last with the credential."""
@@ -80,20 +103,22 @@ class StoredLists:
         work = partial(self._read_body, vendor, found, sealed)
         return await fair_scheduler.run_small_inline(key.org_id, work, found.size_bytes)
 
-    async def put(self, key: PoolKey, received: ReceivedList, *, is_shared: bool) -> None:
-        """Store a list that was just fetched. `is_shared`: the address is the catalog's, so others may go by it."""
+    async def put(self, key: PoolKey, received: ReceivedList) -> None:
+        """Store a list that was just fetched from an address of the catalog, within its organization's budget."""
         digest, at_s = received.digest, self._now_s()
         try:
             # Twice the time of a pointer, so that no pointer outlives its list.
             if not await self._store.extend(self._name("list", digest), 2 * self._ttl_s):
                 work = partial(self._sealed_body, received)
                 body = await fair_scheduler.run_small_inline(key.org_id, work, received.size_bytes)
+                if not self._budget.take(key.org_id, len(body), at_s):
+                    log.info("tool list not stored", vendor=key.vendor, fault="over the organization's budget")
+                    return
                 await self._store.put(self._name("list", digest), body, 2 * self._ttl_s)
             pointer = msgspec.msgpack.encode(_Pointer(digest, received.size_bytes, at_s))
             await self._store.put(self._name("index", key.digest), self._sealed(pointer, _index_aad(key)), self._ttl_s)
-            if is_shared:
-                seen = self._sealed(msgspec.msgpack.encode(_Seen(at_s)), _seen_aad(digest))
-                await self._store.put(self._name("seen", digest), seen, self._ttl_s)
+            seen = self._sealed(msgspec.msgpack.encode(_Seen(at_s)), _seen_aad(digest))
+            await self._store.put(self._name("seen", digest), seen, self._ttl_s)
         except CoordinationUnavailable as fault:
             log.info("tool list not stored", vendor=key.vendor, fault=str(fault))
 

@@ -76,7 +76,7 @@ class ToolDirectory:
     async def index(self, vendor: Vendor, destination: Destination, *, deadline: float) -> ToolIndex:
         """The vendor's tools, from memory if known. Raises: VendorProblem if they are not and fetching fails."""
         known = self._indexes.get(destination.key)
-        if known is None and self._stored is not None:
+        if known is None and self._stored_of(destination) is not None:
             known = await self._find(vendor, destination, deadline)
         if known is None:
             return await self._fetched(vendor, destination, deadline)
@@ -142,10 +142,11 @@ class ToolDirectory:
 
     async def _refresh(self, vendor: Vendor, destination: Destination, marks: set[bytes]) -> None:
         try:
-            if self._stored is None:
+            stored = self._stored_of(destination)
+            if stored is None:
                 await self._fetching.run(destination.key, lambda: self._attempt(vendor, destination))
-            elif not await self._take_over(self._stored, vendor, destination):
-                await self._lead(self._stored, vendor, destination)
+            elif not await self._take_over(stored, vendor, destination):
+                await self._lead(stored, vendor, destination)
         except errors.VendorProblem as problem:
             log.info("tool list not refreshed", vendor=vendor.slug, fault=str(problem))
         finally:
@@ -163,7 +164,7 @@ class ToolDirectory:
 
     async def _from_store(self, vendor: Vendor, destination: Destination) -> ToolIndex | None:
         """The stored list, if it is newer than the known one. It keeps its age."""
-        key, stored = destination.key, self._stored
+        key, stored = destination.key, self._stored_of(destination)
         found = None if stored is None else await stored.find(key)
         if stored is None or found is None:
             return None
@@ -189,6 +190,10 @@ class ToolDirectory:
             log.warning("stored tool list not read", vendor=vendor.slug, fault=fault.reason)
             return None
 
+    def _stored_of(self, destination: Destination) -> StoredLists | None:
+        # An organization's own server could fill the store with lists that no other organization has.
+        return self._stored if destination.fixed_address else None
+
     async def _take_over(self, stored: StoredLists, vendor: Vendor, destination: Destination) -> bool:
         """Whether another process has asked the vendor lately, and so this one need not."""
         found = await self._from_store(vendor, destination)
@@ -196,7 +201,7 @@ class ToolDirectory:
         if found is not None and now_s - found.fetched_s <= self._ttl_s:
             return True
         known = self._indexes.peek(destination.key)
-        if known is None or not destination.fixed_address:
+        if known is None:
             return False
         seen_ago_s = await stored.seen_ago_s(known.content.digest)
         if seen_ago_s is not None:
@@ -258,8 +263,8 @@ class ToolDirectory:
             self._indexes.confirm(content.digest, fetched_s)
         if self._on_fetched is not None:
             self._on_fetched(key, received)
-        if self._stored is not None:
-            self._storing.start(self._stored.put(key, received, is_shared=destination.fixed_address))
+        if (stored := self._stored_of(destination)) is not None:
+            self._storing.start(stored.put(key, received))
         return index
 
     def _read(self, vendor: Vendor, listed: list[Raw], size_bytes: int) -> tuple[ReceivedList, ToolList, list[str]]:

@@ -14,8 +14,9 @@ from msgspec import Raw
 
 from gateway.catalog.vendor import ToolOverride, Vendor
 from proxy.protocol import replies
+from proxy.vendors import stored_lists
 from proxy.vendors.destination import PoolKey
-from proxy.vendors.stored_lists import StoredLists
+from proxy.vendors.stored_lists import HOUR_S, StoredLists
 from proxy.vendors.tool_list import MAX_LIST_BYTES, ReceivedList
 from tests.fakes.memory_blobs import MemoryBlobs
 
@@ -49,7 +50,7 @@ def key_of(org: int = 1, credential: int = 1, vendor: str = "acme", api_key: str
 
 
 async def test_a_list_comes_back_as_it_was_with_its_age(blobs: MemoryBlobs) -> None:
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     blobs.now_s += 120.0
     again, pointer = await found(stored(blobs), key_of()), await stored(blobs).find(key_of())
     assert again is not None
@@ -62,7 +63,7 @@ async def test_a_list_comes_back_as_it_was_with_its_age(blobs: MemoryBlobs) -> N
 
 async def test_equal_lists_of_many_credentials_are_one_body(blobs: MemoryBlobs) -> None:
     for org in range(1, 51):
-        await stored(blobs).put(key_of(org), received(), is_shared=True)
+        await stored(blobs).put(key_of(org), received())
     assert [len(blobs.of_kind(kind)) for kind in ("index", "list", "seen")] == [50, 1, 1]
     assert max(map(len, blobs.of_kind("index").values())) < 150
 
@@ -73,7 +74,7 @@ async def test_equal_lists_of_many_credentials_are_one_body(blobs: MemoryBlobs) 
     ids=["organization", "credential", "vendor", "headers"],
 )
 async def test_a_pointer_is_of_one_organization_vendor_and_credential(blobs: MemoryBlobs, other: PoolKey) -> None:
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     assert await found(stored(blobs), other) is None
     (pointer,) = blobs.of_kind("index").values()
     await blobs.put(stored(blobs)._name("index", other.digest), pointer, TTL_S)
@@ -82,7 +83,7 @@ async def test_a_pointer_is_of_one_organization_vendor_and_credential(blobs: Mem
 
 
 async def test_the_store_reads_nothing(blobs: MemoryBlobs) -> None:
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     for name, (value, _) in blobs.values.items():
         for text in (b"Robinson", b"acme", key_of().digest, received().digest, b"right-key"):
             assert text not in value
@@ -94,7 +95,7 @@ async def test_the_store_reads_nothing(blobs: MemoryBlobs) -> None:
 @given(st.binary(max_size=80) | st.integers(0, 79))
 async def test_a_value_that_was_changed_is_a_miss(change: bytes | int) -> None:
     blobs = MemoryBlobs()
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     for name, (value, ends_s) in list(blobs.values.items()):
         if isinstance(change, bytes):
             changed = change
@@ -117,7 +118,7 @@ async def test_a_value_that_was_changed_is_a_miss(change: bytes | int) -> None:
 )
 async def test_a_body_that_is_sealed_and_wrong_is_a_miss(blobs: MemoryBlobs, text: bytes) -> None:
     lists = stored(blobs)
-    await lists.put(key_of(), received(), is_shared=True)
+    await lists.put(key_of(), received())
     digest = received().digest
     body = lists._sealed(zlib.compress(text), b"tool-list|" + digest)
     await blobs.put(lists._name("list", digest), body, TTL_S)
@@ -126,19 +127,37 @@ async def test_a_body_that_is_sealed_and_wrong_is_a_miss(blobs: MemoryBlobs, tex
 
 async def test_a_changed_catalog_is_a_miss(blobs: MemoryBlobs) -> None:
     """The list would be read in another way than the digest says."""
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     vendor = msgspec.structs.replace(ACME, tools={"acme_list": ToolOverride(read_only=True)})
     assert await found(stored(blobs), key_of(), vendor) is None
 
 
 async def test_a_body_lives_longer_than_its_pointers(blobs: MemoryBlobs) -> None:
-    await stored(blobs).put(key_of(), received(), is_shared=False)
+    await stored(blobs).put(key_of(), received())
     blobs.now_s += TTL_S - 1
-    await stored(blobs).put(key_of(2), received(), is_shared=False)
+    await stored(blobs).put(key_of(2), received())
     blobs.now_s += TTL_S - 1
     assert await found(stored(blobs), key_of(2)) is not None
     assert await found(stored(blobs), key_of()) is None
-    assert await stored(blobs).seen_ago_s(received().digest) is None, "it was of an organization's own address"
+    assert await stored(blobs).seen_ago_s(received().digest) == TTL_S - 1
+
+
+async def test_an_organization_stores_so_many_new_bytes_in_an_hour(
+    blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = stored(blobs)
+    await lists.put(key_of(), received())
+    [body] = blobs.of_kind("list").values()
+    monkeypatch.setattr(stored_lists, "BODY_BYTES_PER_HOUR", 2 * len(body) + 20)
+    for number in range(5):
+        await lists.put(key_of(), received([TOOLS[0] | {"title": str(number)}]))
+    assert len(blobs.of_kind("list")) == 2, "the others are fetched by each process for itself"
+    await lists.put(key_of(), received())
+    await lists.put(key_of(2), received([TOOLS[0] | {"title": "other"}]))
+    assert len(blobs.of_kind("list")) == 3, "a stored list costs nothing, and another organization has a budget too"
+    blobs.now_s += HOUR_S
+    await lists.put(key_of(), received([TOOLS[0] | {"title": "later"}]))
+    assert await found(lists, key_of()) is not None
 
 
 async def test_one_process_leads_until_its_time_is_over(blobs: MemoryBlobs) -> None:
@@ -149,20 +168,20 @@ async def test_one_process_leads_until_its_time_is_over(blobs: MemoryBlobs) -> N
 
 
 async def test_a_store_that_is_away_has_nothing_and_keeps_no_process_from_asking(blobs: MemoryBlobs) -> None:
-    await stored(blobs).put(key_of(), received(), is_shared=True)
+    await stored(blobs).put(key_of(), received())
     blobs.is_away = True
     lists = stored(blobs)
     assert await found(lists, key_of()) is None
     assert await lists.seen_ago_s(received().digest) is None
     assert await lists.claim(key_of(), 10)
-    await lists.put(key_of(), received(), is_shared=True)
+    await lists.put(key_of(), received())
     blobs.is_away = False
     assert await found(lists, key_of()) is not None
 
 
 async def test_a_long_list_is_packed_beside_the_loop(blobs: MemoryBlobs) -> None:
     tools = [{"name": f"acme_{n}", "description": "x" * 500, "inputSchema": {}} for n in range(1_000)]
-    await stored(blobs).put(key_of(), received(tools), is_shared=True)
+    await stored(blobs).put(key_of(), received(tools))
     again = await found(stored(blobs), key_of())
     assert again is not None
     assert list(map(bytes, again.tools)) == [bytes(Raw(each)) for each in received(tools).tools]
