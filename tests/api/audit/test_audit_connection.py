@@ -208,12 +208,12 @@ async def test_a_writer_behind_a_pooler_keeps_its_connection_after_the_first_sur
         await writer.write(make_record())
     while writer._committer is None:
         await asyncio.sleep(0)
-    committer = writer._committer
+    committer, opened_before = writer._committer, len(opened)
     for _ in range(5):
         forget_statements(committer)  # each batch may meet another session of the server
         await writer.write(make_record())
     assert writer._committer is committer, "the connection without a prepared statement is used in the event loop, too"
-    assert len(opened) == 2, "the surprise closed the first"
+    assert len(opened) == opened_before > 1, "only the surprise closed a connection"
     await writer.aclose()
     assert await RequestAuditEntry.objects.acount() == 11
 

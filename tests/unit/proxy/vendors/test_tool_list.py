@@ -37,7 +37,7 @@ def tools(count: int, prefix: str = "", words: int = 3) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("count", [24, 1_200])
 @pytest.mark.parametrize("prefix", ["", "acme_"], ids=["renamed", "as sent"])
 def test_a_list_counts_with_about_the_memory_that_it_takes(count: int, prefix: str) -> None:
-    read_list(ACME, received(tools(1)), ToolConfig())  # what the first one loads is not its own
+    read_list(ACME, received(tools(1)), ToolConfig())  # the first one fills tables that later ones share
     listed = received(tools(count, prefix))
     gc.collect()
     tracemalloc.start()
