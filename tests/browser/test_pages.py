@@ -88,7 +88,7 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     for _ in range(3):
         page.keyboard.press("Escape")
     page.mouse.click(5, 5)
-    page.wait_for_function("document.querySelector('dialog').matches(':modal')")
+    expect(page.locator("dialog:modal")).to_be_visible()
     expect(dialog).to_be_visible()
 
     dialog.get_by_role("button", name="Copy Client secret").click()
@@ -151,6 +151,12 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     expect(page.get_by_text("stops working immediately")).to_be_visible()
     rotate = page.get_by_role("button", name="Rotate key")
     name = page.get_by_label("it was used within the last day")
+
+    def is_use_noted() -> bool:  # a few seconds after the call
+        page.reload()
+        return name.is_visible()
+
+    wait_until(page, is_use_noted)
     expect(name).to_be_visible()
     expect(rotate).to_be_disabled()
     name.fill("patch report")
@@ -249,7 +255,7 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     tab_to(page, "Create service account")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Client secret of Typed bot")
-    page.wait_for_function("document.querySelector('dialog:modal')?.contains(document.activeElement)")
+    expect(page.locator("dialog:modal:focus, dialog:modal :focus")).to_be_visible()
     expect(dialog).to_be_visible()
     tab_to(page, "I have saved it")
     page.keyboard.press("Enter")
