@@ -73,8 +73,8 @@ def seed(organizations: int) -> Bearers:
 def _organization(number: int) -> list[str]:
     from credentials.models import Credential, OrganizationDataKey
     from gateway.lib import clock, secrets
-    from oauth_ext import agent_key_format
     from oauth_ext.models import AgentKey, Client
+    from oauth_ext.services.agent_keys import random_parts
     from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, User
 
     org = Organization.objects.create(name=f"Organization {number}")
@@ -96,7 +96,7 @@ def _organization(number: int) -> list[str]:
             ServerAccess(organization=org, membership=member, vendor=vendor) for vendor in VENDORS
         )
         bearers.append(_token(person, client, org))
-    parts = agent_key_format.build(secrets.random_base62(12), secrets.random_base62(43))
+    parts = random_parts()
     bot = Client.objects.create(
         client_id=f"svc_{number}",
         client_type=Client.CLIENT_CONFIDENTIAL,

@@ -150,7 +150,7 @@ class LoadConnection(asyncio.Protocol):
         """An answer is whole: count it, and go on unless the load has ended."""
         took_s = self._clock() - self._sent_at_s
         if not self._is_waiting:
-            self._break("an answer that nobody asked for")
+            self._break("an answer without a request")
             return
         self._end_waiting()
         self._tally.record(took_s, self._parser.get_status_code(), b"".join(self._parts), self._mark)
@@ -159,7 +159,7 @@ class LoadConnection(asyncio.Protocol):
 
 
 class Pacer:
-    """Calls at a rate, whatever the answers do: a call that finds no free connection waits for one.
+    """Calls at a fixed rate, also while answers are slow: a call that finds no free connection waits for one.
 
     Its time counts from when it was due, so that a slow answer shows in all calls that it held up.
     """

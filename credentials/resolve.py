@@ -79,7 +79,7 @@ _NONE: Mapping[UUID | None, CredentialRef] = {}
 
 
 def _holder(ref: CredentialRef) -> UUID | None:
-    """Whose calls the credential serves: None for the organization's, and for a key without a team, which serves none.
+    """The holder whose calls the credential serves; None for the organization's, and for a key that serves none.
 
     Raises: ValueError for an unknown scope.
     """

@@ -166,7 +166,7 @@ class PipelinedRedis:
         return reply
 
     async def execute_all(self, commands: Sequence[bytes]) -> list[object]:
-        """`execute` for commands that leave in one packet; each is executed, whatever the others' replies."""
+        """`execute` for commands that leave in one packet. Each is executed, also beside one that fails."""
         if len(commands) == 1:
             return [await self.execute(commands[0])]
         connection = await self._open()

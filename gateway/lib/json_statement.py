@@ -1,6 +1,6 @@
 """SELECTs that answer with one JSON text, in the spellings of PostgreSQL and SQLite.
 
-One column of one row costs a driver next to nothing, whatever is nested in it, and reads the same from both.
+One column of one row costs a driver next to nothing, however much is nested in it. Both databases give the same text.
 """
 
 from __future__ import annotations

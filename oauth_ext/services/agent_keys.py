@@ -12,6 +12,7 @@ from gateway.lib import clock, secrets
 from gateway.lib.errors import Conflict
 from gateway.lib.rows import required_row
 from oauth_ext import agent_key_format
+from oauth_ext.agent_key_format import AgentKeyParts
 from oauth_ext.models import AgentKey, Client
 from oauth_ext.services.service_clients import locked_service_client, record_client_change
 from orgs.models import User
@@ -32,10 +33,7 @@ def mint_agent_key(*, actor: User, client: Client) -> MintedAgentKey:
     if locked.is_expired():
         raise Conflict("This service client has expired. Create a new one for a new key.")
     deleted, _ = AgentKey.objects.filter(client=locked).delete()
-    parts = agent_key_format.build(
-        secrets.random_base62(agent_key_format.PUBLIC_CHARACTERS),
-        secrets.random_base62(agent_key_format.SECRET_CHARACTERS),
-    )
+    parts = random_parts()
     AgentKey.objects.create(
         client=locked,
         prefix=parts.prefix,
@@ -56,3 +54,10 @@ def revoke_agent_key(*, actor: User | Actor, client: Client) -> None:
     row = required_row(AgentKey.objects.filter(client=locked))
     row.delete()
     record_client_change(EventType.AGENT_KEY_REVOKED, org_id, actor, locked, prefix=row.prefix)
+
+
+def random_parts() -> AgentKeyParts:
+    return agent_key_format.build(
+        secrets.random_base62(agent_key_format.PUBLIC_CHARACTERS),
+        secrets.random_base62(agent_key_format.SECRET_CHARACTERS),
+    )

@@ -16,9 +16,9 @@ from gateway.catalog import registry
 from gateway.coordination import backend as registry_of_epochs
 from gateway.coordination import epochs
 from gateway.lib import clock, secrets
-from oauth_ext import agent_key_format
 from oauth_ext.models import AgentKey, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX
+from oauth_ext.services.agent_keys import random_parts
 from oauth_ext.services.service_clients import CLIENT_ID_CHARACTERS
 from orgs.models import Organization, ToolAllowlist, User
 from tests.factories.catalog_text import load_catalog
@@ -91,10 +91,7 @@ def make_tenant(organization: Organization, owner: User, name: str = "build bot"
         created_by=owner,
         expires_at=now + timedelta(days=settings.SERVICE_CLIENT_DEFAULT_DAYS),
     )
-    key = agent_key_format.build(
-        secrets.random_base62(agent_key_format.PUBLIC_CHARACTERS),
-        secrets.random_base62(agent_key_format.SECRET_CHARACTERS),
-    )
+    key = random_parts()
     AgentKey.objects.create(
         client=client,
         prefix=key.prefix,
