@@ -15,7 +15,7 @@ RUN /opt/venv/bin/python scripts/collect_static.py \
 FROM ${PYTHON_IMAGE}
 RUN groupadd --system --gid 10001 gateway \
     && useradd --system --uid 10001 --gid gateway --no-create-home --home-dir /nonexistent gateway \
-    && install -d -m 0700 -o gateway -g gateway /data
+    && install -d -m 0700 -o gateway -g gateway /data /data/metrics
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
 COPY --chmod=0755 gateway/container/manage.sh /usr/local/bin/manage
@@ -32,7 +32,14 @@ EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=6s --start-period=20s --retries=3 \
     CMD ["python", "-m", "gateway.container.entrypoint", "health"]
 STOPSIGNAL SIGTERM
+# docker build $(python -m gateway.lib.build_info) . gives all three.
+ARG VERSION=unknown
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title=gateway org.opencontainers.image.revision=${REVISION}
+ARG SCHEMA=unknown
+ENV GATEWAY_COMMIT=${REVISION}
+LABEL org.opencontainers.image.title=gateway \
+    org.opencontainers.image.version=${VERSION} \
+    org.opencontainers.image.revision=${REVISION} \
+    gateway.schema=${SCHEMA}
 ENTRYPOINT ["python", "-m", "gateway.container.entrypoint"]
 CMD ["web"]

@@ -1,7 +1,7 @@
 # Every target does its own set-up: `make run` works in a fresh clone with Python 3.11 (with venv), make and git.
 # Variables: make run PORT=8765 VAR=/somewhere. What make is given or finds in the environment reaches the programs.
 .DEFAULT_GOAL := help
-.PHONY: help run manage test properties lint audit bench e2e lock assets clean
+.PHONY: help run manage test properties lint audit bench e2e screenshots lock assets clean
 
 VENV ?= .venv
 export PYTHON VENV ARGS
@@ -39,11 +39,14 @@ lint: ## ruff, types, import contracts, migrations, templates, lock files
 audit: ## known vulnerabilities of the pinned packages, asked of osv.dev
 	$(call bootstrap,dev scripts/audit_dependencies.py)
 
-bench: ## the performance report
+bench: ## the performance report; BENCH_OPTIONS="--wide": many callers and several processes; "--pages": the pages
 	$(call bootstrap,dev -m bench)
 
 e2e: ## the browser tests, with the system's Chromium
 	$(call bootstrap,dev scripts/test.py --browser)
+
+screenshots: ## pictures of every page into ./screenshots, with the system's Chromium
+	$(call bootstrap,dev -m tests.browser.screenshots)
 
 lock: ## resolve requirements/*.in into the lock files again
 	@exec sh scripts/lock.sh
@@ -53,6 +56,6 @@ assets: ## fetch the pinned front-end files into gateway/static/vendor again
 
 clean: ## remove the virtual environment, caches and built files; data in ./var stays
 	@if [ -f "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
-	@rm -rf .venv-vendors .venv-collector .venv-clients tests/vendors/node_modules tests/clients/node_modules staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv-vendors .venv-collector .venv-cluster .venv-clients tests/vendors/node_modules tests/clients/node_modules staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './node_modules/*' -prune -exec rm -rf {} +
 	@echo "Clean. Data in ./var stays; remove it by hand to start afresh."

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.lib.sentences import sentence
+
 CsvColumns = Mapping[str, str]  # the meaning by the heading
 # The label comes first, then the id that it names. The count of D146 comes last.
 REQUEST_CSV: CsvColumns = {
-    "user": "the caller's name at the time of the call",
-    "user_id": "the caller's id",
-    "timestamp": "the time of the call in UTC",
-    "vendor": "the vendor's slug",
-    "tool": "the tool's name at the vendor",
-    "source": "mcp or cli",
-    "status": "success, error, denied or unknown",
-    "duration_ms": "milliseconds from the request to its answer",
-    "client_id": "the app or service account that sent it",
-    "request_id": "the X-Request-Id of the answer",
-    "count": "calls in this row: more than 1 for rate-limited calls of one minute",
+    "user": sentence("the caller's name at the time of the call"),
+    "user_id": sentence("the caller's id"),
+    "timestamp": sentence("the time of the call in UTC"),
+    "vendor": sentence("the vendor's slug"),
+    "tool": sentence("the tool's name at the vendor"),
+    "source": sentence("mcp or cli"),
+    "status": sentence("success, error, denied or unknown"),
+    "duration_ms": sentence("milliseconds from the request to its answer"),
+    "client_id": sentence("the app or agent that sent it"),
+    "request_id": sentence("the X-Request-Id of the answer"),
+    "count": sentence("calls in this row: more than 1 for rate-limited calls of one minute"),
 }
 ADMIN_CSV: CsvColumns = {
-    "actor": "the name of the one who made the change, at that time",
-    "actor_id": "its id; system for background jobs",
-    "target": "the name of the row that was changed, at that time",
-    "target_id": "its id",
-    "event_type": "the kind of change",
-    "timestamp": "the time of the change in UTC",
-    "metadata": "the details as JSON",
+    "actor": sentence("the name of the one who made the change, at that time"),
+    "actor_id": sentence("its id; system for background jobs"),
+    "target": sentence("the name of the row that was changed, at that time"),
+    "target_id": sentence("its id"),
+    "event_type": sentence("the kind of change"),
+    "timestamp": sentence("the time of the change in UTC"),
+    "metadata": sentence("the details as JSON"),
 }
 
 

@@ -4,14 +4,17 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    # Beyond D82: member.added (by a command), service_client.secret_rotated, oauth.app_revoked,
-    # oauth.code_reuse_detected, vendor.tools_approved, vendor.secret_echoed, billing.updated (a change within one plan
-    # state), log_shipping.updated, .replayed, .recovered, .records_skipped.
+    # Beyond D82: organization.restored (by after_restore), member.added (by a command), member.sessions_ended,
+    # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
+    # vendor.secret_echoed, billing.updated (a change within one plan state), server_access.expired, access_request.*,
+    # credential.checked, credential_key.replaced, log_shipping.updated, .replayed, .recovered, .records_skipped.
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
     CREDENTIAL_DELETED = "credential.deleted"
+    CREDENTIAL_CHECKED = "credential.checked"
     SERVICE_CLIENT_CREATED = "service_client.created"
+    SERVICE_CLIENT_UPDATED = "service_client.updated"
     SERVICE_CLIENT_SECRET_ROTATED = "service_client.secret_rotated"  # noqa: S105 - the name of an event
     SERVICE_CLIENT_DELETED = "service_client.deleted"
     AGENT_KEY_CREATED = "agent_key.created"
@@ -28,19 +31,27 @@ class EventType(StrEnum):
     ORGANIZATION_UPDATED = "organization.updated"
     ORGANIZATION_SETTINGS_UPDATED = "organization.settings_updated"
     ORGANIZATION_DELETED = "organization.deleted"
+    ORGANIZATION_RESTORED = "organization.restored"
     MEMBER_ADDED = "member.added"
     MEMBER_REMOVED = "member.removed"
     MEMBER_ROLE_CHANGED = "member.role_changed"
     MEMBER_DEACTIVATED = "member.deactivated"
     MEMBER_REACTIVATED = "member.reactivated"
+    MEMBER_SESSIONS_ENDED = "member.sessions_ended"
     INVITATION_CREATED = "invitation.created"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_REVOKED = "invitation.revoked"
     SERVER_ACCESS_GRANTED = "server_access.granted"
     SERVER_ACCESS_REVOKED = "server_access.revoked"
     SERVER_ACCESS_REPLACED = "server_access.replaced"
+    SERVER_ACCESS_EXPIRED = "server_access.expired"
+    ACCESS_REQUEST_CREATED = "access_request.created"
+    ACCESS_REQUEST_APPROVED = "access_request.approved"
+    ACCESS_REQUEST_DECLINED = "access_request.declined"
+    ACCESS_REQUEST_WITHDRAWN = "access_request.withdrawn"
     CREDENTIAL_KEY_CREATED = "credential_key.created"
     CREDENTIAL_KEY_UPDATED = "credential_key.updated"
+    CREDENTIAL_KEY_REPLACED = "credential_key.replaced"
     CREDENTIAL_KEY_DELETED = "credential_key.deleted"
     TEAM_CREATED = "team.created"
     TEAM_RENAMED = "team.renamed"

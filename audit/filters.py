@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,11 +22,15 @@ ADMIN_FILTERS: Parsers = dict.fromkeys(("event_type", "actor_id", "target_id"), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Each column has the value of `equal`. `start_at` is inclusive, `end_before` exclusive; both are in UTC."""
+    """Each column has the value of `equal`. `start_at` is inclusive, `end_before` exclusive; both are in UTC.
+
+    `callers`: only rows of these subjects; None for all.
+    """
 
     equal: Mapping[str, str] = field(default_factory=dict)
     start_at: datetime | None = None
     end_before: datetime | None = None
+    callers: Sequence[str] | None = None
 
     @classmethod
     def parse(cls, parsers: Parsers, query: Mapping[str, str]) -> Filters:

@@ -31,6 +31,8 @@ def matching_entries(log: LogModel, org_id: uuid.UUID, filters: Filters) -> Quer
         rows = rows.filter(id__gte=first_log_id_at(filters.start_at))
     if filters.end_before is not None:
         rows = rows.filter(id__lt=first_log_id_at(filters.end_before))
+    if filters.callers is not None:
+        rows = rows.filter(user_id__in=filters.callers)
     if request_id:
         rows = rows.filter(_of_request(org_id, request_id))
     elif "tool" in equal and not {"vendor", "user_id"} & equal.keys():

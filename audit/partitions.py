@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,12 +95,20 @@ def make_ahead(now: datetime, months: int = MONTHS_AHEAD) -> list[str]:
     made, known = [], partitions()
     for later in range(months + 1):
         start, end = month_of(now, later), month_of(now, later + 1)
-        if any((each.start is None or each.start <= start) and each.end > start for each in known):
+        if _has_month(known, start):
             continue
         name = f"{TABLE}_{start:%Y_%m}"
         with_lock(lambda start=start, end=end, name=name: _attach(Partition(name, start, end)))  # type: ignore[misc]
         made.append(name)
     return made
+
+
+def months_ahead(now: datetime) -> int:
+    """Counts the months after this one that have partitions, up to the first that has none."""
+    known, later = partitions(), 1
+    while _has_month(known, month_of(now, later)):
+        later += 1
+    return later - 1
 
 
 def drop_before(moment: datetime) -> list[str]:
@@ -121,6 +129,10 @@ def drop_before(moment: datetime) -> list[str]:
         else:
             dropped.append(partition.name)
     return dropped
+
+
+def _has_month(known: Iterable[Partition], start: datetime) -> bool:
+    return any((each.start is None or each.start <= start) and each.end > start for each in known)
 
 
 def default_rows(limit: int = 1_000) -> int:

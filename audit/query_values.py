@@ -12,13 +12,14 @@ from typing import TypeVar
 from audit.plain_text import has_harmful_characters
 from gateway.lib import clock, ids
 from gateway.lib.errors import Invalid
+from gateway.lib.sentences import sentence
 
 MAX_TEXT_CHARACTERS = 255  # longer than any filtered column
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?\Z", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"(\d+)([eE]\d{1,2})?\Z", re.ASCII)
-_WRONG_TIME = "Use a date such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z."
-_WRONG_PLACE = "This is not a place in the log."
+_WRONG_TIME = sentence("Use a date such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z.")
+_WRONG_PLACE = sentence("This is not a place in the log.")
 _DIGITS_READ = 20  # more make no difference: every limit is lower
 T = TypeVar("T")
 Faults = dict[str, list[str]]
@@ -49,7 +50,7 @@ def read_period(faults: Faults, query: Mapping[str, str]) -> tuple[datetime | No
     """`start`, inclusive, and the first moment after `end`; both in UTC. A time without a zone is UTC."""
     start_at, end_before = read(faults, query, "start", moment_of), read(faults, query, "end", _end_before)
     if start_at and end_before and start_at >= end_before:
-        faults["start"] = ["The start must not be after the end."]
+        faults["start"] = [sentence("The start must not be after the end.")]
     return start_at, end_before
 
 

@@ -9,11 +9,11 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Min
 from django.db.models.expressions import RawSQL
 
 from audit.call_status import CallStatus
-from audit.models import NOT_SUCCESS, REJECTED_CREDENTIAL, RequestAuditEntry
+from audit.models import NOT_SUCCESS, REJECTED_CREDENTIAL, AdminAuditEntry, RequestAuditEntry
 from audit.newest_first import NewestFirst, newest_first
 from audit.sql_values import first_id, uuid_value
 from gateway.lib import clock
@@ -23,6 +23,7 @@ MAX_COUNTED = 1_000  # calls of one tool
 MAX_CALLS_COUNTED = 100_000  # of one day; the limit of D79
 ERRORS_ARE_RECENT_FOR = timedelta(days=14)
 REJECTIONS_ARE_RECENT_FOR = timedelta(days=7)
+IN_USE_FOR = timedelta(days=30)
 MAX_REJECTIONS = 400  # a statement with a branch for each stays below SQLite's 500
 _TABLE = RequestAuditEntry._meta.db_table
 
@@ -31,6 +32,16 @@ _TABLE = RequestAuditEntry._meta.db_table
 class DayCalls:
     day: date
     calls: int
+    # Of the calls. Refused calls are not errors.
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCalls:
+    """`days`: oldest first. `has_any`: a call of any day."""
+
+    days: list[DayCalls]
+    has_any: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,43 +70,69 @@ class RejectedUse:
     scope: str
     name: str
     user_id: str
-    # The caller's latest call that the vendor refused because of the credential.
+    # The caller's latest call that the vendor refused because of the credential, and the first one of these days.
     rejected_at: datetime
+    first_rejected_at: datetime
 
 
-def calls_per_day(org_id: uuid.UUID, days: int = 14) -> list[DayCalls]:
-    """Returns the last `days` days in UTC, oldest first, each counted up to MAX_CALLS_COUNTED."""
+@dataclass(frozen=True, slots=True)
+class CallsThrough:
+    """Calls with one credential in IN_USE_FOR. `is_part`: of the vendor's newest MAX_CALLS_COUNTED calls only."""
+
+    calls: int
+    people: int
+    agents: int
+    calls_today: int  # of the last 24 hours
+    is_part: bool
+
+
+def recent_calls(org_id: uuid.UUID, days: int, *, user_id: str = "") -> RecentCalls:
+    """The last `days` days in UTC, each counted up to MAX_CALLS_COUNTED; of one caller if named."""
     today = clock.now().date()
     shown = [today - timedelta(days=back) for back in reversed(range(days))]
-    # Counts along the index and stops at the limit.
-    few = f"SELECT 1 FROM {_TABLE} WHERE org_id = %s AND id >= %s AND id < %s LIMIT {MAX_CALLS_COUNTED}"  # noqa: S608
-    branches = [f"SELECT {position}, (SELECT COUNT(*) FROM ({few}) AS few)" for position in range(days)]  # noqa: S608
+    of_caller, caller = ("user_id = %s AND ", [user_id]) if user_id else ("", [])
+    # Each subquery reads along an index and stops at its limit.
+    every = f"SELECT 1 FROM {_TABLE} WHERE {of_caller}org_id = %s"  # noqa: S608
+    of_day = f"{every} AND id >= %s AND id < %s"
+    # The first condition is that of the index.
+    failed = f"{of_day} AND NOT (status = '{CallStatus.SUCCESS.value}') AND status = '{CallStatus.ERROR.value}'"
+    branches = [f"SELECT {position}, {_up_to(of_day)}, {_up_to(failed)}" for position in range(days)]
     values: list[Any] = []
     for day in shown:
         midnight = clock.midnight(day)
-        values += [uuid_value(org_id), first_id(midnight), first_id(midnight + timedelta(days=1))]
+        values += [*caller, uuid_value(org_id), first_id(midnight), first_id(midnight + timedelta(days=1))] * 2
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(branches), values)
-        return [DayCalls(shown[position], calls) for position, calls in sorted(cursor.fetchall())]
+        cursor.execute(
+            " UNION ALL ".join([*branches, f"SELECT {days}, {_up_to(every, 1)}, 0"]),
+            [*values, *caller, uuid_value(org_id)],
+        )
+        *rows, (_, ever, _) = sorted(cursor.fetchall())
+    return RecentCalls([DayCalls(shown[position], *counts) for position, *counts in rows], bool(ever))
 
 
-def calls_today(org_id: uuid.UUID) -> int:
-    """Counts since midnight UTC, refused calls included."""
-    return calls_per_day(org_id, days=1)[0].calls
+def _up_to(rows: str, limit: int | None = None) -> str:
+    return f"(SELECT COUNT(*) FROM ({rows} LIMIT {limit or MAX_CALLS_COUNTED}) AS few)"  # noqa: S608
 
 
-def has_any_call(org_id: uuid.UUID) -> bool:
-    return RequestAuditEntry.objects.filter(org_id=org_id).exists()
+def recent_changes(org_id: uuid.UUID, limit: int = 8) -> list[AdminAuditEntry]:
+    """Newest first."""
+    return list(AdminAuditEntry.objects.filter(org_id=org_id).order_by(NewestFirst())[:limit])
 
 
-def recent_errors(org_id: uuid.UUID, limit: int = 10) -> list[RequestAuditEntry]:
-    """Refused calls are not errors."""
+def recent_errors(
+    org_id: uuid.UUID, limit: int = 10, *, vendor: str = "", user_id: str = ""
+) -> list[RequestAuditEntry]:
+    """Newest first, of one vendor or one caller if it is named. Refused calls are not errors."""
     rows = RequestAuditEntry.objects.filter(
         NOT_SUCCESS,
         org_id=org_id,
         status=CallStatus.ERROR.value,
         id__gte=first_log_id_at(clock.now() - ERRORS_ARE_RECENT_FOR),
     )
+    if vendor:
+        rows = rows.filter(vendor=vendor)
+    if user_id:
+        rows = rows.filter(user_id=user_id)
     return list(rows.order_by(NewestFirst())[:limit])
 
 
@@ -135,12 +172,16 @@ def rejected_uses(org_id: uuid.UUID) -> list[RejectedUse]:
         status=CallStatus.ERROR.value,
         id__gte=first_log_id_at(clock.now() - REJECTIONS_ARE_RECENT_FOR),
     ).exclude(credential_scope="")
-    grouped = rows.values_list("vendor", "credential_scope", "credential_name", "user_id").annotate(at=Max("timestamp"))
+    grouped = rows.values_list("vendor", "credential_scope", "credential_name", "user_id").annotate(
+        at=Max("timestamp"), first=Min("timestamp")
+    )
     return [RejectedUse(*each) for each in grouped.order_by("-at")[:MAX_REJECTIONS]]
 
 
 def accepted_uses(org_id: uuid.UUID, uses: Sequence[CredentialUse]) -> set[CredentialUse]:
     """Returns those of at most MAX_REJECTIONS `uses` that have a successful call, in one query."""
+    # Without callers there are no calls, and an empty IN is no SQL.
+    uses = [use for use in uses if use.user_ids != ()]
     if not uses:
         return set()
     branches, values = [], []
@@ -160,3 +201,37 @@ def _accepted(use: CredentialUse) -> str:
         # A cached result proves nothing: no vendor checked the credential.
         f"AND credential_scope = %s AND credential_name = %s AND NOT cached{caller_filter}"
     )
+
+
+def calls_through(org_id: uuid.UUID, use: CredentialUse) -> CallsThrough:
+    """Counts the calls with a credential after `use.since`: success, error and unknown, cached ones included."""
+    callers = "" if use.user_ids is None else f" AND user_id IN ({', '.join(['%s'] * len(use.user_ids))})"
+    # An empty IN is no SQL: a credential without callers has no calls.
+    if use.user_ids == ():
+        return CallsThrough(0, 0, 0, 0, is_part=False)
+    counted = (CallStatus.SUCCESS.value, CallStatus.ERROR.value, CallStatus.UNKNOWN.value)
+    newest = (
+        f"SELECT id, user_id, status, credential_scope, credential_name FROM {_TABLE} "  # noqa: S608
+        f"WHERE org_id = %s AND vendor = %s AND id >= %s ORDER BY {newest_first()} LIMIT {MAX_CALLS_COUNTED}"
+    )
+    mine = (
+        "SELECT id, user_id, CASE WHEN credential_scope = %s AND credential_name = %s "  # noqa: S608
+        f"AND status IN (%s, %s, %s){callers} THEN 1 END AS is_mine FROM ({newest}) AS newest"
+    )
+    is_agent = "user_id LIKE 'svc:%%'"
+    columns = (
+        "COUNT(*), COUNT(is_mine), "
+        f"COUNT(DISTINCT CASE WHEN is_mine = 1 AND NOT {is_agent} THEN user_id END), "
+        f"COUNT(DISTINCT CASE WHEN is_mine = 1 AND {is_agent} THEN user_id END), "
+        "COUNT(CASE WHEN is_mine = 1 AND id >= %s THEN 1 END)"
+    )
+    values: list[Any] = [first_id(clock.now() - timedelta(days=1)), use.scope, use.name, *counted]
+    values += [*(use.user_ids or ()), uuid_value(org_id), use.vendor, first_id(use.since)]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM ({mine}) AS mine", values)  # noqa: S608
+        seen, calls, people, agents, today = cursor.fetchone()
+    return CallsThrough(calls, people, agents, today, is_part=seen >= MAX_CALLS_COUNTED)
+
+
+def has_call_of_request(org_id: uuid.UUID, request_id: str) -> bool:
+    return RequestAuditEntry.objects.filter(org_id=org_id, request_id=request_id).exists()

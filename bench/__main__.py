@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from bench.databases import BackEnds, back_ends
 from bench.gateway import GatewayServer
 from bench.measurement import Measurement
 from bench.placement import Placement, place
-from bench.plan import Plan, read_plan
+from bench.plan import Plan, WidePlan, read_plan
 from bench.preparation import CALLERS
 from bench.processes import BenchFailed, Processes
 from bench.profiling import profile_target, require_profiler
@@ -26,6 +27,9 @@ from bench.report import render
 from bench.results import MeasuredPoint, Results
 from bench.stage import LoadGenerator, VendorServer, start_pass_through
 from bench.targets import Target
+from bench.wide.report import goals_of, wide_cells
+from bench.wide.report import render as render_wide
+from bench.wide.run import WideRun
 
 # A list of tools is no call, and leaves no row.
 UNLIKE_MCP_CALLS = frozenset({targets.CLI, targets.MCP_LIST})
@@ -123,9 +127,7 @@ class _Progress:
             f"{self._done}/{self._total} round {point.round + 1} {point.target} c={point.load.connections}"
             f" {point.load.delay_ms} ms: {point.calls_per_s:,.0f}/s p50 {point.p50_ms:.2f} p99 {point.p99_ms:.2f} ms"
         )
-        start, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
-        sys.stderr.write(start + line + end)
-        sys.stderr.flush()
+        _say(line)
 
 
 def execute(plan: Plan, environ: Mapping[str, str]) -> int:
@@ -133,6 +135,8 @@ def execute(plan: Plan, environ: Mapping[str, str]) -> int:
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     if plan.profile_s:
         require_profiler()
+    if plan.wide is not None:
+        return execute_wide(plan, plan.wide, environ, place(cores))
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gateway-bench-") as name:
         folder = Path(name).resolve()
@@ -152,6 +156,34 @@ def execute(plan: Plan, environ: Mapping[str, str]) -> int:
     return 1 if run.has_failed or run.results.failed() else 0
 
 
+def execute_wide(plan: Plan, wide: WidePlan, environ: Mapping[str, str], placement: Placement) -> int:
+    """One whole wide run; the exit code."""
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gateway-bench-") as name:
+        folder = Path(name).resolve()
+        run = WideRun(plan, wide, folder, placement, _say)
+        with back_ends(environ) as found, Processes(ROOT, folder) as processes:
+            run.execute(processes, found)
+            head = run.head(found)
+    sys.stderr.write("\r\033[K" if sys.stderr.isatty() else "")
+    head.append(f"The run took {time.monotonic() - began_s:.0f} s")
+    options = f"{wide.sizes.describe()}; {found.description}"
+    compared = against_committed(wide_cells(run.results), kind="wide", options=options, commits=plan.commits)
+    print(render_wide(run.results, head=head, audit=run.audit), compared, sep="\n", end="", flush=True)
+    if plan.json_file is not None:
+        goals = goals_of(run.results)
+        document = {"head": head, "audit": run.audit, "wide": {"goals": goals, "results": run.results}}
+        plan.json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
+    return 1 if run.has_failed or run.results.matrix().failed() else 0
+
+
+def _say(line: str) -> None:
+    """One line on standard error, written over where that is a terminal."""
+    start, end = ("\r\033[K", "") if sys.stderr.isatty() else ("", "\n")
+    sys.stderr.write(start + line + end)
+    sys.stderr.flush()
+
+
 def _end(number: int, _: object) -> None:
     if number == signal.SIGALRM:
         raise BenchFailed("The run took far longer than planned.")
@@ -160,11 +192,17 @@ def _end(number: int, _: object) -> None:
 
 def main() -> int:
     """Measure; 0 unless something failed to run."""
+    options = [*shlex.split(os.environ.get("BENCH_OPTIONS", "")), *sys.argv[1:]]
+    if "--pages" in options:
+        from bench import pages  # it needs Django, and the suite's settings
+
+        return pages.main([option for option in options if option != "--pages"])
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, _end)
     plan = read_plan(sys.argv[1:])
     estimated_s = plan.estimated_s()
-    sys.stderr.write(f"About {estimated_s:.0f} s for {sum(1 for _ in plan.points())} points...\n")
+    measured = f"{sum(1 for _ in plan.points())} points" if plan.wide is None else plan.wide.sizes.describe()
+    sys.stderr.write(f"About {estimated_s:.0f} s for {measured}...\n")
     signal.alarm(OVERTIME_FACTOR * round(estimated_s) + OVERTIME_S)
     return _guarded(lambda: execute(plan, os.environ))
 

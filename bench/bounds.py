@@ -31,17 +31,13 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A figure that must not be worse than `must` and should not be worse than `goal`.
-
-    `read` takes the results and a target; the figure is NaN when the run did not measure it.
-    """
+class Limits:
+    """The bound that a figure has to keep, and the one that it should keep."""
 
     title: str
     must: float
     goal: float
     is_floor: bool
-    read: Callable[[Results, str], Spread]
 
     def judge(self, value: float) -> Verdict:
         """The verdict on a figure; UNKNOWN if it is NaN."""
@@ -56,6 +52,13 @@ class Bound:
         """Must and goal as the report shows them."""
         sign = ">=" if self.is_floor else "<="
         return f"{sign} {self.must:g}" if self.must == self.goal else f"{sign} {self.must:g} (goal {self.goal:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Limits):
+    """`read` takes the results and a target; the figure is NaN when the run did not measure it."""
+
+    read: Callable[[Results, str], Spread]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ SCANNED_AT_ONCE = 10_000
 ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Keys of the gateway that name no organization: made by loading the catalog.
 SHARED_KEYS = frozenset({"gateway:epoch:catalog"})
+# Names that are digests of lists and credentials, or the address of the load generator.
+SHARED_PREFIXES = (b"gateway:tools:", b"gateway:rate:backstop:")
 
 
 @dataclass(slots=True)
@@ -35,6 +37,11 @@ class BackEnds:
     environment: dict[str, str]
     description: str
     own_ids: tuple[str, ...] = ()
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether several processes can use them."""
+        return {"DATABASE_URL", "REDIS_URL"} <= self.environment.keys()
 
 
 @contextlib.contextmanager
@@ -98,22 +105,26 @@ def _execute(server_url: str, statement: LiteralString, *names: str) -> None:
 
 
 def remove_keys(redis_url: str, own_ids: Iterable[str], *, keep: AbstractSet[str]) -> None:
-    """No key that names one of the ids is left, nor one of SHARED_KEYS but those to `keep`. Others are not ours."""
+    """No key that names one of the ids is left, nor a shared one but those to `keep`. Others are not ours."""
     with redis.Redis.from_url(redis_url, socket_timeout=CONNECT_TIMEOUT_S) as client:
-        known = {own_id.encode() for own_id in own_ids}
+        known, kept = {own_id.encode() for own_id in own_ids}, {name.encode() for name in keep}
         # One look at all keys: there may be thousands of ids.
         for key in client.scan_iter(count=SCANNED_AT_ONCE):
-            if known.intersection(ID.findall(key)):
+            is_shared = key.startswith(SHARED_PREFIXES) and key not in kept
+            if is_shared or known.intersection(ID.findall(key)):
                 client.delete(key)
         for name in SHARED_KEYS - keep:
             client.delete(name)
 
 
 def _shared_keys(redis_url: str) -> frozenset[str]:
-    """Those of SHARED_KEYS that are there before the run. Raises: BenchFailed without a Redis."""
+    """The shared keys that are there before the run. Raises: BenchFailed without a Redis."""
     try:
         with redis.Redis.from_url(redis_url, socket_timeout=CONNECT_TIMEOUT_S) as client:
-            return frozenset(name for name in SHARED_KEYS if client.exists(name))
+            prefixed = [
+                key.decode() for key in client.scan_iter(count=SCANNED_AT_ONCE) if key.startswith(SHARED_PREFIXES)
+            ]
+            return frozenset([*prefixed, *(name for name in SHARED_KEYS if client.exists(name))])
     except redis.exceptions.RedisError as fault:
         raise BenchFailed(f"BENCH_REDIS_URL: no Redis answers there ({type(fault).__name__}).") from None
 

@@ -15,6 +15,7 @@ from bench.placement import Placement
 from bench.preparation import catalog, kept_tool, listed_catalog
 from bench.processes import (
     HOST,
+    STOP_TIMEOUT_S,
     Processes,
     free_port,
     inherited_environment,
@@ -127,6 +128,7 @@ def gateway_environment(port: int, folder: Path, back_ends: Mapping[str, str]) -
         web_processes=1,
         has_redis="REDIS_URL" in back_ends,
         has_own_provider=False,
+        stop_s=round(STOP_TIMEOUT_S),
     )
     environ = {**inherited_environment(), **LIMITS, **back_ends, "LOG_LEVEL": "WARNING"}
     return service_environment(options, environ, load_secrets(folder, environ, has_database=False))

@@ -34,10 +34,12 @@ from bench.part_peers import ANSWER, BODY
 from gateway.coordination import resp
 from gateway.coordination.pipelined_redis import PipelinedRedis
 from gateway.uvicorn_fast_path import EXTENSION
+from proxy.vendors.http1 import Limits
 from proxy.vendors.transport import VendorTransport
 
 CONCURRENT = 16
 WAITING_CALLS = 64
+LIMITS = Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * 1024 * 1024)
 HEADERS = {"Content-Type": "application/json"}
 Operation = Callable[[], Awaitable[object]]
 
@@ -79,7 +81,7 @@ def http_server() -> Iterator[str]:
 
 async def http_clients(seconds: float) -> dict[str, float]:
     with http_server() as url:
-        transport = VendorTransport(allow_private=True)
+        transport = VendorTransport(allow_private=True, limits=LIMITS, connections_per_origin=100)
         prepared, loop = transport.prepare(url, HEADERS), asyncio.get_running_loop()
 
         async def own() -> None:

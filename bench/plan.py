@@ -12,6 +12,7 @@ from pathlib import Path
 from bench import targets
 from bench.results import VendorLoad
 from bench.vendor import FORMS
+from bench.wide.sizes import Sizes
 
 CONNECTIONS = (1, 16, 64)
 DELAYED_CONNECTIONS = (1, 16)
@@ -20,6 +21,38 @@ SET_UP_S = 15.0
 BETWEEN_POINTS_S = 0.06
 MAX_ROUNDS = 20
 MAX_SECONDS = 30.0
+WIDE_CONNECTIONS = (16, 64)
+PROCESS_COUNTS = (1, 2, 4)
+MOST_USUAL_PROCESSES = 4
+# For the estimate only.
+SEEDED_PER_S, FIRST_CALLS_PER_S = 1_000, 500
+WIDE_SET_UP_S, PROCESS_STARTS_S = 60.0, 4.0
+# Tokens last an hour, and the run needs some of it before.
+MAX_STEADY_MINUTES = 30
+SIZES = {"organizations": (2, 20_000), "callers": (1, 100), "vendors": (1, 20), "processes": (0, 8)}
+
+
+@dataclass(frozen=True, slots=True)
+class WidePlan:
+    """The options of `--wide`. `processes`: 0 for as many as the back ends allow."""
+
+    sizes: Sizes
+    processes: int
+    steady_minutes: int
+
+    def process_counts(self, *, are_shared: bool) -> list[int]:
+        """One, two, four and so on. `are_shared`: several processes can use the back ends."""
+        most = self.processes or (MOST_USUAL_PROCESSES if are_shared else 1)
+        return [count for count in PROCESS_COUNTS if count < most] + [most]
+
+    def estimated_s(self, rounds: int, point_s: float) -> float:
+        """About how long it takes with as many processes as it may."""
+        sizes, counts = self.sizes, self.process_counts(are_shared=True)
+        passes = sizes.organizations * (sizes.callers + sizes.vendors - 1)
+        points = rounds * len(WIDE_CONNECTIONS) * 2 * len(counts)
+        filled = 2 * passes + sizes.all_callers * (counts[-1] - 1)
+        set_up_s = WIDE_SET_UP_S + 2 * counts[-1] * PROCESS_STARTS_S + sizes.all_callers / SEEDED_PER_S
+        return set_up_s + filled / FIRST_CALLS_PER_S + points * point_s + 60 * self.steady_minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +68,7 @@ class Plan:
     json_file: Path | None
     profile_s: float
     commits: bool
+    wide: WidePlan | None = None
 
     def loads(self) -> list[VendorLoad]:
         """Every column of the matrix."""
@@ -58,6 +92,8 @@ class Plan:
 
     def estimated_s(self) -> float:
         """About how long it takes."""
+        if self.wide is not None:
+            return self.wide.estimated_s(self.rounds, self.measure_s + self.warm_up_s + BETWEEN_POINTS_S)
         point_s = self.measure_s + self.warm_up_s + BETWEEN_POINTS_S
         profiles_s = self.profile_s * sum(name in targets.GATEWAY for name in self.targets)
         return SET_UP_S + sum(1 for _ in self.points()) * point_s + profiles_s
@@ -77,6 +113,7 @@ def read_plan(arguments: Sequence[str], environ: Mapping[str, str] = os.environ)
         parser.error(f"at most {MAX_ROUNDS} rounds, and 0.1 to {MAX_SECONDS:.0f} seconds for a point")
     if not 0 <= options.profile <= MAX_SECONDS:
         parser.error(f"--profile: at most {MAX_SECONDS:.0f} seconds")
+    wide = _wide(parser, options) if options.wide else None
     return Plan(
         targets=tuple(targets.NAMES[name] for name in dict.fromkeys(names)),
         rounds=rounds,
@@ -87,7 +124,17 @@ def read_plan(arguments: Sequence[str], environ: Mapping[str, str] = os.environ)
         json_file=options.json,
         profile_s=options.profile,
         commits=options.commit,
+        wide=wide,
     )
+
+
+def _wide(parser: argparse.ArgumentParser, options: argparse.Namespace) -> WidePlan:
+    for name, (low, high) in SIZES.items():
+        if not low <= getattr(options, name) <= high:
+            parser.error(f"--{name}: {low:,} to {high:,}")
+    if not 0 <= options.steady <= MAX_STEADY_MINUTES:
+        parser.error(f"--steady: at most {MAX_STEADY_MINUTES} minutes")
+    return WidePlan(Sizes(options.organizations, options.callers, options.vendors), options.processes, options.steady)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +151,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-delay", action="store_true", help=f"leave out the vendor that takes {DELAY_MS} ms")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every point to this file")
     parser.add_argument("--commit", action="store_true", help="make this the report that later runs are compared with")
+    parser.add_argument(
+        "--wide", action="store_true", help="instead: many callers that each call now and then, and several processes"
+    )
+    for name, value, text in (
+        ("organizations", 1_000, "organizations of --wide (1,000)"),
+        ("callers", 5, "callers of each organization (5)"),
+        ("vendors", 3, "vendors of each organization (3)"),
+        ("processes", 0, "at most so many gateway processes (4 with PostgreSQL and Redis, otherwise 1)"),
+        ("steady", 0, "minutes at 70 %% of the highest rate"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=text)
     parser.add_argument(
         "--profile",
         type=float,

@@ -73,7 +73,7 @@ def _undelayed_table(results: Results, loads: Sequence[VendorLoad]) -> str:
             calls, p50, p99, cpu = (results.spread(name, load, one).median for one in (_calls, _p50, _p99, _cpu))
             of_calls, of_cpu = (_to_pass_through(results, name, load, one) for one in (_calls, _cpu))
             rows.append(
-                [str(load.connections), name, number(calls), of_calls, number(p50), number(p99), _small(cpu), of_cpu]
+                [str(load.connections), name, number(calls), of_calls, number(p50), number(p99), small(cpu), of_cpu]
             )
     return table(rows, text_columns=2)
 
@@ -82,7 +82,8 @@ def _to_pass_through(results: Results, name: str, load: VendorLoad, figure: Figu
     return number(results.ratio(name, targets.PASS_THROUGH, load, figure).median) if name in targets.GATEWAY else ""
 
 
-def _small(value: float) -> str:
+def small(value: float) -> str:
+    """A few milliseconds or less."""
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
@@ -93,7 +94,7 @@ def _delayed_table(results: Results, loads: Sequence[VendorLoad]) -> str:
             if results.at(name, load):
                 p50, p99 = (number(results.spread(name, load, one).median) for one in (_p50, _p99))
                 more_p50, more_p99 = (_added(results, name, load, figure) for figure in (_p50, _p99))
-                cpu = _small(results.spread(name, load, _cpu).median)
+                cpu = small(results.spread(name, load, _cpu).median)
                 over = _added_over_pass_through(results, name, load)
                 rows.append([str(load.connections), name, p50, more_p50, over, p99, more_p99, cpu])
     return table(rows, text_columns=2)

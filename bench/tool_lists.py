@@ -20,7 +20,10 @@ from bench import part_app  # configures Django  # noqa: F401
 from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from proxy.protocol import replies
+from proxy.vendors.bulkhead import Bulkhead
+from proxy.vendors.circuits import Circuits
 from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.session import VendorSession
 from proxy.vendors.tool_list import ReceivedList, read_list
@@ -28,6 +31,7 @@ from proxy.vendors.tool_list_cache import ToolIndex, ToolListCache
 from proxy.vendors.transport import VendorTransport
 from proxy.vendors.vendor_access import VendorAccess
 
+LIMITS = Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * 1024 * 1024)
 VENDORS = ("acme", "globex", "initech")
 TOOLS = 24
 TEXT = "Does one thing to the objects of a site, and says what it did. "
@@ -82,8 +86,15 @@ def lists(keys: list[PoolKey]) -> str:
 
 def sessions(keys: list[PoolKey], max_awake: int) -> str:
     """Sessions that have sent a request, of vendors that issue session ids. Their destinations are not counted."""
-    transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=300.0, max_sessions=10_000_000, max_awake=max_awake)
+    transport = VendorTransport(allow_private=True, limits=LIMITS, connections_per_origin=100)
+    pool = SessionPool(
+        transport,
+        idle_s=300.0,
+        max_sessions=10_000_000,
+        max_awake=max_awake,
+        bulkhead=Bulkhead(calls=30, max_queued=100, wait_s=5.0),
+        circuits=Circuits(trial_s=LIMITS.connect_s, max_circuits=100),
+    )
     destinations = [_destination(key) for key in keys]
 
     def fill() -> None:
@@ -100,7 +111,7 @@ def sessions(keys: list[PoolKey], max_awake: int) -> str:
 
 def waking(keys: list[PoolKey]) -> str:
     """CPU time of the part of a call that a parked session adds, without the decryption of the credential."""
-    transport = VendorTransport(allow_private=True)
+    transport = VendorTransport(allow_private=True, limits=LIMITS, connections_per_origin=100)
     parked = [VendorSession(transport, None, _destination(key)) for key in keys]
     began_s = time.process_time()
     for session in parked:

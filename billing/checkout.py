@@ -33,6 +33,7 @@ from billing.services import subscription_for_change
 from billing.states import OWING, PAID, PlanState, SubscriptionStatus
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from gateway.lib.shared_slots import SharedSlots, SlotResult
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
@@ -42,8 +43,12 @@ SECONDS = 20.0  # for all requests of one checkout
 _TRIES = 5
 _PAUSE_S = 0.3
 _LIVE = PAID | OWING
-_OWES = "An invoice of the subscription is unpaid. Pay it on the payment provider's page, and the plan goes on."
-_UNCONFIRMED = "The payment provider already has a subscription of this organization. Its confirmation is on the way."
+_OWES = sentence(
+    "An invoice of the subscription is unpaid. Pay it on the payment provider's page, and the plan goes on."
+)
+_UNCONFIRMED = sentence(
+    "The payment provider already has a subscription of this organization. Its confirmation is on the way."
+)
 slots: SharedSlots[UUID] = SharedSlots(
     size=settings.CONCURRENT_PROVIDER_REQUESTS, of_owner=settings.CONCURRENT_PROVIDER_REQUESTS_OF_ORGANIZATION
 )

@@ -12,6 +12,7 @@ from billing.links import renewal_url
 from billing.models import Subscription
 from billing.states import PlanState, SubscriptionStatus, plan_state
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 from orgs.models import Organization
 
 _RELATED_NAME = "subscription"
@@ -47,7 +48,7 @@ def require_active(organization: Organization) -> None:
 def require(organization: Organization, entitlement: Entitlement) -> None:
     """Raises: SubscriptionRequired."""
     if not has(organization, entitlement):
-        raise _refusal(organization, "The organization's plan does not include service account keys at the moment.")
+        raise _refusal(organization, sentence("The organization's plan does not include agent keys at the moment."))
 
 
 def state_of_row(row: Subscription | None, now: datetime | None = None) -> PlanState:

@@ -39,7 +39,7 @@ class DataKeyCache:
     def __init__(
         self,
         *,
-        max_entries: int = 4_096,
+        max_entries: int,
         lifetime_s: float = LIFETIME_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:

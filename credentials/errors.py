@@ -5,30 +5,45 @@ from __future__ import annotations
 from enum import StrEnum
 
 from gateway.lib.errors import Conflict, DomainError, Invalid
+from gateway.lib.sentences import sentence
 
 
 class KeyNameTaken(Conflict):
     """Another named key of the vendor has this name. Spec: D65"""
 
-    code, message = "key_name_taken", "A key of this vendor already has this name."
+    code, message = "key_name_taken", sentence("Another key for this vendor already has this name.")
 
 
 class TeamHasKey(Conflict):
     """The team is bound to another named key of the vendor. Spec: D65"""
 
-    code, message = "team_has_key", "This team is already bound to another key of this vendor."
+    code, message = "team_has_key", sentence("This team already has another key for this vendor.")
 
 
 class CredentialRejected(DomainError):
     """Spec: D63"""
 
-    code, message, status = "credential_rejected", "The vendor rejected these credentials. Nothing was stored.", 422
+    code, message, status = (
+        "credential_rejected",
+        sentence("The vendor rejected these credentials. Nothing was saved."),
+        422,
+    )
+
+
+class CredentialUnconfirmed(Conflict):
+    """The vendor did not confirm new credentials, so the stored ones stay in force. Spec: D170"""
+
+    code = "credential_unconfirmed"
+    message = sentence("The vendor didn’t confirm these credentials. Your current ones stay active.")
 
 
 class EndpointNotAllowed(Invalid):
     """The fields lead to an address that outbound requests may not reach."""
 
-    code, message = "endpoint_not_allowed", "These fields lead to an address that may not be used. Nothing was stored."
+    code, message = (
+        "endpoint_not_allowed",
+        sentence("This address isn’t allowed. Nothing was saved."),
+    )
 
 
 class UnusableReason(StrEnum):
@@ -44,4 +59,6 @@ class UnusableCredential(DomainError):
 
     def __init__(self, reason: UnusableReason) -> None:
         self.reason = reason
-        super().__init__(f"The stored credential cannot be used ({reason.value}). Store it again.")
+        super().__init__(
+            sentence("The saved credentials can’t be used (%(value)s). Save them again.", value=reason.value)
+        )

@@ -64,6 +64,17 @@ class Credential(models.Model):
     revision = models.PositiveIntegerField(default=1)
     # When the vendor accepted these fields; null if it did not confirm them.
     validated_at = models.DateTimeField(null=True, blank=True)
+    # The vendor's answer to the last check of these fields.
+    checked_at = models.DateTimeField(null=True, blank=True)
+    check_verdict = models.CharField(max_length=16, blank=True, default="", db_default="")
+    check_detail = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # How many tools the vendor listed then; null if it did not say.
+    check_tools = models.PositiveIntegerField(null=True, blank=True)
+    # When and by whom these fields were stored; null in rows of earlier releases.
+    stored_at = models.DateTimeField(null=True, blank=True)
+    stored_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    # The last call with it, give or take a few minutes.
+    last_used_at = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=clock.now)
     updated_at = models.DateTimeField(default=clock.now)

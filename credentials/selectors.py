@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -16,8 +16,9 @@ from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
 from orgs.models import Organization
 
-# A named key without a team serves no call: it is stored, but connects nothing.
+# The same as CredentialSummary.is_usable.
 _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
+_FOR_PEOPLE = _USABLE & ~Q(scope=CredentialScope.SERVICE_CLIENT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,47 @@ class CredentialSummary:
     team_name: str
     service_client_id: UUID | None
     service_client_name: str
+    # The subject of its calls in the log.
+    service_client_subject: str
     created_by_name: str
     created_at: datetime
     updated_at: datetime
     validated_at: datetime | None
+    # When and by whom the fields were stored. Without a name the person is gone.
+    stored_at: datetime
+    stored_by_name: str
+    last_used_at: datetime | None
+    # The vendor's answer to the last check; `check_verdict` is a `Verdict`, or empty.
+    checked_at: datetime | None
+    check_verdict: str
+    check_detail: str
+    check_tools: int | None
+
+    @property
+    def is_usable(self) -> bool:
+        # A named key without a team serves no call: it is stored, but connects nothing.
+        return self.scope is not CredentialScope.NAMED_KEY or self.team_id is not None
+
+    def serves(self, team_ids: Collection[UUID]) -> bool:
+        """Whether the calls of a person in these teams may use it. Spec: D67"""
+        if self.scope in (CredentialScope.NAMED_KEY, CredentialScope.TEAM):
+            return self.team_id in team_ids
+        return self.scope is CredentialScope.ORGANIZATION
+
+
+def connected_among(rows: Iterable[CredentialSummary]) -> list[str]:
+    """`connected_vendors` of rows that are loaded already. Spec: D141"""
+    return sorted({row.vendor for row in rows if row.is_usable})
+
+
+def people_vendors_among(rows: Iterable[CredentialSummary]) -> list[str]:
+    """`people_vendors` of rows that are loaded already. Spec: D58"""
+    return sorted({row.vendor for row in rows if row.is_usable and row.scope is not CredentialScope.SERVICE_CLIENT})
+
+
+def organization_vendors_among(rows: Iterable[CredentialSummary]) -> list[str]:
+    """`organization_vendors` of rows that are loaded already. Spec: §4.6 · D141"""
+    return sorted({row.vendor for row in rows if row.scope is CredentialScope.ORGANIZATION})
 
 
 def connected_vendors(organization: Organization) -> list[str]:
@@ -73,7 +111,13 @@ def vendors_at(
 
 def people_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with any credential for people, sorted. Spec: D58"""
-    return _vendors(organization, _USABLE & ~Q(scope=CredentialScope.SERVICE_CLIENT.value))
+    return _vendors(organization, _FOR_PEOPLE)
+
+
+def people_vendor_slugs(organization: Organization) -> QuerySet[Credential, str]:
+    """`people_vendors` as part of another query, in no order."""
+    rows = Credential.objects.filter(_FOR_PEOPLE, organization=organization)
+    return rows.values_list("vendor", flat=True)
 
 
 def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
@@ -88,7 +132,7 @@ def vendors_by_service_client(organization: Organization) -> dict[UUID, list[str
 
 def credential_summaries(organization: Organization, *, vendor: str | None = None) -> list[CredentialSummary]:
     """Every credential of the organization, by vendor, most general scope first, then by name."""
-    rows = _unsealed(organization).select_related("team", "service_client", "created_by")
+    rows = _unsealed(organization).select_related("team", "service_client", "created_by", "stored_by")
     if vendor is not None:
         rows = rows.filter(vendor=vendor)
     scopes = list(CredentialScope)
@@ -164,6 +208,8 @@ def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]
 
 
 def _summary(row: Credential) -> CredentialSummary:
+    # Earlier releases did not say who stored the fields.
+    stored_by = row.created_by if row.stored_at is None else row.stored_by
     return CredentialSummary(
         id=row.id,
         vendor=row.vendor,
@@ -173,8 +219,16 @@ def _summary(row: Credential) -> CredentialSummary:
         team_name=row.team.name if row.team else "",
         service_client_id=row.service_client_id,
         service_client_name=row.service_client.name if row.service_client else "",
+        service_client_subject=row.service_client.subject if row.service_client else "",
         created_by_name=row.created_by.name if row.created_by else "",
         created_at=row.created_at,
         updated_at=row.updated_at,
         validated_at=row.validated_at,
+        stored_at=row.stored_at or row.updated_at,
+        stored_by_name=stored_by.name if stored_by else "",
+        last_used_at=row.last_used_at,
+        checked_at=row.checked_at,
+        check_verdict=row.check_verdict,
+        check_detail=row.check_detail,
+        check_tools=row.check_tools,
     )

@@ -15,6 +15,7 @@ from credentials.errors import CredentialRejected, EndpointNotAllowed
 from gateway.catalog.templates import vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from gateway.lib.outbound import AddressRefused, check_url
+from gateway.lib.sentences import sentence
 
 # Seconds for the whole check. Spec: D63
 CHECK_TIMEOUT_S = 5.0
@@ -38,6 +39,8 @@ class ProbeAnswer:
     tools_listed: bool = False
     is_error: bool = False
     error_text: str = ""
+    # How many tools it listed; None if it did not say.
+    tools: int | None = None
 
 
 class VendorProbe(Protocol):
@@ -67,21 +70,30 @@ class CheckResult:
 
     verdict: Verdict
     detail: str
+    # How many tools the vendor listed; None if it did not say.
+    tools: int | None = None
+    # Of a refusal over HTTP.
+    status: int | None = None
 
     @property
     def validated(self) -> bool:
         return self.verdict is Verdict.VALIDATED
 
-    def raise_if_refused(self) -> None:
+    def raise_if_refused(self, vendor: str = "The vendor") -> None:
         """Raises: CredentialRejected, EndpointNotAllowed."""
         if self.verdict is Verdict.REJECTED:
-            raise CredentialRejected
+            status = f" ({self.status})" if self.status else ""
+            raise CredentialRejected(
+                sentence(
+                    "%(vendor)s rejected these credentials%(status)s. Nothing was saved.", vendor=vendor, status=status
+                )
+            )
         if self.verdict is Verdict.ADDRESS_REFUSED:
             raise EndpointNotAllowed
 
 
-NO_ANSWER = CheckResult(Verdict.UNCONFIRMED, "The vendor did not answer in time.")
-_ADDRESS_REFUSED = CheckResult(Verdict.ADDRESS_REFUSED, "The address may not be reached from here.")
+NO_ANSWER = CheckResult(Verdict.UNCONFIRMED, sentence("The vendor didn’t respond in time."))
+_ADDRESS_REFUSED = CheckResult(Verdict.ADDRESS_REFUSED, sentence("This address can’t be reached from here."))
 
 
 async def check(vendor: Vendor, fields: Mapping[str, str], *, ask: VendorProbe) -> CheckResult:
@@ -115,13 +127,15 @@ def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:
     if answer.status is None:
         return NO_ANSWER
     if answer.status in {401, 403}:
-        return CheckResult(Verdict.REJECTED, f"The vendor answered {answer.status}.")
+        return CheckResult(
+            Verdict.REJECTED, sentence("The vendor answered %(status)s.", status=answer.status), status=answer.status
+        )
     if not 200 <= answer.status < 300:
-        return CheckResult(Verdict.UNCONFIRMED, f"The vendor answered {answer.status}.")
+        return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor answered %(status)s.", status=answer.status))
     if answer.is_error:
         if _REFUSED_TEXT.search(answer.error_text[:_TEXT_LIMIT]):
-            return CheckResult(Verdict.REJECTED, "The vendor's tool refused the credentials.")
-        return CheckResult(Verdict.UNCONFIRMED, "The vendor's tool reported an error.")
+            return CheckResult(Verdict.REJECTED, sentence("The vendor's tool refused the credentials."))
+        return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor's tool reported an error."))
     if asked_tool or answer.tools_listed:
-        return CheckResult(Verdict.VALIDATED, "The vendor accepted the credentials.")
-    return CheckResult(Verdict.UNCONFIRMED, "The vendor answered, but did not list its tools.")
+        return CheckResult(Verdict.VALIDATED, sentence("The vendor accepted the credentials."), answer.tools)
+    return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor responded, but didn’t list its tools."))

@@ -36,7 +36,7 @@ def verify_credentials() -> Iterator[VerificationResult]:
     for organization_id, credentials in groupby(rows, key=lambda row: row.organization_id):
         wrapped = wrapped_keys(organization_id)
         # A cache of its own: a key that this process remembers proves nothing about the stored one.
-        cache = DataKeyCache()
+        cache = DataKeyCache(max_entries=len(wrapped))
         for row in credentials:
             scope = CredentialScope(row.scope)
             yield VerificationResult(

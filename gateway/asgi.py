@@ -16,7 +16,7 @@ del os.environ["GATEWAY_PROCESS"]  # the settings are loaded; child processes ar
 # The views of the hot path import models, so the apps must be loaded first.
 from django.conf import settings  # noqa: E402
 
-from gateway import connection_limit, draining  # noqa: E402
+from gateway import connection_limit, graceful_stop  # noqa: E402
 from gateway.hot_path_app import RETRY_AFTER_S, HotPathApp, Send, max_body_bytes  # noqa: E402
 from gateway.hot_path_request import HotPathRequest, Scope  # noqa: E402
 from gateway.http_protocol import PROBE_PATHS, BoundedHttpProtocol  # noqa: E402
@@ -96,7 +96,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             await runtime.start()
-            draining.begin_on_sigterm()
+            graceful_stop.begin_on_signals(delay_s=settings.DRAIN_DELAY_SECONDS, drain_s=settings.DRAIN_SECONDS)
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
             await runtime.stop()

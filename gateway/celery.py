@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from typing import Any
 
+import structlog
 from celery import Celery
-from celery.signals import celeryd_after_setup, setup_logging, worker_before_create_process
+from celery.signals import before_task_publish, celeryd_after_setup, setup_logging, worker_before_create_process
 
+from gateway.lib import build_info
 from gateway.lib.queues import SHIPPING_NICENESS, SHIPPING_QUEUE
+from gateway.task_figures import PUBLISHED_AT, Role, TaskFigures
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
+log = structlog.get_logger(__name__)
 app = Celery("gateway")
 app.config_from_object("gateway.settings.workers", namespace="CELERY")
 app.autodiscover_tasks()
@@ -28,9 +33,28 @@ def _keep_django_logging(**kwargs: object) -> None:
     dictConfig(settings.LOGGING)
 
 
+@before_task_publish.connect  # type: ignore[untyped-decorator]
+def _note_time(headers: dict[str, Any], **kwargs: object) -> None:
+    headers[PUBLISHED_AT] = time.time()
+
+
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def _begin_figures(instance: Any, **kwargs: object) -> None:
+    from django.conf import settings
+
+    log.info("started", **build_info.current().labels())
+    if settings.METRICS_ADDRESS:
+        scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
+        TaskFigures(settings.METRICS_FOLDER, _role_of(instance), scheduled).connect()
+
+
+def _role_of(instance: Any) -> Role:
+    return "shipping" if SHIPPING_QUEUE in instance.app.amqp.queues.consume_from else "worker"
+
+
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def _make_way_for_calls(instance: Any, **kwargs: object) -> None:
-    if SHIPPING_QUEUE in instance.app.amqp.queues.consume_from:
+    if _role_of(instance) == "shipping":
         os.nice(SHIPPING_NICENESS)
 
 

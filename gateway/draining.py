@@ -1,34 +1,46 @@
-"""Whether this process got SIGTERM: load balancers should send no more requests."""
+"""Whether this process is stopping, and the calls that must be told when their time is over.   docs/decisions/0079"""
 
 from __future__ import annotations
 
-import signal
 import threading
-from types import FrameType
+from collections.abc import Callable
 
-# uvicorn closes its listener soon after the signal, so load balancers have little time to ask.
+# The words for a request whose time is over. On every route.
+CUT_OFF = "The gateway is stopping, and this took too long. A call may have happened at the vendor."
+# Imported by uvicorn before the application: no Django here.
 _draining = threading.Event()
+_calls_ended = threading.Event()
+_calls: set[Callable[[], object]] = set()
 
 
 def is_draining() -> bool:
+    """Whether the process got a stop signal: /ready answers 503, and each answer closes its connection."""
     return _draining.is_set()
 
 
 def begin() -> None:
-    """From now on GET /ready answers 503."""
     _draining.set()
 
 
-def begin_on_sigterm() -> None:
-    """Chain `begin` before the present SIGTERM handler. Outside the main thread nothing changes."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    previous = signal.getsignal(signal.SIGTERM)
+def have_calls_ended() -> bool:
+    """Whether the time to finish is over. A call that is cancelled from now on was cut off."""
+    return _calls_ended.is_set()
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        begin()
-        if callable(previous):
-            previous(number, frame)
 
-    if callable(previous):  # without uvicorn's handler the signal ends the process at once
-        signal.signal(signal.SIGTERM, handle)
+def at_end(cut_off: Callable[[], object]) -> None:
+    """Call `cut_off` in the event loop when the time of running calls is over, unless `forget` comes first."""
+    if _calls_ended.is_set():
+        cut_off()
+    else:
+        _calls.add(cut_off)
+
+
+def forget(cut_off: Callable[[], object]) -> None:
+    _calls.discard(cut_off)
+
+
+def end_calls() -> None:
+    """Cut off the calls that are left."""
+    _calls_ended.set()
+    while _calls:
+        _calls.pop()()

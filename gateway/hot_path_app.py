@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,11 +15,13 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
+from gateway import draining
 from gateway.hot_path_request import FOREIGN_HOST, HotPathRequest, Scope, check_head
 from gateway.incoming_body import IncomingBody
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.event_stream import EventStream
 from gateway.lib.hot_path_response import HotPathResponse, SharedBodyResponse
+from gateway.lib.shared_body import SharedBody
 from gateway.middleware.body_parts import ClientDisconnected
 from gateway.middleware.refusal import Receive, Refusal
 from gateway.middleware.request_id import HEADER
@@ -44,13 +46,14 @@ WATCH_AFTER_S = 0.25  # a view that ends earlier costs only a timer
 
 
 class _DisconnectWatcher:
-    """Cancels a view when its client disconnects."""
+    """Cancels a view when its client disconnects, or when the process stops and the view's time is over."""
 
-    __slots__ = ("_receive", "_request", "_task", "_timer", "_watching")
+    __slots__ = ("_is_known_to_stop", "_receive", "_request", "_task", "_timer", "_watching")
 
     def __init__(self, request: HotPathRequest, receive: Receive) -> None:
         self._request, self._receive = request, receive
         self._task = asyncio.current_task()
+        self._is_known_to_stop = False
         self._watching: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
 
@@ -61,15 +64,25 @@ class _DisconnectWatcher:
 
     def end(self) -> None:
         self._timer.cancel()
+        if self._is_known_to_stop:
+            draining.forget(self._cut_off)
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None  # breaks a reference cycle with the cancelled task
 
     def _begin(self) -> None:
+        if not self._is_known_to_stop:
+            self._is_known_to_stop = True
+            draining.at_end(self._cut_off)
         if self._request.incoming is not None:  # the reader of the body sees a disconnect itself
             self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin)
             return
         self._watching = asyncio.ensure_future(self._watch())
+
+    def _cut_off(self) -> None:
+        self._request.is_cut_off = True
+        if self._task is not None:
+            self._task.cancel()
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -144,6 +157,9 @@ class HotPathApp:
         try:
             return await view(request, *match.args, **match.kwargs)
         except asyncio.CancelledError:
+            if request.is_cut_off and not request.client_disconnected:
+                watcher.clear_cancellation()
+                raise Refusal(503, "unavailable", draining.CUT_OFF) from None
             if not request.client_disconnected:
                 raise
             watcher.clear_cancellation()
@@ -198,8 +214,7 @@ async def _send_response(response: HttpResponseBase, request: HotPathRequest, re
         return
     if isinstance(response, SharedBodyResponse):
         headers.append((b"content-length", str(sum(map(len, response.parts))).encode()))
-        await send(start)
-        await _send_shared(response.parts, request, send)
+        await _send_shared(start, response.parts, request, send)
         return
     content: bytes = getattr(response, "content", b"")
     if response.status_code != 204:
@@ -226,11 +241,17 @@ async def _send_part(part: bytes, request: HotPathRequest, send: Send) -> None:
     await _send_slices(part, send)
 
 
-async def _send_shared(parts: Iterable[bytes], request: HotPathRequest, send: Send) -> None:
-    """Only the slice on its way counts in the budget: the parts are counted where they are kept."""
+async def _send_shared(
+    start: MutableMapping[str, Any], parts: Sequence[bytes | SharedBody], request: HotPathRequest, send: Send
+) -> None:
+    """The slice on its way counts in the budget, and a part that is kept nowhere."""
     request.count_response_bytes(SLICE_BYTES)
     for part in parts:
-        await _send_slices(part, send)
+        if isinstance(part, SharedBody):
+            request.hold(part)
+    await send(start)
+    for part in parts:
+        await _send_slices(bytes(part), send)
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -18,6 +18,7 @@ from django.utils.http import parse_header_parameters
 from gateway.incoming_body import IncomingBody
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Reservation
+from gateway.lib.shared_body import SharedBody
 from gateway.middleware.refusal import Refusal
 from gateway.middleware.request_id import request_id_of
 
@@ -36,6 +37,7 @@ class HotPathRequest(HttpRequest):
     request_id: str
     scope: Scope
     client_disconnected = False  # set while the view runs: the connection is closed, and no response is sent
+    is_cut_off = False  # set while the view runs: the process stops, and the call has used up its time
     incoming: IncomingBody | None = None
     response_headers: Sequence[tuple[bytes, bytes]] = ()  # encoded, beside those of the response itself
     _response_reservation: Reservation | None = None
@@ -49,7 +51,7 @@ class HotPathRequest(HttpRequest):
         self.method = scope["method"].upper()
         self.path = self.path_info = scope["path"]
         self.resolver_match: ResolverMatch | None = None
-        self.reservations: list[Reservation] = []
+        self.reservations: list[Reservation | SharedBody] = []
         self._read_started = True  # Django refuses `body` while this is True. Here: the body has not arrived yet.
 
     async def load_body(self) -> bytes:
@@ -67,6 +69,11 @@ class HotPathRequest(HttpRequest):
         if self._response_reservation is None:
             self._response_reservation = self._reserve(body_budgets.vendors())
         self._response_reservation.settle(size_bytes)
+
+    def hold(self, body: SharedBody) -> None:
+        """Send the body, which is released with the request."""
+        body.hold()
+        self.reservations.append(body)
 
     def release(self) -> None:
         """The request is over: give its bytes back to the budgets."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import sys
+import termios
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gateway import draining
 from gateway.connection_limit import ConnectionLimit, ConnectionSlot, limit
 from gateway.uvicorn_fast_path import EXTENSION, FastPath
 
@@ -25,6 +29,8 @@ DROPPED_BYTES = 5 * 1024 * 1024
 # rest of its last read.
 BUFFERED_BYTES = 48 * 1024 * 1024
 BUFFERED_FREE_BYTES = 64 * 1024
+# Of a connection without a request when the server stops. A client that has just connected is about to send one.
+FIRST_REQUEST_S = 1.0
 PROBE_PATHS = frozenset({"/health", "/ready"})
 OVERLOADED = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -173,8 +179,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
             if cycle.scope["path"] not in PROBE_PATHS and self.reject is not None:
                 app = self.reject
+        if draining.is_draining() and not self.pipeline:
+            cycle.keep_alive = False
         cycle.scope["extensions"] = {EXTENSION: FastPath(cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        """The server stops. An idle connection closes unless a request is on its way; others close with an answer."""
+        if not self._is_idle():
+            super().shutdown()
+        elif self.cycle is None:
+            self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
+        else:
+            self._close_if_silent()
+
+    def _close_if_silent(self) -> None:
+        if self.transport.is_closing() or not self._is_idle():
+            return
+        if self._in_head or _unread_bytes(self.transport):
+            self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
+        else:
+            self.transport.close()
 
     def _peer(self) -> str:
         return self.client[0] if self.client else ""
@@ -200,3 +225,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _unread_bytes(transport: asyncio.Transport) -> int:
+    """Bytes that have arrived and that the event loop has not read."""
+    try:
+        found = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.FIONREAD, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(found, sys.byteorder)

@@ -44,6 +44,10 @@ class Readiness:
             self._running = asyncio.ensure_future(self._check())
         return await asyncio.shield(self._running)
 
+    def last_checks(self) -> dict[str, State] | None:
+        """The states of the last check, however old; None before the first."""
+        return self._cached
+
     async def _check(self) -> dict[str, State]:
         (database, migrations), coordination = await asyncio.gather(_database_states(), coordination_state())
         self._cached = {"database": database, "migrations": migrations, "coordination": coordination}

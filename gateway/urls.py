@@ -2,10 +2,12 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.decorators.http import require_POST
+from django.views.i18n import set_language
 
 from gateway.site import api_docs, pages
 from gateway.web.page_limit import all_page_limited, page_limited, starting_sign_in
-from orgs.pages.profile import ProfilePage
+from orgs.pages.profile import EndSessionsPage, ProfilePage
 from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
 
 handler400 = "gateway.site.errors.bad_request"
@@ -25,14 +27,19 @@ urlpatterns = [
     path("", include("oauth_ext.views.urls")),
     path("", page_limited(pages.landing), name="landing"),
     path("signin", page_limited(pages.signin), name="signin"),
+    path("language", page_limited(require_POST(set_language)), name="language"),
+    path("setup", page_limited(pages.setup), name="setup"),
     path("profile", page_limited(ProfilePage.as_view()), name="profile"),
+    path("profile/sessions", page_limited(EndSessionsPage.as_view()), name="end-sessions"),
     path("", include("orgs.pages.urls")),
     path("", include("credentials.pages.urls")),
     path("", include("oauth_ext.pages.urls")),
     path("", include("audit.pages.urls")),
     path("", include("billing.pages.urls")),
     path("", include("proxy.pages.urls")),
+    path("", include("gateway.site.moved")),
     path("api/schema", page_limited(api_docs.schema), name="api-schema"),
+    path("docs", page_limited(pages.docs), name="docs"),
     path("docs/api", page_limited(api_docs.page), name="api-docs"),
     path("docs/migrate", page_limited(pages.migrate), name="migrate"),
     path("api/", include("proxy.api.urls")),

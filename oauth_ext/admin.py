@@ -8,7 +8,7 @@ from __future__ import annotations
 # Imported first: its registrations can edit clients and show secrets, so they are taken back below.
 import oauth2_provider.admin  # noqa: F401
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 
 from audit.actor import Actor
@@ -23,11 +23,12 @@ from oauth_ext.models import (
     IDToken,
     RefreshToken,
     RememberedConsent,
+    ServiceClientAllowlist,
     ServiceClientVendor,
     SigningKey,
     TokenFamily,
 )
-from oauth_ext.services.agent_keys import revoke_agent_key
+from oauth_ext.services.agent_keys import end_agent_key
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
 from oauth_ext.services.token_families import revoke_family_as_staff
@@ -44,7 +45,7 @@ class ClientAdmin(ActingAdmin):
     fields = tuple(
         (
             "id name client_id client_type registration_source organization created_by created expires_at last_used_at "
-            "restricted cimd_expires_at redirect_uris"
+            "restricted tool_mode responsible secret_rotated_at previous_secret_ends_at cimd_expires_at redirect_uris"
         ).split()
     )
     list_display = ("name", "client_id", "client_type", "registration_source", "organization", "last_used_at")
@@ -106,14 +107,23 @@ class DeviceGrantAdmin(ReadOnlyAdmin):
 @admin.register(AgentKey)
 class AgentKeyAdmin(ActingAdmin):
     actions = ("revoke_keys",)
-    fields = ("prefix", "client", "created_by", "created_at", "last_used_at")  # the public half of the key only
-    list_display = ("prefix", "client", "created_at", "last_used_at")
+    fields = (
+        "prefix",
+        "client",
+        "created_by",
+        "created_at",
+        "last_used_at",
+        "ends_at",
+    )  # the public half of the key only
+    list_display = ("prefix", "client", "created_at", "last_used_at", "ends_at")
     list_select_related = ("client",)
     search_fields = ("prefix", "client__name", "client__client_id", "client__organization__name")
 
-    @admin.action(description="Revoke the agent key; the service account stays", permissions=["staff_delete"])
+    @admin.action(description="Revoke the agent key; the agent stays", permissions=["staff_delete"])
     def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
-        self.act(request, chosen, lambda actor, key: revoke_agent_key(actor=actor, client=key.client), "revoked.")
+        # Rotated keys before the current ones, which end both.
+        in_turn = chosen.order_by(F("ends_at").asc(nulls_last=True), "pk")
+        self.act(request, in_turn, lambda actor, key: end_agent_key(actor=actor, key=key), "revoked.")
 
 
 @admin.register(AccessToken)
@@ -147,6 +157,15 @@ class ServiceClientVendorAdmin(ReadOnlyAdmin):
     list_display = ("vendor", "client", "granted_by", "granted_at")
     list_filter = ("vendor",)
     list_select_related = ("client", "granted_by")
+    search_fields = ("vendor", "client__client_id", "client__name", "client__organization__name")
+
+
+@admin.register(ServiceClientAllowlist)
+class ServiceClientAllowlistAdmin(ReadOnlyAdmin):
+    fields = ("client", "vendor", "tools", "updated_by", "updated_at")
+    list_display = ("vendor", "client", "updated_by", "updated_at")
+    list_filter = ("vendor",)
+    list_select_related = ("client", "updated_by")
     search_fields = ("vendor", "client__client_id", "client__name", "client__organization__name")
 
 

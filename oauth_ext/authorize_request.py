@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from django.conf import settings
 
+from gateway.lib.sentences import sentence
 from oauth_ext import features, pkce, redirect_uris, requested_resources, scopes
 from oauth_ext.models import Client
 from oauth_ext.scopes_backend import all_exist
@@ -103,7 +104,7 @@ def _fields(query: str) -> _Fields:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise AuthorizePageError("The address that your app opened cannot be read.") from None
+        raise AuthorizePageError(sentence("We couldn’t read the link from your app.")) from None
     fields: _Fields = {}
     for name, value in pairs:
         # A parameter without a value counts as absent (RFC 6749 3.1).
@@ -115,21 +116,21 @@ def _fields(query: str) -> _Fields:
 def _client(fields: _Fields, find_client: Callable[[str], Client | None]) -> Client:
     named = fields.get("client_id", [])
     if len(named) != 1 or not _is_text(named[0]):
-        raise AuthorizePageError("The address that your app opened does not say which app it is.")
+        raise AuthorizePageError(sentence("The link from your app doesn’t say which app it is (client_id is missing)."))
     client = find_client(named[0])
     if client is None:
-        raise AuthorizePageError("The app is not known here. It may have to be connected anew.")
+        raise AuthorizePageError(sentence("We don’t know this app. You may need to connect it again."))
     return client
 
 
 def _redirect_uri(fields: _Fields, client: Client) -> str:
     sent = fields.get("redirect_uri", [])
     if len(sent) != 1 or not redirect_uris.registered_as(client.redirect_uris.split(), sent[0]):
-        raise AuthorizePageError("The app wants your answer sent to an address that it did not register.")
+        raise AuthorizePageError(sentence("The app asks to redirect to an address it didn’t register."))
     try:
         return redirect_uris.check(sent[0])  # the rules may be stricter than at registration
     except redirect_uris.BadRedirectUri:
-        raise AuthorizePageError("The app wants your answer sent to an address that is not accepted here.") from None
+        raise AuthorizePageError(sentence("The app asks to redirect to an address that isn’t accepted here.")) from None
 
 
 def _only(fields: _Fields, name: str) -> str:
@@ -140,17 +141,17 @@ def _only(fields: _Fields, name: str) -> str:
 def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> AuthorizeRequest:
     for name, values in fields.items():
         if len(values) > 1 and name not in _REPEATABLE:
-            raise _ParameterError("invalid_request", f"The parameter {name} is given twice.")
+            raise _ParameterError("invalid_request", sentence("The parameter %(name)s is given twice.", name=name))
     response_type = _only(fields, "response_type")
     if not response_type:
         raise _ParameterError("invalid_request", "response_type is missing.")
     if response_type not in features.RESPONSE_TYPES_ON:
-        raise _ParameterError("unsupported_response_type", "Only the response type code is supported.")
+        raise _ParameterError("unsupported_response_type", sentence("Only the response type code is supported."))
     if _only(fields, "response_mode") not in {"", *features.RESPONSE_MODES_ON}:
-        raise _ParameterError("invalid_request", "Only the response mode query is supported.")
+        raise _ParameterError("invalid_request", sentence("Only the response mode query is supported."))
     prompts = _only(fields, "prompt").split()
     if len(prompts) > 1 and "none" in prompts:
-        raise _ParameterError("invalid_request", "The prompt none excludes every other.")
+        raise _ParameterError("invalid_request", sentence("The prompt none excludes every other."))
     return AuthorizeRequest(
         client=client,
         redirect_uri=redirect_uri,
@@ -174,9 +175,9 @@ def _scopes(asked: str) -> tuple[str, ...]:
     try:
         wanted = scopes.parse(asked)
     except ValueError:
-        raise _ParameterError("invalid_scope", "A requested scope is unknown.") from None
+        raise _ParameterError("invalid_scope", sentence("A requested scope is unknown.")) from None
     if (asked and not wanted) or not all_exist(wanted):
-        raise _ParameterError("invalid_scope", "A requested scope is unknown.")
+        raise _ParameterError("invalid_scope", sentence("A requested scope is unknown."))
     return wanted or (scopes.ALL,)
 
 

@@ -78,6 +78,7 @@ class BearerIdentity:
     scopes: frozenset[str]
     audiences: tuple[str, ...]  # canonical resource addresses
     expires_at: datetime
+    key_pk: uuid.UUID | None = None  # of the agent key
     # None for an identity that no bearer gave.
     client: ClientRow | None = field(default=None, compare=False)
     person: PersonRow | None = field(default=None, compare=False)  # None for a service client too
@@ -144,12 +145,12 @@ def may_be_access_token(bearer: str) -> bool:
     return len(bearer) <= MAX_BEARER_CHARACTERS and bearer.count(".") == 2 and not looks_like_agent_key(bearer)
 
 
-def record_uses(client_pks: Collection[uuid.UUID], key_client_pks: Collection[uuid.UUID], now: datetime) -> None:
-    """Sets `last_used_at` of clients, and of the agent keys of `key_client_pks`, at most once in five minutes each."""
+def record_uses(client_pks: Collection[uuid.UUID], key_pks: Collection[uuid.UUID], now: datetime) -> None:
+    """Sets `last_used_at` of clients and of agent keys, at most once in five minutes each."""
     with transaction.atomic():
         for rows in (
             Client.objects.filter(_is_due(now), pk__in=client_pks),
-            AgentKey.objects.filter(_is_due(now), client_id__in=key_client_pks),
+            AgentKey.objects.filter(_is_due(now), pk__in=key_pks),
         ):
             # A locked row is being changed or recorded by another process: its use waits for the next round.
             free = rows.select_for_update(skip_locked=True, no_key=True).order_by("pk").values_list("pk", flat=True)
@@ -172,9 +173,12 @@ def _of_agent_key(presented: Presented, row: KeyRow | None) -> BearerIdentity:
     genuine = secrets.equal(stored, presented.secret_sha256)
     if row is None or not genuine:
         raise InvalidBearer(_BAD_AGENT_KEY)
-    client = row.client
+    client, now = row.client, clock.now()
+    ends_at = None if row.ends_at is None else as_utc(row.ends_at)
+    if ends_at is not None and ends_at <= now:
+        raise InvalidBearer(_BAD_AGENT_KEY)
     expires_at = _expiry(client)
-    if client.organization_id is None or expires_at is None or expires_at <= clock.now():
+    if client.organization_id is None or expires_at is None or expires_at <= now:
         raise InvalidBearer("The service client of this agent key has expired.")
     return BearerIdentity(
         kind="agent_key",
@@ -186,7 +190,9 @@ def _of_agent_key(presented: Presented, row: KeyRow | None) -> BearerIdentity:
         client_name=client.name,
         scopes=frozenset({scopes.ALL}),
         audiences=(resources.unified(settings.BASE_URL),),
-        expires_at=expires_at,
+        # The cached identity of a rotated key ends with the overlap.
+        expires_at=expires_at if ends_at is None else min(expires_at, ends_at),
+        key_pk=row.pk,
         client=client,
     )
 

@@ -1,7 +1,7 @@
 """The rows behind a bearer, as one statement reads them: token or key, client, person, rights.
 
 The rights are those of `orgs.selectors` (`membership_row`, `team_ids`, `granted_vendors`) and of
-`selectors.restricted_vendors`; a test compares them.
+`selectors.client_limits`; a test compares them.
 """
 
 from __future__ import annotations
@@ -10,18 +10,29 @@ import uuid
 from datetime import UTC, datetime
 
 import msgspec
+from django.db.models import Prefetch, prefetch_related_objects
 
+from gateway.lib import clock
 from gateway.lib.json_statement import Dialect, JsonStatement
-from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
-from orgs.models import Membership, ServerAccess, Team, TeamMembership, User
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientAllowlist, ServiceClientVendor
+from oauth_ext.models.client import ToolMode
+from oauth_ext.selectors import ClientLimits
+from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, User
 
-TOKEN, KEY, CLIENT, LISTED, USER, MEMBERSHIP, ACCESS, TEAM, IN_TEAM = (
+TOKEN, KEY, CLIENT, LISTED, ALLOWLIST, USER, MEMBERSHIP, ACCESS, TEAM, IN_TEAM = (
     model._meta.db_table
     for model in (
-        *(AccessToken, AgentKey, Client, ServiceClientVendor),
+        *(AccessToken, AgentKey, Client, ServiceClientVendor, ServiceClientAllowlist),
         *(User, Membership, ServerAccess, Team, TeamMembership),
     )
 )
+
+
+class VendorRow(msgspec.Struct, frozen=True, array_like=True):
+    """Access to one vendor. A row that ended stays until it is removed."""
+
+    vendor: str
+    expires_at: datetime | None = None
 
 
 class ClientRow(msgspec.Struct, frozen=True, array_like=True):
@@ -31,7 +42,46 @@ class ClientRow(msgspec.Struct, frozen=True, array_like=True):
     organization_id: uuid.UUID | None
     expires_at: datetime | None
     restricted: bool
-    listed_vendors: list[str]
+    listed_vendors: list[VendorRow]
+    tool_mode: ToolMode
+    allowlists: list[tuple[str, list[str]]]  # vendor, tools
+
+    def limits(self, vendors: frozenset[str] | None) -> ClientLimits:
+        """`vendors`: those in force, None for every vendor."""
+        return ClientLimits(
+            vendors=vendors,
+            tools={vendor: frozenset(tools) for vendor, tools in self.allowlists},
+            is_read_only=self.tool_mode != ToolMode.ALL,
+        )
+
+
+def client_rows(organization: Organization, *, vendor: str) -> list[ClientRow]:
+    """Of the service clients that have not expired, by name, with their tools of one vendor. No bearer gave them."""
+    allowlists = Prefetch("tool_allowlists", ServiceClientAllowlist.objects.filter(vendor=vendor))
+    found = Client.objects.filter(organization=organization, expires_at__gt=clock.now()).order_by("name", "id")
+    return [_client_row(each) for each in found.prefetch_related("restricted_vendors", allowlists)]
+
+
+def client_row(client: Client) -> ClientRow:
+    """Of one service client, with its tools of every vendor. No bearer gave it."""
+    prefetch_related_objects([client], "restricted_vendors", "tool_allowlists")
+    return _client_row(client)
+
+
+def _client_row(client: Client) -> ClientRow:
+    """The row of a client whose lists are prefetched."""
+    return ClientRow(
+        pk=client.pk,
+        client_id=client.client_id,
+        name=client.name,
+        organization_id=client.organization_id,
+        expires_at=client.expires_at,
+        restricted=client.restricted,
+        # A row that ended stays: with it, the client counts as restricted.
+        listed_vendors=[VendorRow(row.vendor, row.expires_at) for row in client.restricted_vendors.all()],
+        tool_mode=ToolMode(client.tool_mode),
+        allowlists=[(row.vendor, row.tools) for row in client.tool_allowlists.all()],
+    )
 
 
 class PersonRow(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +95,7 @@ class PersonRow(msgspec.Struct, frozen=True, array_like=True):
     email: str
     role: str | None
     team_ids: list[uuid.UUID]  # oldest first
-    granted_vendors: list[str]
+    granted_vendors: list[VendorRow]  # of the person and of each team
 
 
 class TokenRow(msgspec.Struct, frozen=True, array_like=True):
@@ -56,14 +106,20 @@ class TokenRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class KeyRow(msgspec.Struct, frozen=True, array_like=True):
+    pk: uuid.UUID
     secret_sha256: str  # hexadecimal, of either case
+    ends_at: datetime | None  # of a key that was rotated with an overlap
     client: ClientRow
 
 
 def _client(sql: Dialect) -> str:
-    listed = f"SELECT l.vendor AS item FROM {LISTED} l WHERE l.client_id = c.id"  # noqa: S608
+    item = sql.array("l.vendor", "l.expires_at")
+    listed = f"SELECT {item} AS item FROM {LISTED} l WHERE l.client_id = c.id"  # noqa: S608
+    allowlist = sql.array("a.vendor", sql.nested("a.tools"))
+    allowlists = f"SELECT {allowlist} AS item FROM {ALLOWLIST} a WHERE a.client_id = c.id"  # noqa: S608
     return sql.array(
-        *("c.id", "c.client_id", "c.name", "c.organization_id", "c.expires_at", "c.restricted", sql.values(listed))
+        *("c.id", "c.client_id", "c.name", "c.organization_id", "c.expires_at", "c.restricted", sql.rows(listed)),
+        *("c.tool_mode", sql.rows(allowlists)),
     )
 
 
@@ -73,14 +129,15 @@ def _person(sql: Dialect) -> str:
         " WHERE i.membership_id = m.id ORDER BY t.created_at, t.id"
     )
     # Two halves, each by an index of its own: an organization may have 100,000 rows.
+    item = sql.array("s.vendor", "s.expires_at")
     granted = (
-        f"SELECT s.vendor AS item FROM {ACCESS} s"  # noqa: S608
+        f"SELECT {item} AS item FROM {ACCESS} s"  # noqa: S608
         " WHERE s.membership_id = m.id AND s.organization_id = m.organization_id"
-        f" UNION ALL SELECT s.vendor FROM {IN_TEAM} i JOIN {ACCESS} s ON s.team_id = i.team_id"
+        f" UNION ALL SELECT {item} FROM {IN_TEAM} i JOIN {ACCESS} s ON s.team_id = i.team_id"
         " WHERE i.membership_id = m.id AND s.organization_id = m.organization_id"
     )
     names = ("u.id", "u.is_active", "u.display_name", "u.first_name", "u.last_name", "u.email")
-    return sql.array(*names, "m.role", sql.values(teams), sql.values(granted))
+    return sql.array(*names, "m.role", sql.values(teams), sql.rows(granted))
 
 
 def _by_access_token(sql: Dialect) -> str:
@@ -96,7 +153,7 @@ def _by_access_token(sql: Dialect) -> str:
 
 
 def _by_agent_key(sql: Dialect) -> str:
-    columns = sql.array(sql.hexadecimal("k.secret_sha256"), sql.nested(_client(sql)))
+    columns = sql.array("k.id", sql.hexadecimal("k.secret_sha256"), "k.ends_at", sql.nested(_client(sql)))
     return (
         f"SELECT {sql.text(columns)} FROM {KEY} k JOIN {CLIENT} c ON c.id = k.client_id"  # noqa: S608
         " WHERE k.prefix = %s"

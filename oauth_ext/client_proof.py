@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.hashers import check_password
 from django.db.models import Model
 
-from gateway.lib import secrets
+from gateway.lib import clock, secrets
 from oauth_ext import features, token_form
 from oauth_ext.client_authentication import Presented
 from oauth_ext.models import Client, Grant, RefreshToken
@@ -27,11 +27,14 @@ def usable_client(client_id: str) -> Client | None:
 
 
 def is_proven(client: Client, client_secret: str) -> bool:
-    """A confidential client must send its secret; a public one must send none."""
+    """A confidential client must send its secret, or during an overlap the one before; a public one none. Spec: D171"""
     if client.client_type == Client.CLIENT_PUBLIC:
         return not client_secret
+    # Both are compared in any case: the time of an answer does not tell which of them was sent.
+    is_current = check_password(client_secret, client.client_secret)
+    is_previous = check_password(client_secret, client.previous_secret or client.client_secret)
     # An empty secret proves nothing, even if the row holds the hash of one.
-    return bool(client_secret) and check_password(client_secret, client.client_secret)
+    return bool(client_secret) and (is_current or (is_previous and client.has_previous_secret(clock.now())))
 
 
 def own_credential(sent: Presented, fields: Fields) -> str:

@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import F, FilteredRelation, Q, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from gateway.lib.rows import required_row
-from oauth_ext.models import AccessToken, Client, ServiceClientVendor, TokenFamily
+from oauth_ext.models import AccessToken, Client, ServiceClientAllowlist, ServiceClientVendor, TokenFamily
+from oauth_ext.models.client import ToolMode
 from orgs.models import Organization, User
+from orgs.selectors import MAX_SEARCH_WORDS
 
 _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
 
 
-def service_clients(organization: Organization) -> QuerySet[Client]:
-    """Newest first, expired ones included. Spec: §4.8 · D71, D73"""
+def service_clients(organization: Organization, *, matching: str = "") -> QuerySet[Client]:
+    """Newest first, expired ones included; with `matching` those whose name has its words. Spec: §4.8 · D71, D73"""
     rows: QuerySet[Client] = Client.objects.filter(organization=organization).order_by("-created", "id")
-    # Both annotations are None without a key.
-    key = {"agent_key_prefix": F("agent_key__prefix"), "agent_key_last_used_at": F("agent_key__last_used_at")}
-    annotated: QuerySet[Client] = rows.annotate(**key)
-    return annotated
+    for word in matching.split():
+        rows = rows.filter(name__icontains=word)
+    # The annotations are None without a key.
+    current = FilteredRelation("agent_keys", condition=Q(agent_keys__ends_at=None))
+    previous = FilteredRelation("agent_keys", condition=Q(agent_keys__ends_at__gt=clock.now()))
+    annotated: QuerySet[Client] = rows.annotate(key=current, previous_key=previous).annotate(
+        agent_key_prefix=F("key__prefix"),
+        agent_key_created_at=F("key__created_at"),
+        agent_key_last_used_at=F("key__last_used_at"),
+        previous_key_prefix=F("previous_key__prefix"),
+        previous_key_ends_at=F("previous_key__ends_at"),
+        previous_key_last_used_at=F("previous_key__last_used_at"),
+    )
+    return annotated.select_related("created_by", "responsible__user")
+
+
+def service_clients_named(organization: Organization, words: str) -> QuerySet[Client]:
+    """By name; each of the `words` is in the name or in the `svc_` name. Expired ones are included."""
+    found = Q(organization=organization)
+    for word in words.split()[:MAX_SEARCH_WORDS]:
+        found &= Q(name__icontains=word) | Q(client_id__icontains=word)
+    return Client.objects.filter(found).order_by("name", "id")
 
 
 def service_client(organization: Organization, id_or_client_id: str) -> Client:
@@ -39,6 +60,12 @@ def service_client(organization: Organization, id_or_client_id: str) -> Client:
     if found is None:
         raise NotFound
     return found
+
+
+def service_client_names(organization: Organization) -> list[str]:
+    """Of those that have not expired, sorted."""
+    rows = Client.objects.filter(organization=organization, expires_at__gt=clock.now())
+    return sorted(rows.values_list("name", flat=True), key=str.casefold)
 
 
 def public_client(client_id: str) -> Client | None:
@@ -66,21 +93,54 @@ def service_client_of_any_organization(client_id: str) -> Client:
     return required_row(Client.objects.filter(client_id=client_id, organization__isnull=False))
 
 
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """The limits of a service client beside its role. `vendors` None: every vendor; `tools`: by vendor, its lists."""
+
+    vendors: frozenset[str] | None
+    tools: Mapping[str, frozenset[str]]
+    is_read_only: bool
+
+
+NOTHING_ALLOWED = ClientLimits(vendors=frozenset(), tools={}, is_read_only=True)
+
+
+def client_limits(client_pk: uuid.UUID) -> ClientLimits:
+    """Spec: D34, D165, D173"""
+    mode = Client.objects.filter(pk=client_pk).values_list("tool_mode", flat=True).first()
+    lists = ServiceClientAllowlist.objects.filter(client_id=client_pk).values_list("vendor", "tools")
+    return ClientLimits(
+        vendors=restricted_vendors(client_pk),
+        tools={vendor: frozenset(tools) for vendor, tools in lists},
+        # Fails closed: a missing client writes nothing.
+        is_read_only=mode != ToolMode.ALL,
+    )
+
+
 def restricted_vendors(client_pk: uuid.UUID) -> frozenset[str] | None:
     """Returns the vendors of a restricted service client; None for an unrestricted one. Spec: D34, D173"""
-    rows = list(Client.objects.filter(pk=client_pk).values_list("restricted", "restricted_vendors__vendor"))
-    # Fails closed: a missing client counts as restricted.
-    return allowed_vendors(not rows or rows[0][0], [vendor for _, vendor in rows if vendor is not None])
+    # Fails closed: a missing client and a list without the flag, even one that ended, count as restricted.
+    rows = ServiceClientVendor.objects.filter(client=client_pk)
+    if Client.objects.filter(pk=client_pk, restricted=False).exists() and not rows.exists():
+        return None
+    return frozenset(rows.in_force(clock.now()).values_list("vendor", flat=True))
 
 
-def allowed_vendors(restricted: bool, listed: Iterable[str]) -> frozenset[str] | None:
-    """None for every vendor."""
-    # Fails closed: a list without the flag counts as restricted.
-    vendors = frozenset(listed)
-    return None if not restricted and not vendors else vendors
+def client_allowlists(client: Client, vendor: str | None = None) -> QuerySet[ServiceClientAllowlist]:
+    """By vendor; of one vendor if it is named. Spec: D75, D165"""
+    rows = ServiceClientAllowlist.objects.select_related("updated_by").filter(client=client)
+    return (rows if vendor is None else rows.filter(vendor=vendor)).order_by("vendor")
 
 
 def service_client_vendor_rows(organization: Organization) -> QuerySet[ServiceClientVendor]:
-    """Lists the grants of all service clients of the organization, oldest first. Spec: §4.5 · D34"""
+    """The vendors in force of all restricted service clients of the organization, oldest first. Spec: §4.5 · D34"""
     rows = ServiceClientVendor.objects.select_related("client").filter(client__organization=organization)
+    rows = rows.in_force(clock.now())
     return rows.order_by("granted_at", "id")
+
+
+def ending_service_clients(organization: Organization, before: datetime) -> list[Client]:
+    """Those that expire before then, and those with a former key that still counts; the first to end first."""
+    ending = Q(expires_at__gt=clock.now(), expires_at__lte=before) | Q(previous_key__isnull=False)
+    rows: QuerySet[Client] = service_clients(organization).filter(ending).order_by("expires_at", "id")
+    return list(rows)

@@ -69,7 +69,7 @@ class Validator(OAuth2Validator):
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Raises: InvalidClientError when the client was deleted, or has another secret, since it authenticated."""
-        if not _is_as_authenticated(request):
+        if not _is_as_authenticated(request, self._presented(request).client_secret):
             raise errors.InvalidClientError
         family = getattr(request, "family", None)
         owned = {
@@ -105,9 +105,10 @@ class Validator(OAuth2Validator):
         return found
 
 
-def _is_as_authenticated(request: Any) -> bool:
+def _is_as_authenticated(request: Any, client_secret: str) -> bool:
     client: Client = request.client
     user_id = None if request.user is None else request.user.pk
     # The lock keeps the secret until this transaction ends: a rotation is seen here, or ends this request's tokens too.
     is_locked = lock_order.lock(org_id=request.organization_id, user_id=user_id, client_pk=client.pk)
-    return is_locked and Client.objects.filter(pk=client.pk, client_secret=client.client_secret).exists()
+    current = Client.objects.filter(pk=client.pk).first() if is_locked else None
+    return current is not None and is_proven(current, client_secret)

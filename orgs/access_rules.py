@@ -1,16 +1,25 @@
-"""Pure: may a caller use a vendor, may a role call a tool. The same functions filter lists and refuse calls.
+"""Pure: may a caller use a vendor, may it call a tool. The same functions filter lists and refuse calls.
 
-Spec: §4.5, §4.9 · D33, D34, D75-D77
+Spec: §4.5, §4.9 · D33, D34, D75-D77, D165
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 
 Allowlists = Mapping[tuple[str, str], frozenset[str]]
+
+
+class ToolLimit(StrEnum):
+    """The limit that refuses a tool."""
+
+    ROLE = "role"  # the list of the role
+    OWN = "own"  # the list of the service client
+    READ_ONLY = "read_only"  # the service client's mode
 
 
 def person_may_use_vendor(
@@ -34,8 +43,16 @@ def may_use_vendor(
     )
 
 
-def may_call_tool(principal: Principal, vendor: str, tool: str, allowlists: Allowlists) -> bool:
-    return role_may_call_tool(principal.role, vendor, tool, allowlists)
+def refusing_limit(
+    principal: Principal, vendor: str, tool: str, allowlists: Allowlists, *, is_read_only: bool
+) -> ToolLimit | None:
+    """None if the principal may call the tool. `is_read_only`: whether the tool is marked so. Spec: D77, D165"""
+    if not role_may_call_tool(principal.role, vendor, tool, allowlists):
+        return ToolLimit.ROLE
+    own = own_tools(principal, vendor)
+    if own is not None and tool not in own:
+        return ToolLimit.OWN
+    return ToolLimit.READ_ONLY if principal.is_read_only and not is_read_only else None
 
 
 def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:
@@ -48,3 +65,8 @@ def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlist
 def allowed_tools(role: Role, vendor: str, allowlists: Allowlists) -> frozenset[str] | None:
     """None without a list: every tool."""
     return allowlists.get((vendor, role.value))
+
+
+def own_tools(principal: Principal, vendor: str) -> frozenset[str] | None:
+    """The service client's own list. None without one: every tool."""
+    return None if principal.own_allowlists is None else principal.own_allowlists.get(vendor)

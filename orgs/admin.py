@@ -18,6 +18,7 @@ from gateway.lib.read_only_admin import ReadOnlyAdmin
 from gateway.web.acting_admin import ActingAdmin
 from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from orgs.models import (
+    AccessRequest,
     Identity,
     Invitation,
     KnownTool,
@@ -150,6 +151,14 @@ class InvitationAdmin(ActingAdmin):
             revoke_invitation(actor=actor, organization=row.organization, invitation_id=row.pk)
 
         self.act(request, chosen, revoke, "revoked.")
+
+
+@admin.register(AccessRequest)
+class AccessRequestAdmin(ReadOnlyAdmin):
+    fields = tuple("id organization membership vendor reason created_at decided_at decided_by answer".split())
+    list_display = ("membership", "organization", "vendor", "created_at", "decided_at")
+    list_select_related = ("membership", "organization")
+    search_fields = ("=id", "vendor", "organization__name", "membership__user__email")
 
 
 @admin.register(Team)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from gateway.lib import clock
 from orgs import access_rules
-from orgs.models import Organization, ServerAccess, TeamMembership
+from orgs.models import Organization, ServerAccess
 from orgs.roles import Role
 from orgs.selectors import members
 
@@ -54,11 +55,12 @@ def vendors_of_member(granted: Collection[str], connected_vendors: Sequence[str]
 def _vendors_by_membership(organization: Organization) -> dict[int, frozenset[str]]:
     """Membership id to the vendors granted to the member or to one of its teams."""
     found: dict[int, set[str]] = {}
-    own = ServerAccess.objects.filter(organization=organization, membership__isnull=False)
-    for membership_id, vendor in own.values_list("membership_id", "vendor"):
+    rows = ServerAccess.objects.in_force(clock.now()).filter(organization=organization)
+    for membership_id, vendor in rows.filter(membership__isnull=False).values_list("membership_id", "vendor"):
         if membership_id is not None:
             found.setdefault(membership_id, set()).add(vendor)
-    shared = TeamMembership.objects.filter(team__organization=organization, team__server_access__isnull=False)
-    for membership_id, vendor in shared.values_list("membership_id", "team__server_access__vendor"):
+    shared = rows.filter(team__isnull=False).values_list("team__team_memberships__membership_id", "vendor")
+    # A team without members has one row without a membership.
+    for membership_id, vendor in shared.filter(team__team_memberships__isnull=False):
         found.setdefault(membership_id, set()).add(vendor)
     return {membership_id: frozenset(vendors) for membership_id, vendors in found.items()}

@@ -6,6 +6,7 @@ import uuid
 
 from gateway.lib import ids
 from gateway.lib.errors import Forbidden, NotFound
+from gateway.lib.sentences import sentence
 from orgs.models import Membership, User
 from orgs.roles import Role
 
@@ -20,5 +21,5 @@ def require_membership(user: User, org_id: uuid.UUID | str, *, role: Role = Role
     if found is None:
         raise NotFound
     if not found.has_role(role):
-        raise Forbidden(f"This needs the role {role.value}.")
+        raise Forbidden(sentence("You need the %(role)s role.", role=role.value))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,6 +20,7 @@ class Principal:
     """One caller in one organization, looked up for every call; a token carries none of this. Spec: D173
 
     `granted_vendors`: None for an unrestricted service client; an empty set allows none. `team_ids`: oldest first.
+    `own_allowlists`: by vendor, the tools of a service client with a list of its own.
     """
 
     kind: PrincipalKind
@@ -34,6 +36,9 @@ class Principal:
     client_id: str
     client_name: str
     user_id: uuid.UUID | None = None
+    own_allowlists: Mapping[str, frozenset[str]] | None = None
+    # A service client that may call only what is marked read-only.
+    is_read_only: bool = False
 
     @property
     def service_client_pk(self) -> uuid.UUID | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from gateway.lib.errors import NotFound
+from gateway.lib.sentences import sentence
 
 
 class Role(StrEnum):
@@ -24,7 +25,13 @@ class Role(StrEnum):
 
 # Higher roles include the rights of lower ones.
 _ORDER = {Role.MEMBER: 0, Role.ADMIN: 1, Role.OWNER: 2}
-ROLE_CHOICES = [(role.value, role.value.capitalize()) for role in Role]
+ROLE_CHOICES = [
+    (Role.MEMBER.value, sentence("Member")),
+    (Role.ADMIN.value, sentence("Admin")),
+    (Role.OWNER.value, sentence("Owner")),
+]
+# As pages name a role inside a line.
+ROLE_WORDS = {Role.MEMBER: sentence("member"), Role.ADMIN: sentence("admin"), Role.OWNER: sentence("owner")}
 
 
 def role_named(name: str) -> Role:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Avg, Count, F, Q, QuerySet
 
 from gateway.lib import clock, ids
 from gateway.lib.rows import grouped, required_row
 from orgs.models import (
+    AccessRequest,
     Invitation,
     KnownTool,
     Membership,
@@ -26,6 +28,8 @@ from orgs.roles import Role, may_end
 
 # Bounds the conditions of a search; further words are ignored.
 MAX_SEARCH_WORDS = 8
+# Columns of a membership that a search for a person reads.
+_NAMES = ("user__display_name", "user__first_name", "user__last_name", "user__email")
 
 
 def memberships(user: User) -> QuerySet[Membership]:
@@ -69,7 +73,7 @@ def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUI
 
 def granted_vendors(membership: Membership, teams: Sequence[uuid.UUID]) -> frozenset[str]:
     """Vendors in the server access of the member or of one of its teams. Spec: D33"""
-    rows = ServerAccess.objects.filter(organization_id=membership.organization_id)
+    rows = ServerAccess.objects.in_force(clock.now()).filter(organization_id=membership.organization_id)
     return frozenset(rows.filter(Q(membership=membership) | Q(team_id__in=teams)).values_list("vendor", flat=True))
 
 
@@ -82,13 +86,13 @@ def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
 def members(organization: Organization, *, matching: str = "") -> QuerySet[Membership]:
     """Earliest first. `matching`: each of its words must be in a name or the e-mail address. Spec: §4.4 · D43"""
     rows = Membership.objects.select_related("user").filter(organization=organization)
-    columns = ("user__display_name", "user__first_name", "user__last_name", "user__email")
-    return rows.filter(_has_words(matching, *columns)).order_by("joined_at", "id")
+    return rows.filter(_has_words(matching, *_NAMES)).order_by("joined_at", "id")
 
 
 def member_vendors(membership: Membership) -> list[str]:
     """The member's direct server access, sorted. Spec: §4.5"""
-    rows = ServerAccess.objects.filter(organization_id=membership.organization_id, membership=membership)
+    rows = ServerAccess.objects.in_force(clock.now())
+    rows = rows.filter(organization_id=membership.organization_id, membership=membership)
     return list(rows.order_by("vendor").values_list("vendor", flat=True))
 
 
@@ -104,6 +108,12 @@ def teams_by_member(memberships: Sequence[Membership]) -> dict[uuid.UUID, list[s
     """User id to sorted team names; people without a team are absent."""
     rows = TeamMembership.objects.filter(membership__in=[row.pk for row in memberships]).order_by("team__name", "id")
     return grouped(rows.values_list("membership__user_id", "team__name"))
+
+
+def teams_of(membership: Membership) -> list[Team]:
+    """By name."""
+    rows = Team.objects.filter(organization_id=membership.organization_id, team_memberships__membership=membership)
+    return list(rows.order_by("name", "id"))
 
 
 def member(organization: Organization, user_id: str) -> Membership:
@@ -137,22 +147,61 @@ def team(organization: Organization, team_id: str) -> Team:
     return required_row(teams(organization).filter(pk=ids.known_id(team_id)))
 
 
-def team_members(team: Team) -> QuerySet[TeamMembership]:
-    """Earliest first. The caller has reached the team through its organization."""
+def team_members(team: Team, *, matching: str = "") -> QuerySet[TeamMembership]:
+    """Earliest first; `matching` as for `members`. The caller has reached the team through its organization."""
     rows = TeamMembership.objects.select_related("membership__user").filter(team=team)
-    return rows.order_by("joined_at", "id")
+    columns = [f"membership__{name}" for name in _NAMES]
+    return rows.filter(_has_words(matching, *columns)).order_by("joined_at", "id")
+
+
+def team_subjects(team: Team) -> list[str]:
+    """The subjects of its members' calls in the log. The caller has reached the team through its organization."""
+    return [str(user_id) for user_id in team_members(team).values_list("membership__user_id", flat=True)]
 
 
 def server_access_by_team(organization: Organization) -> dict[uuid.UUID, list[str]]:
     """Team id to sorted slugs; a team without server access is absent."""
-    rows = ServerAccess.objects.filter(organization=organization, team__isnull=False).order_by("vendor")
+    rows = ServerAccess.objects.in_force(clock.now())
+    rows = rows.filter(organization=organization, team__isnull=False).order_by("vendor")
     return grouped((team_id, vendor) for team_id, vendor in rows.values_list("team_id", "vendor") if team_id)
 
 
 def server_access(organization: Organization) -> QuerySet[ServerAccess]:
-    """Oldest first. Spec: §4.5 · D57"""
-    rows = ServerAccess.objects.select_related("membership").filter(organization=organization)
+    """Rows in force, oldest first. Spec: §4.5 · D57"""
+    rows = ServerAccess.objects.in_force(clock.now()).select_related("membership").filter(organization=organization)
     return rows.order_by("granted_at", "id")
+
+
+def waiting_requests(
+    organization: Organization, connected_vendors: Collection[str], *, of: User | None = None
+) -> QuerySet[AccessRequest]:
+    """Requests for a connected vendor that wait for a decision, oldest first; `of` one person only. Spec: D169"""
+    rows = _access_requests(organization, of).filter(state=AccessRequest.State.WAITING, vendor__in=connected_vendors)
+    return rows.order_by("created_at", "id")
+
+
+def decided_requests(organization: Organization, *, of: User | None = None) -> QuerySet[AccessRequest]:
+    """Newest decision first; `of` one person only. Spec: D169"""
+    rows = _access_requests(organization, of).exclude(state=AccessRequest.State.WAITING)
+    return rows.order_by("-decided_at", "id")
+
+
+def requests_of(membership: Membership) -> QuerySet[AccessRequest]:
+    """The member's requests, one at most for each vendor. Spec: D169"""
+    return AccessRequest.objects.select_related("decided_by").filter(membership=membership).order_by("vendor")
+
+
+def count_of_waiting_requests(organization: Organization, vendors: QuerySet[Any, str]) -> int:
+    """The requests that wait for one of the vendors. Spec: D169"""
+    rows = _access_requests(organization, None).filter(state=AccessRequest.State.WAITING, vendor__in=vendors)
+    return rows.count()
+
+
+def _access_requests(organization: Organization, of: User | None) -> QuerySet[AccessRequest]:
+    rows = AccessRequest.objects.select_related("membership__user", "decided_by")
+    # A deactivated person's requests wait with the person.
+    rows = rows.filter(organization=organization, membership__user__is_active=True)
+    return rows if of is None else rows.filter(membership__user=of)
 
 
 def known_tools(organization: Organization, vendor: str) -> QuerySet[KnownTool]:
@@ -176,6 +225,29 @@ def offered_definitions(organization: Organization, vendor: str) -> dict[str, st
     return dict(rows.values_list("tool", "seen_definition"))
 
 
+def offered_definitions_by_vendor(organization: Organization) -> dict[str, dict[str, str]]:
+    """Vendor to `offered_definitions`."""
+    rows = KnownTool.objects.filter(organization=organization, credential_scope="").exclude(seen_sha256=b"")
+    found: dict[str, dict[str, str]] = {}
+    for vendor, tool, definition in rows.values_list("vendor", "tool", "seen_definition"):
+        found.setdefault(vendor, {})[tool] = definition
+    return found
+
+
+def offered_tools_named(
+    organization: Organization, words: str, *, vendors: Collection[str] | None = None
+) -> QuerySet[KnownTool]:
+    """The tools of the general lists with each of the words in the name of tool or vendor, by vendor and name.
+
+    `vendors`: only theirs.
+    """
+    rows = KnownTool.objects.filter(_has_words(words, "tool", "vendor"), organization=organization)
+    if vendors is not None:
+        rows = rows.filter(vendor__in=vendors)
+    rows = rows.filter(credential_scope="").exclude(seen_sha256=b"")
+    return rows.only("vendor", "tool").order_by("vendor", "tool")
+
+
 def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
     """Vendor to (number of offered tools, number of tools that differ from the approved ones). Spec: D78"""
     rows = KnownTool.objects.filter(organization=organization).values("vendor")
@@ -185,6 +257,13 @@ def tool_counts(organization: Organization) -> dict[str, tuple[int, int]]:
         waiting=Count("id", filter=~Q(seen_sha256=F("approved_sha256"))),
     )
     return {row["vendor"]: (row["offered"], row["waiting"]) for row in counted}
+
+
+def offered_tools(organization: Organization) -> dict[str, frozenset[str]]:
+    """Vendor to the names on its general list. Spec: D78"""
+    rows = KnownTool.objects.filter(organization=organization, credential_scope="").exclude(seen_sha256=b"")
+    found = grouped(rows.values_list("vendor", "tool"))
+    return {vendor: frozenset(tools) for vendor, tools in found.items()}
 
 
 def looked_at(organization: Organization, vendor: str) -> datetime | None:

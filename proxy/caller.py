@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from credentials.data_key_cache import WrappedKey
 from credentials.resolve import CredentialIndex
@@ -36,13 +36,33 @@ class OwnRights:
     """A bearer's own part of a caller: what its statement read, and when (monotonic)."""
 
     principal: Principal
-    is_agent_key: bool
+    key_pk: uuid.UUID | None  # of the agent key
     audiences: frozenset[str]
     # Unix time.
     expires_at_s: float
     loaded_at_s: float
     # 0 to 1: how much earlier than others these rows are loaded again.
     spread: float
+    # Unix time and vendor of each access of `principal` that has an end, the next one first.
+    access_ends: tuple[tuple[float, str], ...] = ()
+    # Unix time of the next end: of the bearer, or of an access.
+    holds_until_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        next_end_s = self.access_ends[0][0] if self.access_ends else self.expires_at_s
+        object.__setattr__(self, "holds_until_s", min(self.expires_at_s, next_end_s))
+
+    def at(self, now_s: float) -> OwnRights:
+        """The rights at a later time, without the access that has ended by then. No row is read for it."""
+        ended = {vendor for end_s, vendor in self.access_ends if end_s <= now_s}
+        if not ended or self.principal.granted_vendors is None:
+            return self
+        principal = replace(self.principal, granted_vendors=self.principal.granted_vendors - ended)
+        return replace(self, principal=principal, access_ends=self.access_ends[len(ended) :])
+
+    @property
+    def is_agent_key(self) -> bool:
+        return self.key_pk is not None
 
 
 @dataclass(frozen=True, slots=True)

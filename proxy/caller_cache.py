@@ -11,6 +11,7 @@ import asyncio
 import math
 import random
 import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +31,7 @@ from proxy.caller import Caller, EpochNames, OwnRights
 from proxy.caller_rows import own_rights
 from proxy.failed_auth_throttle import AuthThrottled, FailedAuthThrottle, RevokedTokens
 from proxy.freshness import Freshness
-from proxy.hot_path_database import DatabaseUnavailable as DatabaseUnavailable
-from proxy.hot_path_database import HotPathDatabase
+from proxy.hot_path_database import DatabaseUnavailable, HotPathDatabase
 from proxy.last_used import GATHER_S, LastUsed
 from proxy.shared_rows import SharedRows
 from proxy.single_flight import SingleFlight
@@ -98,7 +98,7 @@ class CallerCache:
         now_s = time.monotonic()
         if now_s - entry.use_noted_s >= LAST_USED_EVERY_S:
             entry.use_noted_s = now_s
-            self._last_used.note(caller.principal.client_pk, caller.own.is_agent_key)
+            self._last_used.note(caller.principal.client_pk, caller.own.key_pk)
         return caller
 
     async def revalidated(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller:
@@ -108,14 +108,14 @@ class CallerCache:
         """
         if current is None:
             # None: the epochs cannot be read, so the caller is trusted for a short time.
-            if time.monotonic() < _unconfirmed_until_s(caller):
+            if time.monotonic() < _unconfirmed_until_s(caller) and _holds(caller):
                 return caller
-        elif current == caller.epochs and self._is_confirmed(caller):
+        elif current == caller.epochs and self._is_confirmed(caller) and _holds(caller):
             return caller
         seen_at_s = time.monotonic()
         for _ in range(2):  # the first may join a load that began before the change; the second cannot
             loaded = await self.reload(bearer, seen_at_s, caller.epoch_names, current)
-            if current is None or _is_no_older(loaded, current, seen_at_s):
+            if (current is None or _is_no_older(loaded, current, seen_at_s)) and _holds(loaded):
                 return loaded
         raise DatabaseUnavailable("rows older than an epoch that was seen")
 
@@ -139,6 +139,14 @@ class CallerCache:
             self._callers.pop(digest, None)
             raise
 
+    async def assumed(self, names: EpochNames, read_own: Callable[[], OwnRights]) -> Caller:
+        """A caller without a bearer, whose own part is read now and not kept. Raises: as `reload`."""
+        seen_at_s = time.monotonic()
+        # Epochs must be read before the rows they guard.
+        current = await self._current_epochs(names, None)
+        own = await self.run_in_db_thread(read_own)
+        return await self._with_shared_parts(own, names, current, seen_at_s)
+
     async def run_in_db_thread(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
         """Run database work in the hot path's threads, or in `threads`. Raises: DatabaseUnavailable."""
         return await self._database.run_in_thread(work, threads)
@@ -147,6 +155,10 @@ class CallerCache:
         """`run_in_db_thread` in a separate thread, so that blocked writes never delay loading. Raises:
         DatabaseUnavailable."""
         return await self._database.run_in_thread(work, self._database.write_thread)
+
+    def note_credential(self, pk: uuid.UUID) -> None:
+        """A call uses this credential."""
+        self._last_used.note_credential(pk)
 
     async def flush_last_used(self) -> None:
         """Wait until all uses so far are written, at most DB_DEADLINE_S."""
@@ -215,7 +227,7 @@ class CallerCache:
         # Epochs must be read before the rows they guard.
         current = await self._current_epochs(names, seen[1] if seen is not None and seen[0] == names else None)
         if known is not None and self._own_holds(known, current):
-            own = known.own
+            own = known.own.at(time.time())
         else:
             loaded_at_s = time.monotonic()
             identity = await self._bearers.identity(presented or await self._bearers.read(bearer))
@@ -227,7 +239,7 @@ class CallerCache:
         now_s = time.monotonic()
         if entry is None:
             entry = _Entry(caller, now_s)
-            self._last_used.note(own.principal.client_pk, own.is_agent_key)
+            self._last_used.note(own.principal.client_pk, own.key_pk)
         entry.caller = caller
         put_newest(self._callers, digest, entry, settings.CACHED_CALLERS)
         return caller
@@ -258,7 +270,7 @@ class CallerCache:
 
     def _is_usable(self, caller: Caller) -> bool:
         """Whether admission may confirm it, or need not yet."""
-        if time.time() >= caller.own.expires_at_s:
+        if not _holds(caller):
             return False
         if caller.epochs is None:
             return time.monotonic() < _unconfirmed_until_s(caller)
@@ -288,6 +300,11 @@ class CallerCache:
 def max_age_s() -> float:
     """How long an epoch may confirm rows. Without an outbox a bump may be lost, and the age bounds that loss."""
     return float(settings.CALLER_MAX_AGE_S) if backend.uses_outbox() else epochs.IN_FORCE_WITHIN_S
+
+
+def _holds(caller: Caller) -> bool:
+    """Whether neither the bearer nor an access of it has ended since it was loaded."""
+    return time.time() < caller.own.holds_until_s
 
 
 def _unconfirmed_until_s(caller: Caller) -> float:

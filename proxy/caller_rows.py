@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from sys import intern
@@ -12,8 +14,8 @@ from audit.actor import label_of, person_label
 from credentials.access_rows import BY_ORGANIZATION, credential_ref, read_organization, wrapped_key
 from credentials.resolve import CredentialIndex
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
-from oauth_ext.bearer_rows import PersonRow
-from oauth_ext.selectors import allowed_vendors, restricted_vendors
+from oauth_ext.bearer_rows import ClientRow, PersonRow, VendorRow, as_utc
+from oauth_ext.selectors import NOTHING_ALLOWED, ClientLimits, client_limits
 from orgs import selectors as orgs
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
@@ -30,35 +32,39 @@ def shared_set(values: frozenset[str]) -> frozenset[str]:
 
 def own_rights(identity: BearerIdentity, loaded_at_s: float, spread: float) -> OwnRights:
     """Raises: InvalidBearer for a person who is no longer a member."""
+    now_s = time.time()
     return OwnRights(
-        principal=principal_in(identity),
-        is_agent_key=identity.kind == "agent_key",
+        principal=principal_in(identity, now_s),
+        key_pk=identity.key_pk,
         audiences=shared_set(frozenset(identity.audiences)),
         expires_at_s=identity.expires_at.timestamp(),
         loaded_at_s=loaded_at_s,
         spread=spread,
+        access_ends=_ends_after(now_s, _access_rows(identity)),
     )
 
 
-def principal_in(identity: BearerIdentity) -> Principal:
-    """The rights that the rows of a bearer give. Raises: InvalidBearer for a person who is no longer a member."""
+def principal_in(identity: BearerIdentity, now_s: float) -> Principal:
+    """The rights that the rows of a bearer give at a Unix time. Raises: InvalidBearer for a person who is no longer a
+    member."""
     person, client = identity.person, identity.client
     if person is not None:
-        return _person(identity, person)
-    return _service(identity, None if client is None else allowed_vendors(client.restricted, client.listed_vendors))
+        return _person(identity, person, now_s)
+    return _service(identity, NOTHING_ALLOWED if client is None else _client_limits(client, now_s))
 
 
 def principal_of(identity: BearerIdentity) -> Principal:
     """As `principal_in`, for an identity that no bearer gave: its rows are read now."""
     if identity.user_id is None:
-        return _service(identity, restricted_vendors(identity.client_pk))
+        return _service(identity, client_limits(identity.client_pk))
     membership = orgs.membership_row(identity.user_id, identity.org_id)
     if membership is None:
         raise InvalidBearer(_NOT_A_MEMBER)
     teams, user = orgs.team_ids(membership), membership.user
     names = (user.display_name, user.first_name, user.last_name, user.email)
-    granted = orgs.granted_vendors(membership, teams)
-    return _person(identity, PersonRow(user.id, user.is_active, *names, membership.role, list(teams), list(granted)))
+    granted = [VendorRow(vendor) for vendor in orgs.granted_vendors(membership, teams)]
+    row = PersonRow(user.id, user.is_active, *names, membership.role, list(teams), granted)
+    return _person(identity, row, time.time())
 
 
 def organization_access(org_id: uuid.UUID) -> OrganizationAccess:
@@ -86,7 +92,38 @@ def _names(tools: Iterable[str]) -> frozenset[str]:
     return frozenset(map(intern, tools))
 
 
-def _service(identity: BearerIdentity, vendors: frozenset[str] | None) -> Principal:
+def _access_rows(identity: BearerIdentity) -> Sequence[VendorRow]:
+    if identity.person is not None:
+        return identity.person.granted_vendors
+    return () if identity.client is None else identity.client.listed_vendors
+
+
+def _in_force(rows: Sequence[VendorRow], now_s: float) -> frozenset[str]:
+    return frozenset(row.vendor for row in rows if _end_s(row) > now_s)
+
+
+def _ends_after(now_s: float, rows: Sequence[VendorRow]) -> tuple[tuple[float, str], ...]:
+    """Unix time and vendor of each access that ends after `now_s`, the next one first."""
+    if all(row.expires_at is None for row in rows):
+        return ()
+    last: dict[str, float] = {}
+    for row in rows:
+        # A vendor that the person and a team have is in force until the later end.
+        last[row.vendor] = max(last.get(row.vendor, 0.0), _end_s(row))
+    return tuple(sorted((end_s, vendor) for vendor, end_s in last.items() if now_s < end_s < math.inf))
+
+
+def _end_s(row: VendorRow) -> float:
+    return math.inf if row.expires_at is None else as_utc(row.expires_at).timestamp()
+
+
+def _client_limits(client: ClientRow, now_s: float) -> ClientLimits:
+    # Fails closed: a list without the flag counts as restricted.
+    is_restricted = client.restricted or bool(client.listed_vendors)
+    return client.limits(_in_force(client.listed_vendors, now_s) if is_restricted else None)
+
+
+def _service(identity: BearerIdentity, limits: ClientLimits) -> Principal:
     return Principal(
         kind=PrincipalKind.SERVICE,
         subject=identity.subject,
@@ -94,15 +131,18 @@ def _service(identity: BearerIdentity, vendors: frozenset[str] | None) -> Princi
         org_id=identity.org_id,
         role=Role.MEMBER,
         team_ids=(),
-        granted_vendors=None if vendors is None else shared_set(vendors),
+        granted_vendors=None if limits.vendors is None else shared_set(limits.vendors),
         scopes=shared_set(identity.scopes),
         client_pk=identity.client_pk,
         client_id=intern(identity.client_id),
         client_name=intern(identity.client_name),
+        # Most have no list: None takes no memory.
+        own_allowlists={intern(vendor): shared_set(tools) for vendor, tools in limits.tools.items()} or None,
+        is_read_only=limits.is_read_only,
     )
 
 
-def _person(identity: BearerIdentity, person: PersonRow) -> Principal:
+def _person(identity: BearerIdentity, person: PersonRow, now_s: float) -> Principal:
     """Raises: InvalidBearer for a person who is no longer a member."""
     if person.role is None:
         raise InvalidBearer(_NOT_A_MEMBER)
@@ -113,7 +153,7 @@ def _person(identity: BearerIdentity, person: PersonRow) -> Principal:
         org_id=identity.org_id,
         role=Role(person.role),
         team_ids=tuple(person.team_ids),
-        granted_vendors=shared_set(frozenset(person.granted_vendors)),
+        granted_vendors=shared_set(_in_force(person.granted_vendors, now_s)),
         scopes=shared_set(frozenset(identity.scopes)),
         client_pk=identity.client_pk,
         client_id=intern(identity.client_id),

@@ -9,7 +9,8 @@ import structlog
 from gateway.coordination import outbox
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.lib.periodic import run_periodically
-from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.caller_cache import CallerCache
+from proxy.hot_path_database import DatabaseUnavailable
 
 EVERY_S = 1.0
 log = structlog.get_logger(__name__)

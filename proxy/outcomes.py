@@ -67,12 +67,13 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A rule refused. `text` names the rule and who can change it."""
+    """A rule refused. `text` names the rule and who can change it; `page`: the path where the person can ask for it."""
 
     denial: Denial
     text: str
     vendor: str = ""
     scope_needed: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +107,8 @@ Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments
 @dataclass(frozen=True, slots=True)
 class ClientClosed:
     """The caller disconnected, which ended the call. No answer is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """The process stopped before the call ended. The answer is 503."""

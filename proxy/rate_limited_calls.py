@@ -16,7 +16,8 @@ import structlog
 from audit import rate_limited_rows as rows
 from audit.call_record import CallRecord
 from gateway.lib import clock, ids
-from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.caller_cache import CallerCache
+from proxy.hot_path_database import DatabaseUnavailable
 
 # The first refused call of a subject, organization and minute waits for its row. Later ones only count, so that a flood
 # of refusals costs no statement each. A killed process loses at most the counts of its last second, never the row.

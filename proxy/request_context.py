@@ -11,12 +11,19 @@ from proxy.caller import Caller
 from proxy.outcomes import CacheStatus
 from proxy.runtime import Runtime
 from proxy.timing import Timing
+from proxy.trace import Trace
 
 
 class Client(Protocol):
     """The part of the HTTP request that says whether the client has disconnected."""
 
     client_disconnected: bool
+
+
+class CallerSource(Protocol):
+    """Confirms a caller or loads it again, as `CallerCache.revalidated`."""
+
+    async def revalidated(self, bearer: str, caller: Caller, current: tuple[str, ...] | None) -> Caller: ...
 
 
 @dataclass(slots=True)
@@ -29,7 +36,7 @@ class RequestContext:
     - `admission`, `cache_epoch`: `admit`
     - `request_bytes`: `proxy.views.body`, and for each entry of a batch the batch
     - `timing`: replaced for each entry of a batch
-    - `cache`: `call_tool`
+    - `cache`, `called`: `call_tool`
     """
 
     runtime: Runtime
@@ -45,8 +52,15 @@ class RequestContext:
     admission: Admission | None = None
     # The result cache's part in the current call.
     cache: CacheStatus = CacheStatus.BYPASS
+    # The last tool call of the request: its vendor (a slug of the catalog, or NO_VENDOR), its tool (empty if there is
+    # none such) and its outcome.
+    called: tuple[str, str, str] | None = None
+    # Only where traces are exported.
+    trace: Trace | None = None
     # (name, value) of an epoch that admission read in the same round trip.
     cache_epoch: tuple[str, str] | None = None
+    # None: the runtime's cache, which knows callers by their bearer.
+    callers: CallerSource | None = None
 
     @property
     def client_disconnected(self) -> bool:

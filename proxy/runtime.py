@@ -6,36 +6,43 @@ import asyncio
 import contextlib
 import gc
 import weakref
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import structlog
 from django.conf import settings
 
 from audit.writer import AuditWriter
 from gateway.coordination import backend
 from gateway.coordination.store import CoordinationStore
-from gateway.lib import clock
+from gateway.lib import build_info, clock, huge_pages
+from gateway.lib.metrics.process_file import ProcessFile
 from gateway.lib.periodic import run_periodically
+from proxy import process_gauges
 from proxy.cache.list_bodies import ListBodies
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.caller_cache import CallerCache
 from proxy.outbox_relay import keep_relaying
+from proxy.process_gauges import ProcessGauges
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
 from proxy.tool_change_detector import ToolChangeDetector
-from proxy.vendors.bulkhead import Bulkhead
-from proxy.vendors.circuits import Circuits
-from proxy.vendors.pool import SessionPool
+from proxy.vendors.pool import SessionPool, configured_pool
 from proxy.vendors.stored_lists import StoredLists
-from proxy.vendors.tool_index import ToolDirectory
-from proxy.vendors.transport import VendorTransport, configured_limits, configured_transport
+from proxy.vendors.tool_directory import ToolDirectory, configured_directory
+from proxy.vendors.transport import VendorTransport, configured_transport
 
-if TYPE_CHECKING:  # without Redis its library is not imported
+if TYPE_CHECKING:  # the libraries of what is switched off are not imported
     from gateway.coordination.blob_store import BlobStore
+    from proxy.request_traces import RequestTraces
 
+log = structlog.get_logger(__name__)
 # Interval in which idle vendor sessions are closed.
 SWEEP_EVERY_S = 30.0
+# Callers and sessions that came meanwhile are on new pages.
+HUGE_PAGES_EVERY_S = 30.0
 # gc.set_threshold: allocations until a generation 0 collection, then collections until generations 1 and 2. Calls leave
 # few reference cycles, so 20,000 instead of CPython's 700.
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
@@ -60,10 +67,13 @@ class Runtime:
     results: ResultCache
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
+    gauges: asyncio.Task[None] | None = None
+    traces: RequestTraces | None = None  # only where traces are exported
+    collapser: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
         """End vendor sessions, flush the audit log, close connections."""
-        for task in (self.sweeper, self.relay):
+        for task in (self.sweeper, self.relay, self.gauges, self.collapser):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -81,6 +91,8 @@ class Runtime:
         await self.secret_echo_detector.aclose()
         await self.store.aclose()
         await self.caller_cache.aclose()
+        if self.traces is not None:
+            await asyncio.to_thread(self.traces.close)
 
 
 _runtimes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = weakref.WeakKeyDictionary()
@@ -108,9 +120,31 @@ async def start() -> None:
     found = current()
     if backend.uses_outbox():
         found.relay = asyncio.ensure_future(keep_relaying(found.store, found.caller_cache))
+    if settings.METRICS_ADDRESS:
+        found.gauges = asyncio.ensure_future(_keep_writing_figures(found))
+    if settings.TRACES:
+        found.traces = _request_traces()
+    log.info("started", **build_info.current().labels())
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    if settings.HUGE_PAGES:
+        found.collapser = asyncio.ensure_future(
+            run_periodically(_collapse_pages, HUGE_PAGES_EVERY_S, "memory not moved to huge pages")
+        )
+
+
+def _request_traces() -> RequestTraces:
+    from gateway.lib.tracing import Tracing
+    from proxy.request_traces import RequestTraces
+
+    return RequestTraces(Tracing())
+
+
+async def _keep_writing_figures(serving: Runtime) -> None:
+    file = ProcessFile(settings.METRICS_FOLDER, "web")
+    gauges = ProcessGauges(file, serving.audit, serving.pool, serving.transport)
+    await run_periodically(gauges.write, process_gauges.EVERY_S, "metrics not written")
 
 
 async def stop() -> None:
@@ -119,24 +153,15 @@ async def stop() -> None:
         await found.aclose()
 
 
+def _collapse_pages() -> Awaitable[int]:
+    # In a thread, because copying a page takes half a millisecond. The loop runs on meanwhile.
+    return asyncio.to_thread(huge_pages.collapse)
+
+
 def _build() -> Runtime:
-    limits = configured_limits()
     store = backend.current()
-    transport = configured_transport(limits, connections_per_origin=settings.VENDOR_CONNECTIONS_PER_ORIGIN)
-    bulkhead = Bulkhead(
-        calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
-        max_queued=settings.VENDOR_CALLS_QUEUED,
-        wait_s=settings.VENDOR_CALLS_WAIT_S,
-    )
-    circuits = Circuits(store, trial_s=limits.connect_s, max_circuits=settings.VENDOR_CIRCUITS)
-    pool = SessionPool(
-        transport,
-        idle_s=settings.VENDOR_SESSION_IDLE_S,
-        max_sessions=settings.VENDOR_SESSIONS,
-        max_awake=settings.VENDOR_SESSIONS_AWAKE,
-        bulkhead=bulkhead,
-        circuits=circuits,
-    )
+    transport = configured_transport()
+    pool = configured_pool(transport, store)
     audit = AuditWriter()
     audit.start()
     caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)
@@ -144,17 +169,7 @@ def _build() -> Runtime:
     secret_echo_detector = SecretEchoDetector(caller_cache)
     pool.on_secret_echoed = secret_echo_detector.record
     blobs = backend.blob_store()
-    directory = ToolDirectory(
-        pool,
-        settings.VENDOR_TOOL_CONFIG,
-        ttl_s=settings.TOOL_LIST_TTL_S,
-        max_pages=settings.TOOL_LIST_MAX_PAGES,
-        max_indexes=settings.TOOL_INDEXES,
-        max_list_bytes=settings.TOOL_LIST_BYTES,
-        longest_s=settings.TOOL_LIST_LONGEST_S,
-        stored=_stored_lists(blobs),
-        on_fetched=tool_change_detector.submit,
-    )
+    directory = configured_directory(pool, tool_change_detector.submit, _stored_lists(blobs))
     rate_limited = RateLimitedCalls(caller_cache)
     return Runtime(
         *(

@@ -13,7 +13,8 @@ from audit.actor import system
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.bounded import put_newest
 from orgs.services.secret_echoes import record_echo
-from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.caller_cache import CallerCache
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.vendors.destination import PoolKey
 
 log = structlog.get_logger(__name__)

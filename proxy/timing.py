@@ -13,13 +13,15 @@ AUTH, SESSION, VENDOR, TOTAL = b"x-auth-ms", b"x-session-ms", b"x-vendor-ms", b"
 class Phase:
     """`with phase:` adds the block's time. It may be entered again (a retry), but not within itself."""
 
-    __slots__ = ("_entered", "seconds")
+    __slots__ = ("_entered", "began_s", "seconds")
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.began_s = 0.0  # `began_s`: of `perf_counter`, when it was first entered
 
     def __enter__(self) -> None:
-        self._entered = perf_counter()
+        self._entered = entered_s = perf_counter()
+        if not self.began_s:
+            self.began_s = entered_s
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
@@ -33,17 +35,19 @@ class Phase:
 
 
 class Timing:
-    """Three phases in seconds. Spec: §4.14 · D102
+    """The phases of a request in seconds. Headers show the first three and the total. Spec: §4.14 · D102
 
     `auth`: authentication, admission, decision, opening the credential. `session`: a tool list that is fetched, the
-    place at the vendor, the session, the connection. `vendor`: the exchange with the vendor.
+    place at the vendor, the session, the connection. `vendor`: the exchange with the vendor. `audit_s`: the commits of
+    the call's records, in seconds.
     """
 
-    __slots__ = ("_started", "auth", "session", "vendor")
+    __slots__ = ("_started", "audit_began_s", "audit_s", "auth", "session", "vendor")
 
     def __init__(self) -> None:
         self._started = perf_counter()
         self.auth, self.session, self.vendor = Phase(), Phase(), Phase()
+        self.audit_s = self.audit_began_s = 0.0
 
     @contextmanager
     def queue_wait(self) -> Iterator[None]:
@@ -58,9 +62,28 @@ class Timing:
 
     def add(self, part: Timing) -> None:
         """Add the phases of a part with its own timing, such as one call of a batch."""
-        self.auth.seconds += part.auth.seconds
-        self.session.seconds += part.session.seconds
-        self.vendor.seconds += part.vendor.seconds
+        for own, other in ((self.auth, part.auth), (self.session, part.session), (self.vendor, part.vendor)):
+            own.seconds += other.seconds
+            own.began_s = own.began_s or other.began_s
+        self.audit_s += part.audit_s
+        self.audit_began_s = self.audit_began_s or part.audit_began_s
+
+    def note_audit(self, began_s: float) -> float:
+        """A commit that began then has ended. Returns its seconds."""
+        seconds = perf_counter() - began_s
+        self.audit_s += seconds
+        if not self.audit_began_s:
+            self.audit_began_s = began_s
+        return seconds
+
+    def phases(self) -> list[tuple[str, float, float]]:
+        """Name, beginning by `perf_counter` and seconds of each phase that happened."""
+        named = (("auth", self.auth), ("session", self.session), ("vendor", self.vendor))
+        found = [(name, phase.began_s, phase.seconds) for name, phase in named]
+        return [phase for phase in (*found, ("audit", self.audit_began_s, self.audit_s)) if phase[1]]
+
+    def total_s(self) -> float:
+        return perf_counter() - self._started
 
     def total_ms(self) -> int:
         return round((perf_counter() - self._started) * 1000)

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -20,8 +21,9 @@ from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.bounded import put_newest
 from gateway.lib.errors import NotFound
 from orgs import selectors
-from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.caller_cache import CallerCache
 from proxy.credential_lists import CredentialDeleted, record_list
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol.tool_definitions import approvable_json
 from proxy.vendors.destination import PoolKey
 from proxy.vendors.fair_scheduler import FairScheduler
@@ -29,7 +31,6 @@ from proxy.vendors.tool_list import ReceivedList, definitions_of
 
 log = structlog.get_logger(__name__)
 ACTOR = system("tool watch")
-MAX_COMPARED = 50_000  # default of the setting
 MAX_QUEUED_PER_ORGANIZATION = 200  # lists, each kept until it is compared
 # Bytes of those lists. One list per organization may always wait.
 MAX_QUEUED_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024
@@ -54,14 +55,18 @@ class _Compared:
 class ToolChangeDetector:
     """One event loop. `submit` returns at once."""
 
-    def __init__(self, caller_cache: CallerCache, *, max_compared: int = MAX_COMPARED) -> None:
+    def __init__(self, caller_cache: CallerCache, *, max_compared: int) -> None:
         """`max_compared`: of how many lists the last comparison is remembered; the oldest is dropped first."""
         self._max_compared = max_compared
         self._caller_cache = caller_cache
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool-changes")
-        # Organizations take turns, so that one cannot delay the comparisons of others.
-        self._scheduler = FairScheduler()
+        self._scheduler = FairScheduler()  # paces the comparisons
         self._queued: dict[PoolKey, ReceivedList] = {}
+        # Organizations take turns, so that one cannot delay the comparisons of others.
+        self._turns: OrderedDict[UUID, deque[PoolKey]] = OrderedDict()
+        self._is_at_work = False
+        # Many credentials wait with equal lists, of which one is kept.
+        self._distinct: WeakValueDictionary[bytes, ReceivedList] = WeakValueDictionary()
         self._bytes_of: Counter[UUID] = Counter()
         self._queued_of: Counter[UUID] = Counter()
         self._tasks = BackgroundTasks()
@@ -71,6 +76,7 @@ class ToolChangeDetector:
 
     def submit(self, key: PoolKey, received: ReceivedList) -> None:
         """Queue a fetched list for comparison, unless it was compared last; it replaces a queued older one."""
+        received = self._distinct.setdefault(received.digest, received)
         queued, compared = self._queued.get(key), self._compared.get(key)
         if queued is not None:
             self._bytes_of[key.org_id] += received.size_bytes - queued.size_bytes
@@ -84,7 +90,8 @@ class ToolChangeDetector:
         self._queued[key] = received
         self._queued_of[key.org_id] += 1
         self._bytes_of[key.org_id] += received.size_bytes
-        self._tasks.start(self._compare_in_turn(key))
+        self._turns.setdefault(key.org_id, deque()).append(key)
+        self._start()
 
     def _is_full(self, org_id: UUID, size_bytes: int) -> bool:
         if not self._queued_of[org_id]:
@@ -105,16 +112,38 @@ class ToolChangeDetector:
         await self.settled()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _compare_in_turn(self, key: PoolKey) -> None:
-        async with self._scheduler.slot(key.org_id):
-            received = self._queued.pop(key)
-            self._queued_of[key.org_id] -= 1
-            self._bytes_of[key.org_id] -= received.size_bytes
-            if not self._queued_of[key.org_id]:
-                del self._queued_of[key.org_id], self._bytes_of[key.org_id]
-            now_s = asyncio.get_running_loop().time()
-            if key.org_id not in self._running and self._pauses.is_over(key, now_s):
-                await self._compare(key, received)  # otherwise at its next fetch
+    def _start(self) -> None:
+        """One task at a time: a process that starts may queue ten thousands of lists, and a task takes two kB."""
+        if self._turns and not self._is_at_work:
+            self._is_at_work = True
+            self._tasks.start(self._compare_next())
+
+    async def _compare_next(self) -> None:
+        try:
+            async with self._scheduler.slot(None):
+                key, received = self._take()
+                now_s = asyncio.get_running_loop().time()
+                if key.org_id not in self._running and self._pauses.is_over(key, now_s):
+                    await self._compare(key, received)  # otherwise at its next fetch
+        except asyncio.CancelledError:
+            self._turns.clear()
+            raise
+        finally:
+            self._is_at_work = False
+            self._start()
+
+    def _take(self) -> tuple[PoolKey, ReceivedList]:
+        """The next list of the organization whose turn it is; its other lists wait for another turn."""
+        org_id, keys = self._turns.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._turns[org_id] = keys
+        received = self._queued.pop(key)
+        self._queued_of[org_id] -= 1
+        self._bytes_of[org_id] -= received.size_bytes
+        if not self._queued_of[org_id]:
+            del self._queued_of[org_id], self._bytes_of[org_id]
+        return key, received
 
     async def _compare(self, key: PoolKey, received: ReceivedList) -> None:
         """The deadline starts here, not when the list was queued."""

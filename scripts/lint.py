@@ -87,7 +87,9 @@ def checks(programs: Programs) -> dict[str, Check]:
         "migrations of the provider's library": program(
             "manage.py", "makemigrations", "--check", "--dry-run", settings="tests.stripe_settings"
         ),
+        "migrations beside the last release": program("scripts/lint_migrations.py"),
         "django check": program("manage.py", "check"),
+        "messages of other languages": program("scripts/messages.py", "--check"),
         "templates": program("scripts/check_templates.py"),
         "ruff check": program("-m", "ruff", "check", "."),
         "ruff format": program("-m", "ruff", "format", "--check", "."),

@@ -13,6 +13,7 @@ compile requirements/runtime.in -o requirements.lock "$@"
 compile requirements/runtime.in requirements/demo.in -c requirements.lock -o requirements-demo.lock "$@"
 compile tests/vendors/requirements.in -o tests/vendors/requirements.lock "$@"
 compile tests/vendors/collector.in -o tests/vendors/collector.lock "$@"
+compile --no-deps tests/cluster/programs.in -o tests/cluster/programs.lock "$@"
 compile bench/nats_server.in -o bench/nats_server.lock "$@"
 compile requirements/dev.in -c requirements-demo.lock -o requirements-dev.lock "$@"
 for name in python_sdk_1 fastmcp; do

@@ -1,4 +1,4 @@
-"""Refresh gateway/static/vendor from pinned npm packages: fetch, verify, copy, build the icon sprite.
+"""Refresh gateway/static/vendor from pinned npm packages: fetch, verify, copy, then write what of them the pages use.
 
 Run it from the repository root after changing a pin below; the result is committed, so neither a developer nor the
 image build needs Node. Packages come through the `npm pack` command, hence from whatever registry npm is configured
@@ -19,7 +19,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VENDOR_DIR = Path(__file__).resolve().parent.parent / "gateway" / "static" / "vendor"
+ROOT = Path(__file__).resolve().parent.parent
+USED_ASSETS = ROOT / "scripts" / "used_assets.py"
+VENDOR_DIR = ROOT / "gateway" / "static" / "vendor"
+SOURCE_DIR = ROOT / "scripts" / "sources"
 CHECKSUMS = "SHA256SUMS"
 NPM_DEADLINE_S = 180
 MAX_MEMBER_BYTES = 2 * 1024 * 1024
@@ -27,12 +30,16 @@ MAX_MEMBER_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
-    """One pinned npm package; `files` maps a member of its tarball to the name it gets here."""
+    """One pinned npm package; `files` maps a member of its tarball to the name it gets here.
+
+    `sources` are files that no browser loads: something is made of them.
+    """
 
     name: str
     version: str
     integrity: str
     files: dict[str, str]
+    sources: dict[str, str] = field(default_factory=dict)
     icons: tuple[str, ...] = field(default=())
 
     @property
@@ -60,7 +67,8 @@ PACKAGES = (
         name="bootstrap",
         version="5.3.8",
         integrity="sha512-HP1SZDqaLDPwsNiqRqi5NcP0SSXciX2s9E+RyqJIIqGo+vJeN5AJVM98CXmW/Wux0nQ5L7jeWUdplCEf0Ee+tg==",
-        files={"dist/css/bootstrap.min.css": "bootstrap.min.css", "LICENSE": "LICENSE"},
+        files={"LICENSE": "LICENSE"},
+        sources={"dist/css/bootstrap.min.css": "bootstrap.min.css"},
     ),
     Package(
         name="uplot",
@@ -149,19 +157,29 @@ def read_member(archive: tarfile.TarFile, path: str) -> bytes:
     return stream.read()
 
 
-def install(package: Package, *, vendor_dir: Path) -> list[Path]:
-    """Replace the folder of `package` under `vendor_dir` with freshly verified files and return them."""
+def install(package: Package, *, vendor_dir: Path, source_dir: Path) -> list[Path]:
+    """Replace the folders of `package` with freshly verified files and return those that browsers load."""
     with tempfile.TemporaryDirectory() as scratch:
         tarball = fetch(package, into=Path(scratch))
         check_integrity(tarball.read_bytes(), integrity=package.integrity)
         with tarfile.open(tarball, mode="r:gz") as archive:
-            contents = {
-                target: without_source_map(read_member(archive, source)) for source, target in package.files.items()
-            }
+            contents = contents_of(archive, package.files)
+            sources = contents_of(archive, package.sources)
             if package.icons:
                 drawings = {name: read_member(archive, f"icons/outline/{name}.svg").decode() for name in package.icons}
-                contents["sprite.svg"] = build_sprite(drawings)
-    directory = vendor_dir / package.directory
+                sources["sprite.svg"] = build_sprite(drawings)
+    if sources:
+        replace_folder(source_dir / package.directory, sources)
+    return replace_folder(vendor_dir / package.directory, contents)
+
+
+def contents_of(archive: tarfile.TarFile, files: dict[str, str]) -> dict[str, bytes]:
+    """The bytes of each file by the name that it gets here."""
+    return {target: without_source_map(read_member(archive, source)) for source, target in files.items()}
+
+
+def replace_folder(directory: Path, contents: dict[str, bytes]) -> list[Path]:
+    """The folder holds `contents` and nothing else; their paths."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     for target, content in contents.items():
@@ -188,15 +206,16 @@ def main() -> int:
     paths: list[Path] = []
     try:
         for package in PACKAGES:
-            paths += install(package, vendor_dir=VENDOR_DIR)
+            paths += install(package, vendor_dir=VENDOR_DIR, source_dir=SOURCE_DIR)
     except (VendorError, subprocess.SubprocessError, OSError, tarfile.TarError) as error:
         print(f"vendor_assets: {package.name}@{package.version}: {error}", file=sys.stderr)
         return 1
-    remove_other_versions(PACKAGES, vendor_dir=VENDOR_DIR)
+    for directory in (VENDOR_DIR, SOURCE_DIR):
+        remove_other_versions(PACKAGES, vendor_dir=directory)
     (VENDOR_DIR / CHECKSUMS).write_text(checksum_lines(paths, vendor_dir=VENDOR_DIR), encoding="utf-8")
     for path in paths:
-        print(f"{path.stat().st_size:>8}  {path.relative_to(VENDOR_DIR)}")
-    return 0
+        print(f"{path.stat().st_size:>8}  {path.relative_to(ROOT)}")
+    return subprocess.run([sys.executable, str(USED_ASSETS)], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ PLACES = (
     "api/audit/test_selectors.py",
     "api/audit/test_stream.py",
     "api/audit/usage",
-    "api/billing",
+    "api/billing/test_webhook_at_once.py",
     "api/catalog",
     "api/limits",
     "api/oauth_ext/test_code_grant.py",
@@ -49,7 +49,11 @@ PLACES = (
     "e2e/test_secret_hygiene.py",
     "e2e/test_stripe_mode.py",
     "e2e/test_two_processes.py",
-    "faults",
+    "faults/test_audit_engines.py",
+    "faults/test_followed_stream.py",
+    "faults/test_gateway_durability.py",
+    "faults/test_rate_limited_calls.py",
+    "faults/test_shipping_killed.py",
 )
 # Tests under api/proxy commit, because calls run on an event loop of their own: PLACES names those that belong here.
 COMMITTING = "transactional_db"

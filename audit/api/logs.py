@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -24,6 +26,7 @@ from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
 from orgs.roles import Role
+from orgs.selectors import team, team_subjects
 
 _PERIOD_AND_PART = (
     QueryParameter("start", "A date, or an RFC 3339 time; a time without a zone is UTC. Inclusive."),
@@ -57,7 +60,7 @@ class LogView(ChosenOrgView):
 
     def get(self, request: Request) -> HttpResponseBase:
         """Raises: Invalid; ShareTaken, SlotsTaken."""
-        filters, query = Filters.parse(self.parsers, request.query_params), LogQuery.parse(request.query_params)
+        filters, query = self.filters(request.query_params), LogQuery.parse(request.query_params)
         org_id = self.organization.id
         if query.is_csv:
             http = request._request
@@ -73,6 +76,10 @@ class LogView(ChosenOrgView):
             shown["nextCursor"] = page.next_cursor
         return self.answer(shown)
 
+    def filters(self, query: Mapping[str, str]) -> Filters:
+        """Raises: Invalid."""
+        return Filters.parse(self.parsers, query)
+
     def _table(self, rows: QuerySet[Any], query: LogQuery) -> CsvTable:
         found = export_of(rows, query, [column_of(heading) for heading in self.columns])
         return CsvTable("audit", [*self.columns], found.total, ([csv_row(row) for row in page] for page in found.pages))
@@ -85,13 +92,21 @@ class RequestLog(LogView):
     operations = _operations(
         "The request log, newest first",
         RequestLogOut,
-        QueryParameter("user_id", "The id of a person or service account, as `userId` has it."),
+        QueryParameter("user_id", "The id of a person or service client, as `userId` has it."),
         QueryParameter("vendor", "The slug of a vendor."),
         QueryParameter("tool", "A tool's name."),
         QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
         QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
         QueryParameter("request_id", "The `X-Request-Id` of an answer."),
+        QueryParameter("team_id", "Only calls of those who are in this team now."),
     )
+
+    def filters(self, query: Mapping[str, str]) -> Filters:
+        """Raises: Invalid; NotFound for another organization's team."""
+        found = super().filters(query)
+        if not query.get("team_id"):
+            return found
+        return replace(found, callers=team_subjects(team(self.organization, query["team_id"])))
 
 
 class AdminLog(LogView):
@@ -102,6 +117,6 @@ class AdminLog(LogView):
         "The admin log, newest first",
         AdminLogOut,
         QueryParameter("event_type", "Such as `member.removed`. An unknown one matches nothing."),
-        QueryParameter("actor_id", "The id of a person or service account; `system` for background jobs."),
+        QueryParameter("actor_id", "The id of a person or service client; `system` for background jobs."),
         QueryParameter("target_id", "The id of the row that was changed."),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from django.utils.translation import gettext_lazy, ngettext_lazy
+
 from audit.csv_columns import ADMIN_CSV
 from audit.event_types import EventType
 from audit.filters import ADMIN_FILTERS
@@ -27,13 +29,19 @@ EVENT_TYPES = [
 class AdminLogPage(LogPage):
     """GET /orgs/:orgId/audit/admin. Spec: §4.10 · D81, D82, D147"""
 
-    title = "Admin log"
+    title = gettext_lazy("Changes")
     nav_route = "audit_pages:admin-log"
     template = "audit/admin_log.html"
     api_route = "audit_api:admin-log"
-    filters = {"actor_id": "Who", "event_type": "Event", "target_id": "Target ID"}
+    filters = {
+        "actor_id": gettext_lazy("Who"),
+        "event_type": gettext_lazy("Event"),
+        "target_id": gettext_lazy("Target ID"),
+    }
     subject = "actor_id"
-    nouns = ("change", "changes")
+    rows_found = ngettext_lazy("%(count)s change", "%(count)s changes", "number")
+    more_rows = gettext_lazy("more than %(count)s changes")
+    no_rows = gettext_lazy("No changes match these filters")
     log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
 
     def row(self, entry: AdminAuditEntry) -> dict[str, Any]:

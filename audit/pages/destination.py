@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy
 
 from audit.models import LogDestination
 from audit.pages.shipping import LIST, ONE, ShippingPage
@@ -18,6 +19,7 @@ from audit.shipping.destinations import Changes, destination_of, masked_config
 from audit.shipping.platforms.registry import PLATFORMS
 from audit.shipping.trial import TooManyTests, send_test
 from gateway.lib.errors import Invalid
+from gateway.lib.translated import translated
 from gateway.web.form_errors import show_on
 from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate, PlanFunction
@@ -51,7 +53,7 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
         "POST test": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS),
         "POST replay": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
     }
-    title = "Destination"
+    title = gettext_lazy("Destination")
     template = "audit/shipping_destination.html"
 
     def new_form(self, data: QueryDict | None = None) -> DestinationForm:
@@ -67,29 +69,38 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
     def save(self, form: DestinationForm) -> HttpResponse:
         typed = form.cleaned_data
         changes = Changes(typed["label"], typed["endpointUrl"], form.config())
-        return self._change(changes, "is changed. The next attempt is made at once.")
+        return self._change(changes, gettext("%(label)s saved. The next attempt starts now."))
 
     def _pause(self) -> HttpResponse:
-        return self._change(Changes(enabled=False), "is paused. Nothing is sent to it.")
+        return self._change(Changes(enabled=False), gettext("%(label)s is paused. Nothing is sent to it."))
 
     def _resume(self) -> HttpResponse:
-        return self._change(Changes(enabled=True), "is resumed.")
+        return self._change(Changes(enabled=True), gettext("%(label)s is resumed."))
 
-    def _change(self, changes: Changes, said: str) -> HttpResponse:
+    def _change(self, changes: Changes, text: str) -> HttpResponse:
+        """`text`: the message, with `label`."""
         changed = change_destination(**self.subject, changes=changes)
-        return self.done(f"{changed.label} {said}", ONE, changed.pk)
+        return self.done(text % {"label": changed.label}, ONE, changed.pk)
 
     def _test(self) -> HttpResponse:
         label = self.destination.label
         try:
             trial = send_test(self.destination, actor=self.actor.as_actor())
         except TooManyTests as refusal:
-            messages.warning(self.request, refusal.message)
+            messages.warning(self.request, translated(refusal.message))
         else:
             if trial.accepted:
-                messages.success(self.request, f"{label} accepted the test record: {trial.answer}")
+                messages.success(
+                    self.request,
+                    gettext("%(label)s accepted the test record: %(answer)s")
+                    % {"label": label, "answer": trial.answer},
+                )
             else:
-                messages.error(self.request, f"{label} did not accept the test record: {trial.answer}")
+                messages.error(
+                    self.request,
+                    gettext("%(label)s didn’t accept the test record: %(answer)s")
+                    % {"label": label, "answer": trial.answer},
+                )
         return redirect(ONE, self.organization.id, self.destination.pk)
 
     def _replay(self) -> HttpResponse:
@@ -100,7 +111,9 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
             except Invalid as refusal:
                 show_on(form, refusal)
             else:
-                return self.done(f"{row.label} gets the records from then on again.", ONE, row.pk)
+                return self.done(
+                    gettext("%(label)s gets the records from then on again.") % {"label": row.label}, ONE, row.pk
+                )
         return self.show(self.new_form(), status=422, replay_form=form)
 
     def show(self, form: DestinationForm, *, status: int = 200, **extra: Any) -> HttpResponse:
@@ -115,7 +128,7 @@ class DeleteDestinationPage(OrgFormPage[TypedNameForm], _OneDestination):
     """GET, POST /orgs/:orgId/log-shipping/:destinationId/delete. Asks for its name."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    title = "Delete destination"
+    title = gettext_lazy("Delete destination")
     template = "audit/shipping_delete.html"
     refusal_status = None
 
@@ -124,7 +137,9 @@ class DeleteDestinationPage(OrgFormPage[TypedNameForm], _OneDestination):
 
     def save(self, form: TypedNameForm) -> HttpResponse:
         delete_destination(**self.subject)
-        return self.done(f"{self.destination.label} is deleted. Nothing is sent to it any more.", LIST)
+        return self.done(
+            gettext("%(label)s is deleted. Nothing more is sent to it.") % {"label": self.destination.label}, LIST
+        )
 
     def context(self) -> dict[str, Any]:
         return {"destination": self.destination, "platform": PLATFORMS[self.destination.platform]}

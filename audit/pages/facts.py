@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext
+
 from audit.models import AdminAuditEntry
 
 MAX_LISTED = 50  # values of one list
@@ -67,8 +69,8 @@ def _with_both(rest: dict[str, Any]) -> list[Change]:
 
 
 def _access(name: str, value: object) -> str:
-    # A service account without a list may use every vendor.
-    return "every vendor" if name == "vendors" and value is None else _text(value)
+    # A service client without a list may use every vendor.
+    return gettext("all vendors") if name == "vendors" and value is None else _text(value)
 
 
 def _words(name: str) -> str:
@@ -79,12 +81,14 @@ def _words(name: str) -> str:
 def _text(value: object) -> str:
     match value:
         case None | "" | []:
-            return "none"
+            return gettext("none")
         case bool():
-            return "yes" if value else "no"
+            return gettext("yes") if value else gettext("no")
         case list():
-            more = f", and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
-            return ", ".join(_text(each) for each in value[:MAX_LISTED]) + more
+            listed = ", ".join(_text(each) for each in value[:MAX_LISTED])
+            if len(value) <= MAX_LISTED:
+                return listed
+            return gettext("%(listed)s and %(count)s more") % {"listed": listed, "count": len(value) - MAX_LISTED}
         case dict():
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -11,6 +12,8 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
 
 from audit.csv_columns import CsvColumns
 from audit.distinct_values import latest_labels
@@ -23,6 +26,8 @@ from audit.pages import time_range
 from audit.pages.people import People
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
+from gateway.lib.numbers import grouped
+from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
@@ -41,14 +46,16 @@ class LogPage(OrgPage):
     template: ClassVar[str]
     api_route: ClassVar[str]
     # By the name in the query string, the label of its pill; in the order of the pills.
-    filters: ClassVar[Mapping[str, str]]
-    # The filter by a person or service account.
+    filters: ClassVar[Mapping[str, str | Promise]]
+    # The filter by a person or service client.
     subject: ClassVar[str]
     log: ClassVar[LogModel]
     parsers: ClassVar[Parsers]
     columns: ClassVar[CsvColumns]
-    # One row and several.
-    nouns: ClassVar[tuple[str, str]]
+    # The count of rows in words, by `number`; of more than can be counted; and of none.
+    rows_found: ClassVar[Any]
+    more_rows: ClassVar[str | Promise]
+    no_rows: ClassVar[str | Promise]
 
     def row(self, entry: Any) -> dict[str, Any]:
         raise NotImplementedError
@@ -57,7 +64,15 @@ class LogPage(OrgPage):
         """Context of the filters' fields."""
         raise NotImplementedError
 
-    def get(self, request: HttpRequest) -> HttpResponse:
+    def fixed(self) -> Asked:
+        """Filters that the page's address names; they have no field and no pill."""
+        return {}
+
+    def callers(self) -> Sequence[str] | None:
+        """The subjects whose rows the page shows; None for all."""
+        return None
+
+    def get(self, request: HttpRequest, **path: Any) -> HttpResponse:
         """Raises: ShareTaken, SlotsTaken."""
         with log_read(self.organization.id):
             return self._answer(request)
@@ -67,19 +82,26 @@ class LogPage(OrgPage):
         asked = self._asked(request, people)
         context = {**self.choices(), **self._filter_context(asked, people)}
         try:
-            query = time_range.resolved(asked)
-            rows = matching_entries(self.log, self.organization.id, Filters.parse(self.parsers, query))
+            query = time_range.resolved(asked) | self.fixed()
+            filters = replace(Filters.parse(self.parsers, query), callers=self.callers())
+            rows = matching_entries(self.log, self.organization.id, filters)
             before = parse_before(request.GET)
         except Invalid as refusal:
             # A wrong filter matches nothing: rows that it would have left out are not shown either.
             context["errors"] = [
-                (self.label_of(name), " ".join(texts)) for name, texts in sorted(refusal.fields.items())
+                (self.label_of(name), " ".join(map(translated, texts)))
+                for name, texts in sorted(refusal.fields.items())
             ]
             return self.page(self.template, context, status=400)
         return self.page(self.template, {**context, **self._found(rows, asked, query, before)})
 
     def label_of(self, name: str) -> str:
-        return {**self.filters, time_range.NAME: "Time", "start": "From", "end": "To"}.get(name, name)
+        labels = {**self.filters, time_range.NAME: gettext("Time"), "start": gettext("From"), "end": gettext("To")}
+        return str(labels.get(name, name))
+
+    def text_of(self, name: str, value: str) -> str:
+        """The value of a filter as its pill shows it."""
+        return value
 
     def url_with(self, **filters: str) -> str:
         return f"?{urlencode({name: value for name, value in filters.items() if value})}"
@@ -103,27 +125,27 @@ class LogPage(OrgPage):
 
     def _filter_context(self, asked: Asked, people: People) -> dict[str, Any]:
         subject = people.text_of(asked.get(self.subject, ""))
-        texts = {**asked, self.subject: subject}
+        texts = {**{name: self.text_of(name, value) for name, value in asked.items()}, self.subject: subject}
         if (period := asked.get(time_range.NAME, "")) in time_range.PRESETS:
-            texts[time_range.NAME] = time_range.PRESETS[period].label.lower()
+            texts[time_range.NAME] = str(time_range.PRESETS[period].label)
         return {
             "asked": asked,
             "subject": subject,
-            "noun": self.nouns[0],
+            "no_rows": self.no_rows,
             "people": people.listed,
             "pills": [(self.label_of(name), texts[name], self.url_with(**_without(asked, name))) for name in asked],
             "presets": self._presets(asked),
-            "page_url": reverse(self.nav_route, args=[self.organization.id]),
+            "page_url": self.request.path,
         }
 
     def _presets(self, asked: Asked) -> list[tuple[str, str, bool]]:
         """(label, address, whether it is the current one); the first one is all time."""
         others = _without(asked, time_range.NAME, *time_range.OWN)
         presets = [
-            (preset.label, self.url_with(**others, **{time_range.NAME: name}), asked.get(time_range.NAME) == name)
+            (str(preset.label), self.url_with(**others, **{time_range.NAME: name}), asked.get(time_range.NAME) == name)
             for name, preset in time_range.PRESETS.items()
         ]
-        return [("All time", self.url_with(**others), others == asked), *presets]
+        return [(gettext("All time"), self.url_with(**others), others == asked), *presets]
 
     def _found(
         self, rows: QuerySet[Any], asked: Asked, query: Mapping[str, str], before: uuid.UUID | None
@@ -143,16 +165,15 @@ class LogPage(OrgPage):
         }
 
     def _counted(self, total: Total) -> str:
-        one, several = self.nouns
         if total.is_estimate:
-            return f"more than {MAX_EXACT_TOTAL:,} {several}"
-        return f"{total.rows:,} {one if total.rows == 1 else several}"
+            return str(self.more_rows) % {"count": grouped(MAX_EXACT_TOTAL)}
+        return str(self.rows_found % {"number": total.rows, "count": grouped(total.rows)})
 
     def _export(self, rows: QuerySet[Any], total: Total, query: Mapping[str, str]) -> dict[str, Any]:
         too_many = exceeds_one_export(rows, total)
         return {
             "export_url": "" if too_many or not total.rows else self._api(**query, format="csv"),
-            "too_many": f"{MAX_EXPORTED:,}" if too_many else "",
+            "too_many": grouped(MAX_EXPORTED) if too_many else "",
             "columns": self.columns,
         }
 

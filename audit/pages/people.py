@@ -1,4 +1,4 @@
-"""The people and service accounts of a log, as its filter lists them and as they may be typed."""
+"""The people and agents of a log, as its filter lists them and as they may be typed."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 
 from audit.models import REJECTED, RequestAuditEntry
-from gateway.catalog import registry
+from gateway.catalog.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,42 +22,62 @@ class Remedy:
 
 # By error code: the sentence, the link's text and its route.
 _OF_ORGANIZATION = {
-    "no_server_access": ("The caller had no access to this vendor.", "Server access", "orgs:server-access"),
-    "unknown_vendor": ("There is no vendor of this name.", "Connections", "credentials:connections"),
+    "no_server_access": (
+        gettext_lazy("The caller didn’t have access to this vendor."),
+        gettext_lazy("Vendor access"),
+        "orgs:server-access",
+    ),
+    "unknown_vendor": (gettext_lazy("No vendor has this name."), gettext_lazy("Vendors"), "proxy_pages:vendors"),
     "insufficient_scope": (
-        "The app's token does not cover this vendor. The app has to ask for it.",
-        "Connected apps",
+        gettext_lazy("The app’s token doesn’t cover this vendor. The app has to ask for it."),
+        gettext_lazy("Connected apps"),
         "oauth_pages:apps",
     ),
 }
 _OF_VENDOR = {
     "tool_not_allowed": (
-        "The tool is not on the allowlist of the caller's role. An owner can add it.",
-        "Tool access",
+        gettext_lazy("The caller’s role isn’t allowed to call this tool. An owner can allow it."),
+        gettext_lazy("%(vendor)s tools"),
         "proxy_pages:tool-access",
     ),
     "unknown_tool": (
-        "The caller sees no tool of this name: it is not offered, or not on the allowlist of the caller's role.",
-        "Tool access",
+        gettext_lazy(
+            "The caller has no tool with this name: the vendor doesn’t offer it, or it isn’t allowed for the caller."
+        ),
+        gettext_lazy("%(vendor)s tools"),
         "proxy_pages:tool-access",
     ),
-    "no_credentials": ("The vendor was not connected for this caller.", "Connection", "credentials:connection"),
-    "unusable_credentials": ("The stored credentials could not be used.", "Connection", "credentials:connection"),
-    REJECTED: ("The vendor rejected the stored credentials.", "Connection", "credentials:connection"),
+    "no_credentials": (
+        gettext_lazy("The vendor wasn’t connected for this caller."),
+        gettext_lazy("%(vendor)s credentials"),
+        "credentials:connection",
+    ),
+    "unusable_credentials": (
+        gettext_lazy("The stored credentials couldn’t be used."),
+        gettext_lazy("%(vendor)s credentials"),
+        "credentials:connection",
+    ),
+    REJECTED: (
+        gettext_lazy("The vendor rejected the stored credentials."),
+        gettext_lazy("%(vendor)s credentials"),
+        "credentials:connection",
+    ),
 }
 
 
-def remedy_of(entry: RequestAuditEntry, organization_id: uuid.UUID) -> Remedy | None:
+def remedy_of(entry: RequestAuditEntry, organization_id: uuid.UUID, catalog: Catalog) -> Remedy | None:
     """None for a call that was not refused, and where no page changes the reason."""
     if entry.error_code in _OF_ORGANIZATION:
         text, label, route = _OF_ORGANIZATION[entry.error_code]
-        return Remedy(text, label, _address(route, entry, organization_id))
+        return Remedy(str(text), str(label), _address(route, entry, organization_id))
     if entry.error_code in _OF_VENDOR:
         text, label, route = _OF_VENDOR[entry.error_code]
-        vendor = registry.vendor_or_none(entry.vendor)
+        vendor = catalog.get(entry.vendor)
         # The pages of a vendor that has left the catalog are gone.
         if vendor is not None:
-            return Remedy(text, f"{label} of {vendor.name}", reverse(route, args=[organization_id, vendor.slug]))
+            return Remedy(
+                str(text), str(label) % {"vendor": vendor.name}, reverse(route, args=[organization_id, vendor.slug])
+            )
     return None
 
 

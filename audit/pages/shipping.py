@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy
 
 from audit.pages.shipping_forms import DestinationForm
 from audit.pages.shipping_view import shown
@@ -41,7 +42,7 @@ class LogShippingPage(ShippingPage):
     """GET /orgs/:orgId/log-shipping. Spec: §4.13 · D95, D147"""
 
     gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
-    title = "Log shipping"
+    title = gettext_lazy("Log shipping")
 
     def get(self, request: HttpRequest) -> HttpResponse:
         with log_read(self.organization.id):
@@ -55,7 +56,7 @@ class ChoosePlatformPage(ShippingPage):
     """GET /orgs/:orgId/log-shipping/new. Spec: D140"""
 
     gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
-    title = "New destination"
+    title = gettext_lazy("New destination")
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self.page("audit/shipping_platforms.html", {"platforms": PLATFORMS.values()})
@@ -68,9 +69,9 @@ class NewDestinationPage(OrgFormPage[DestinationForm], ShippingPage):
         "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
         "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
     }
-    title = "New destination"
+    title = gettext_lazy("New destination")
     template = "audit/shipping_new.html"
-    already_sent = "That form was already sent. The destination is in the list."
+    already_sent = gettext_lazy("That form was already sent. The destination is in the list.")
 
     @cached_property
     def platform(self) -> Platform:
@@ -91,7 +92,11 @@ class NewDestinationPage(OrgFormPage[DestinationForm], ShippingPage):
             endpoint_url=form.cleaned_data["endpointUrl"],
             config=form.config(),
         )
-        return self.done(f"{made.label} gets the records from now on. Send a test record to see it.", ONE, made.pk)
+        return self.done(
+            gettext("%(label)s gets the records from now on. Send a test record to see it.") % {"label": made.label},
+            ONE,
+            made.pk,
+        )
 
     def context(self) -> dict[str, Any]:
         return {"platform": self.platform}

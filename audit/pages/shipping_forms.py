@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.validation import VALUE_CHARACTERS
 from audit.shipping_models import NAME_CHARACTERS, URL_CHARACTERS
+from gateway.lib.translated import translated
 
 CONFIG = "config."  # the prefix of fields of the configuration, as refusals name them
 REMOVE = "remove."
@@ -38,16 +40,16 @@ class DestinationForm(forms.Form):
         super().__init__(data, initial=dict(initial or {}))
         self._platform = platform
         self.fields["label"] = forms.CharField(
-            label="Name",
+            label=gettext("Name"),
             max_length=NAME_CHARACTERS,
-            help_text="As your colleagues know it, for example “Security team”.",
+            help_text=gettext("As your colleagues know it, for example “Security team”."),
             widget=forms.TextInput(attrs={"autocomplete": "off"}),
         )
         self.fields["endpointUrl"] = forms.CharField(
-            label=platform.endpoint_label,
+            label=translated(platform.endpoint_label),
             required=not platform.preset_url,
             max_length=URL_CHARACTERS,
-            help_text=platform.endpoint_help,
+            help_text=translated(platform.endpoint_help),
             widget=forms.TextInput(attrs={**_INERT, "inputmode": "url", "placeholder": platform.endpoint_example}),
         )
         for field in platform.fields:
@@ -64,9 +66,9 @@ class DestinationForm(forms.Form):
 
     def _add(self, field: ConfigField, stored: str) -> None:
         common: dict[str, Any] = {
-            "label": field.label,
+            "label": translated(field.label),
             "required": field.required and not (field.secret and stored),
-            "help_text": field.help,
+            "help_text": translated(field.help),
             "max_length": VALUE_CHARACTERS,
         }
         name = f"{CONFIG}{field.name}"
@@ -82,15 +84,18 @@ class DestinationForm(forms.Form):
         self.fields[name] = forms.CharField(widget=secret, **common)
         if stored and not field.required:
             self.fields[f"{REMOVE}{field.name}"] = forms.BooleanField(
-                label=f"Remove the stored value of “{field.label}”", required=False
+                label=gettext("Remove the stored value of “%(label)s”") % {"label": translated(field.label)},
+                required=False,
             )
 
 
 class ReplayForm(forms.Form):
     since = forms.DateTimeField(
-        label="From (UTC)",
+        label=gettext_lazy("From (UTC)"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"],
-        help_text="Records from then on are delivered again. Most platforms recognize repeated ones by their ID.",
+        help_text=gettext_lazy(
+            "Records from then on are delivered again. Most platforms recognize repeated ones by their ID."
+        ),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
 

@@ -7,21 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext, gettext_lazy, ngettext
+
 from audit.models import LogDestination
 from audit.shipping.last_day import Hour, last_day
 from audit.shipping.platforms.registry import PLATFORMS
 from audit.shipping.waiting import Lag, lag_of
 from audit.shipping_models import DestinationStatus
 from gateway.lib import clock
+from gateway.lib.numbers import grouped
 
 PAUSED = "paused"
 # By status: its word, and what it says.
 WORDS = {
-    DestinationStatus.NEW.value: ("new", "Nothing was sent yet."),
-    DestinationStatus.OK.value: ("delivering", "The platform accepts the records."),
-    DestinationStatus.RETRYING.value: ("retrying", "The last attempt failed. It is repeated, and records wait."),
-    DestinationStatus.FAILING.value: ("failing", "Attempts go on. Records wait for 24 hours, then they are skipped."),
-    PAUSED: ("paused", "Nothing is sent. What is older than 24 hours when it is resumed is skipped."),
+    DestinationStatus.NEW.value: (gettext_lazy("new"), gettext_lazy("Nothing has been sent yet.")),
+    DestinationStatus.OK.value: (gettext_lazy("delivering"), gettext_lazy("The platform is accepting records.")),
+    DestinationStatus.RETRYING.value: (
+        "retrying",
+        gettext_lazy("The last attempt failed. We’re retrying, and records are waiting."),
+    ),
+    DestinationStatus.FAILING.value: (
+        "failing",
+        gettext_lazy("We keep retrying. Records wait for 24 hours, then they’re skipped."),
+    ),
+    PAUSED: (
+        gettext_lazy("paused"),
+        gettext_lazy("Nothing is sent. Records older than 24 hours when you resume are skipped."),
+    ),
 }
 # The drawing: one bar an hour on a base line, and below it a mark where something went wrong.
 _STEP, _BASE, _LEAST = 8, 24, 2
@@ -71,14 +83,17 @@ def age_in_words(seconds: int) -> str:
     """For example `5 s`, `12 min` or `3 h 20 min`."""
     minutes = seconds // 60
     if not minutes:
-        return f"{seconds} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        return gettext("%(seconds)s s") % {"seconds": seconds}
+    if minutes < 60:
+        return gettext("%(minutes)s min") % {"minutes": minutes}
+    return gettext("%(hours)s h %(minutes)s min") % {"hours": minutes // 60, "minutes": minutes % 60}
 
 
 def _records(lag: Lag) -> str:
+    count = grouped(lag.records)
     if lag.is_more:
-        return f"more than {lag.records:,} records"
-    return f"{lag.records:,} record{'' if lag.records == 1 else 's'}"
+        return gettext("more than %(count)s records") % {"count": count}
+    return ngettext("%(count)s record", "%(count)s records", lag.records) % {"count": count}
 
 
 def _bars(hours: list[Hour]) -> list[Bar]:
@@ -93,10 +108,19 @@ def _bars(hours: list[Hour]) -> list[Bar]:
 def _day(hours: list[Hour]) -> str:
     """The drawing in words."""
     failures = sum(hour.failures for hour in hours)
-    parts = [
-        f"{sum(hour.delivered for hour in hours):,} delivered",
-        f"{sum(hour.refused for hour in hours):,} refused",
-        f"{sum(hour.skipped for hour in hours):,} skipped",
-        f"{failures:,} failed attempt{'' if failures == 1 else 's'}",
-    ]
-    return f"Last 24 hours: {', '.join(parts)}"
+    parts = {
+        "delivered": grouped(sum(hour.delivered for hour in hours)),
+        "refused": grouped(sum(hour.refused for hour in hours)),
+        "skipped": grouped(sum(hour.skipped for hour in hours)),
+        "failures": grouped(failures),
+    }
+    return (
+        ngettext(
+            "Last 24 hours: %(delivered)s delivered, %(refused)s refused, %(skipped)s skipped,"
+            " %(failures)s failed attempt",
+            "Last 24 hours: %(delivered)s delivered, %(refused)s refused, %(skipped)s skipped,"
+            " %(failures)s failed attempts",
+            failures,
+        )
+        % parts
+    )

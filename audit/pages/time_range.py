@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy
+
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
 
@@ -16,7 +19,7 @@ OWN = ("start", "end")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    label: str
+    label: str | Promise
     start_of: Callable[[datetime], datetime]
 
 
@@ -25,10 +28,10 @@ def _ago(**length: int) -> Callable[[datetime], datetime]:
 
 
 PRESETS: Mapping[str, Preset] = {
-    "1h": Preset("Last hour", _ago(hours=1)),
-    "today": Preset("Today", lambda now: clock.midnight(now.date())),
-    "7d": Preset("7 days", _ago(days=7)),
-    "30d": Preset("30 days", _ago(days=30)),
+    "1h": Preset(gettext_lazy("Last hour"), _ago(hours=1)),
+    "today": Preset(gettext_lazy("Today"), lambda now: clock.midnight(now.date())),
+    "7d": Preset(gettext_lazy("Last 7 days"), _ago(days=7)),
+    "30d": Preset(gettext_lazy("Last 30 days"), _ago(days=30)),
 }
 
 
@@ -38,6 +41,6 @@ def resolved(asked: Mapping[str, str]) -> dict[str, str]:
     if NAME in asked:
         preset = PRESETS.get(asked[NAME])
         if preset is None:
-            raise Invalid(fields={NAME: [f"Use one of: {', '.join(PRESETS)}."]})
+            raise Invalid(fields={NAME: [gettext("Use one of: %(presets)s.") % {"presets": ", ".join(PRESETS)}]})
         query["start"] = clock.rfc3339(preset.start_of(clock.now()))
     return query

@@ -10,19 +10,22 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy
 
 from audit.usage import selectors
 from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
+from gateway.lib.sentences import sentence
+from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import mean_tool_list_bytes
 
-RANGE_NAMES = {"7d": "7 days", "30d": "30 days", "1y": "1 year", ALL: "All"}
+RANGE_NAMES = {"7d": sentence("7 days"), "30d": sentence("30 days"), "1y": sentence("1 year"), ALL: sentence("All")}
 SHOWN_ROWS = 50  # of people
 MAX_DAYS_DRAWN = 1_100
 CSV_HEADINGS = "date calls mcp cli errors denied rate_limited average_ms".split()
@@ -52,7 +55,7 @@ class UsagePage(OrgPage):
     """GET /orgs/:orgId/usage. Spec: §4.11 · D147, D150, D151"""
 
     gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.USAGE)}
-    title = "Usage"
+    title = gettext_lazy("Usage")
     nav_route = "audit_pages:usage"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -65,7 +68,8 @@ class UsagePage(OrgPage):
         try:
             period = Period.parse(request.GET, now)
         except Invalid as refusal:
-            period, errors = Period.parse({}, now), refusal.fields
+            period = Period.parse({}, now)
+            errors = {name: [translated(text) for text in texts] for name, texts in refusal.fields.items()}
         org_id = self.organization.id
         usage = selectors.usage(org_id, period)
         days = shown_days(usage, now.date())
@@ -121,7 +125,7 @@ def _chart(days: Sequence[ShownDay]) -> dict[str, Any]:
 def _range_links(query: Mapping[str, str], *, has_errors: bool) -> list[RangeLink]:
     names_no_range = has_errors or query.get("start") or query.get("end")
     current = "" if names_no_range else query.get("range", "").strip() or DEFAULT_RANGE
-    return [RangeLink(RANGE_NAMES[name], f"?range={name}", name == current) for name in (*RANGES, ALL)]
+    return [RangeLink(translated(RANGE_NAMES[name]), f"?range={name}", name == current) for name in (*RANGES, ALL)]
 
 
 def _download(days: Sequence[ShownDay]) -> HttpResponse:

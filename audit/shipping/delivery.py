@@ -30,11 +30,12 @@ from audit.shipping.waiting import BATCH_EVENTS, Record, next_records, rows_befo
 from audit.stream import Log
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.guarded_client import Response, send
+from gateway.lib.sentences import sentence
 
 LONGEST_S = 10.0  # then others have their turn
 RENEWED_AFTER_S = 10.0
 LONGEST_BATCH_S = 30.0
-TOO_SLOW = "The platform answered too slowly."
+TOO_SLOW = sentence("The platform responded too slowly.")
 # A platform that refuses a few records and accepted none: perhaps it is the destination. Then they are set aside.
 ATTEMPTS_BEFORE_SET_ASIDE = 5
 log = structlog.get_logger(__name__)

@@ -21,6 +21,8 @@ from audit.shipping.waiting import Record, columns_of, last_places
 from audit.shipping_models import DestinationStatus
 from audit.stream import Log, Place
 from gateway.lib import clock
+from gateway.lib.metrics.names import SHIPPING_DELIVERED
+from gateway.lib.sentences import sentence
 
 SHORTEST_WAIT_S = 1.0
 LONGEST_WAIT_S = 300.0
@@ -32,7 +34,7 @@ HOURS_KEPT_FOR = timedelta(days=2)
 # Longer than the longest request. Each batch renews the claim.
 CLAIMED_FOR = timedelta(seconds=60)
 ACTOR = system("log shipping")
-ALLOWANCE_USED = "The organization has sent as much as it may in one hour. Delivery goes on in the next."
+ALLOWANCE_USED = sentence("The organization has sent as much as it may in one hour. Delivery goes on in the next.")
 
 
 class ClaimLost(Exception):
@@ -71,6 +73,8 @@ def write_progress(destination: LogDestination, claim: UUID, outcome: Outcome) -
         elif refused:
             row.last_error = next(iter([*outcome.refused.values(), *outcome.unnamed]))
         row.save()
+    SHIPPING_DELIVERED.add(row.platform, "delivered", amount=accepted)
+    SHIPPING_DELIVERED.add(row.platform, "refused", amount=refused)
     _refresh(destination, row)
 
 
@@ -98,6 +102,7 @@ def write_failure(
         if row.status != DestinationStatus.FAILING:
             row.status = DestinationStatus.FAILING if is_failing else DestinationStatus.RETRYING
         row.save()
+    SHIPPING_DELIVERED.add(row.platform, "failed")
     _refresh(destination, row)
 
 
@@ -112,6 +117,7 @@ def write_skipped(destination: LogDestination, claim: UUID, log: Log, rows: Sequ
         _count(row, skipped=len(rows))
         _audit(EventType.LOG_SHIPPING_RECORDS_SKIPPED, row, records=len(rows), log=log.value, first=first, last=last)
         row.save()
+    SHIPPING_DELIVERED.add(row.platform, "skipped", amount=len(rows))
     _refresh(destination, row)
 
 

@@ -45,6 +45,7 @@ from gateway.lib.guarded_client import (
 )
 from gateway.lib.masking import MASK, mask_text
 from gateway.lib.outbound import AddressRefused, is_own
+from gateway.lib.sentences import sentence
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -56,10 +57,10 @@ _HIDDEN_FROM_CHARACTERS = 4  # shorter values of a configuration are no secrets
 _SECRET_PATH_CHARACTERS = 12  # a path like /v1/logs holds no secret
 _PARTS = re.compile(r"[\s:=,;]+")
 _PUBLIC_HEADER_VALUES = frozenset({"application/json", "application/x-ndjson", "application/x-www-form-urlencoded"})
-_NOT_WRITTEN = BatchRefused("The record cannot be written in the platform's format.")
+_NOT_WRITTEN = BatchRefused(sentence("The record cannot be written in the platform's format."))
 _TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
-_NO_CONNECTION = "No connection could be made: check the name and the port, and that the port speaks TLS."
-_BROKEN = "The connection broke before there was a whole answer."
+_NO_CONNECTION = sentence("No connection could be made: check the name and the port, and that the port speaks TLS.")
+_BROKEN = sentence("The connection broke before there was a whole answer.")
 _MAX_TOKENS = 1_000
 # Tokens of platforms with the end of their use. They are in this process alone.
 _tokens: OrderedDict[tuple[UUID, bytes], tuple[str, float]] = OrderedDict()
@@ -133,7 +134,7 @@ class Sender:
             return read()
         except Exception as fault:
             log.error("log_shipping.answer_not_read", platform=self.platform.value, fault=type(fault).__name__)
-            return RetryLater("The answer could not be read.")
+            return RetryLater(sentence("The answer could not be read."))
 
     def _ask(self, outgoing: Outgoing) -> Answer | RetryLater | DestinationRefused:
         headers, body = dict(outgoing.headers), outgoing.body
@@ -152,13 +153,13 @@ class Sender:
                 body=body,
             )
         except AddressRefused:
-            return DestinationRefused("The address leads to a network that is not allowed.")
+            return DestinationRefused(sentence("The address leads to a network that is not allowed."))
         except CertificateRefused as fault:
-            return DestinationRefused(f"Nothing was sent, because {fault}.")
+            return DestinationRefused(sentence("Nothing was sent: %(fault)s.", fault=fault))
         except OutboundTimeout:
-            return RetryLater(f"There was no answer within {TIMEOUT_S:.0f} s.")
+            return RetryLater(sentence("There was no answer within %(timeout_s)s s.", timeout_s=f"{TIMEOUT_S:.0f}"))
         except ResponseTooLarge:
-            return RetryLater("The answer was too large.")
+            return RetryLater(sentence("The answer was too large."))
         except OutboundError as fault:
             return RetryLater(_NO_CONNECTION if str(fault) == "ConnectError" else _BROKEN)
         return Answer(response.status, response.headers, response.body)
@@ -167,11 +168,11 @@ class Sender:
 def sender_for(destination: LogDestination, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
     # The service may have moved to this address since it was stored.
     if is_own(destination.endpoint_url, settings.BASE_URL):
-        return DestinationRefused("The address is the gateway's own. Enter another one.")
+        return DestinationRefused(sentence("The address is the gateway's own. Enter another one."))
     try:
         config = config_of(destination)
     except CryptoError:
-        return DestinationRefused("The stored configuration cannot be opened. Enter it again.")
+        return DestinationRefused(sentence("The stored configuration cannot be opened. Enter it again."))
     target = Target(destination.endpoint_url, config)
     key = (destination.pk, bytes(destination.config_sealed)[-32:])
     return Sender(PLATFORMS[destination.platform], target, key, request)

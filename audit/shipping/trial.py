@@ -21,10 +21,11 @@ from gateway.lib import clock, ids
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.errors import DomainError
 from gateway.lib.guarded_client import Response, send
+from gateway.lib.sentences import sentence
 from gateway.lib.shared_slots import SharedSlots, SlotResult
 
 EVENT_TYPE = "log_shipping.test"  # in no log
-NOTE = "A test of log shipping. Nothing was changed."
+NOTE = sentence("A test of log shipping. Nothing was changed.")
 _RETRY_AFTER_S = 5
 
 
@@ -32,7 +33,7 @@ class TooManyTests(DomainError):
     """The process's or the organization's limit is reached."""
 
     code, status = "rate_limited", 429  # nothing was sent, so a retry is safe
-    message = "Other tests are still waiting for an answer. Try again in a moment."
+    message = sentence("Other tests are still in progress. Try again in a moment.")
     headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 

@@ -15,6 +15,7 @@ from audit.shipping.platforms.registry import PLATFORMS, platform_named
 from audit.shipping_models import URL_CHARACTERS
 from gateway.lib.errors import DomainError, Invalid
 from gateway.lib.outbound import AddressRefused, check_url
+from gateway.lib.sentences import sentence
 
 VALUE_CHARACTERS = 4_096  # of one value of a configuration
 PORTS = frozenset({443, 8088, 8443})
@@ -27,13 +28,13 @@ _SHORTEST_SHOWN = 8  # of a shorter value, four characters would be most
 class EndpointNotAllowed(DomainError):
     """Spec: D97"""
 
-    code, message, status = "endpoint_not_allowed", "This address is not allowed.", 400
+    code, message, status = "endpoint_not_allowed", sentence("This address is not allowed."), 400
 
 
 class ConfigMissing(DomainError):
     """Spec: D97"""
 
-    code, message, status = "config_missing", "The platform needs these values.", 400
+    code, message, status = "config_missing", sentence("The platform needs these values."), 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def checked_platform(name: str) -> Platform:
     """Raises: Invalid."""
     platform = platform_named(name)
     if platform is None:
-        raise Invalid(fields={"platform": [f"Choose one of {', '.join(PLATFORMS)}."]})
+        raise Invalid(fields={"platform": [sentence("Choose one of %(platforms)s.", platforms=", ".join(PLATFORMS))]})
     return platform
 
 
@@ -91,41 +92,49 @@ def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[st
     for name, value in config.items():
         # An unknown name may be long, or a secret in the wrong place: it is not repeated.
         if name not in known:
-            faults["config"] = [f"Only these are known: {', '.join(known) or 'none'}."]
+            faults["config"] = [sentence("Only these are known: %(value)s.", value=", ".join(known) or "none")]
         elif value is None or value == "":
             continue
         elif not isinstance(value, str):
-            faults[f"config.{name}"] = ["Must be a text."]
+            faults[f"config.{name}"] = [sentence("Must be a text.")]
         elif len(value) > VALUE_CHARACTERS:
-            faults[f"config.{name}"] = [f"Use at most {VALUE_CHARACTERS} characters."]
+            faults[f"config.{name}"] = [
+                sentence("Use at most %(value_characters)s characters.", value_characters=VALUE_CHARACTERS)
+            ]
         elif known[name].secret and _is_mask(value):
-            faults[f"config.{name}"] = ["Enter the value, and not its mask."]
+            faults[f"config.{name}"] = [sentence("Enter the value, and not its mask.")]
         # A browser ends the lines of a form with both characters.
         elif has_harmful_characters(value.replace("\r\n", "").replace("\n", "")):
-            faults[f"config.{name}"] = ["Control characters are not allowed."]
+            faults[f"config.{name}"] = [sentence("Control characters are not allowed.")]
         else:
             values[name] = value.strip().replace("\r\n", "\n")
     if faults:
         raise Invalid(fields=faults)
     missing = [each for each in platform.fields if each.required and not values.get(each.name)]
     if missing:
-        raise ConfigMissing(fields={f"config.{each.name}": [f"{each.label} is required."] for each in missing})
+        raise ConfigMissing(
+            fields={f"config.{each.name}": [sentence("%(each)s is required.", each=each.label)] for each in missing}
+        )
     return values
 
 
 def _check_endpoint(url: str) -> None:
     if not url:
-        raise Invalid(fields={"endpointUrl": ["Enter the address."]})
+        raise Invalid(fields={"endpointUrl": [sentence("Enter the address.")]})
     if len(url) > URL_CHARACTERS or has_harmful_characters(url) or " " in url:
-        raise EndpointNotAllowed(fields={"endpointUrl": ["This is no address."]})
+        raise EndpointNotAllowed(fields={"endpointUrl": [sentence("This isn’t an address.")]})
     try:
         check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
     except (AddressRefused, ValueError):
-        text = "Use an https:// address of a public host, without a user name."
+        text = sentence("Use an https:// address of a public host, without a user name.")
         raise EndpointNotAllowed(fields={"endpointUrl": [text]}) from None
     port = urlsplit(url).port or 443
     if not settings.ALLOW_PRIVATE_ENDPOINTS and port not in PORTS and port < FIRST_HIGH_PORT:
-        text = f"Port {port} is not allowed: use 443, 8088, 8443, or one from {FIRST_HIGH_PORT} on."
+        text = sentence(
+            "Port %(port)s is not allowed: use 443, 8088, 8443, or one from %(first_high_port)s on.",
+            port=port,
+            first_high_port=FIRST_HIGH_PORT,
+        )
         raise EndpointNotAllowed(fields={"endpointUrl": [text]})
     if urlsplit(url).fragment:
-        raise EndpointNotAllowed(fields={"endpointUrl": ["An address has no part after #."]})
+        raise EndpointNotAllowed(fields={"endpointUrl": [sentence("An address has no part after #.")]})

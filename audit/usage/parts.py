@@ -49,8 +49,8 @@ class Group(NamedTuple):
     amount: int
 
 
-def groups(org_id: uuid.UUID, parts: Parts, branches: Sequence[str]) -> list[Group]:
-    """Runs the branches, SELECTs of Group's columns, in one statement.
+def groups(org_id: uuid.UUID, parts: Parts, branches: Sequence[str], values: Sequence[Any] = ()) -> list[Group]:
+    """Runs the branches, SELECTs of Group's columns, in one statement. `values`: the parameters of the branches.
 
     They may read five tables. `part`: the period, with the columns of _SUMMED. `caller`: calls by `user_id`. `bucket`:
     calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has. `label`: the labels of
@@ -60,7 +60,7 @@ def groups(org_id: uuid.UUID, parts: Parts, branches: Sequence[str]) -> list[Gro
     tables = [builder.place(), builder.loose(parts), builder.part(parts), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
     with connection.cursor() as cursor:
-        cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
+        cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", [*builder.values, *values])
         return [Group._make(row) for row in cursor.fetchall()]
 
 

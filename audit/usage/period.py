@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from audit.filters import Filters
 from gateway.lib.clock import EPOCH, MILLISECOND, midnight
 from gateway.lib.errors import Invalid
+from gateway.lib.sentences import sentence
 
 ALL = "all"
 # Days, the last of which is today.
@@ -35,7 +36,7 @@ class Period:
         """`range` is checked also where a bound overrides it. Raises: Invalid."""
         name = query.get("range", "").strip() or DEFAULT_RANGE
         if name not in RANGES and name != ALL:
-            raise Invalid(fields={"range": [f"Use one of: {', '.join([*RANGES, ALL])}."]})
+            raise Invalid(fields={"range": [sentence("Use one of: %(value)s.", value=", ".join([*RANGES, ALL]))]})
         bounds = Filters.parse({}, query)
         # The whole day: the clock of another host may be ahead of this one.
         tomorrow = midnight(now.date()) + DAY
@@ -45,7 +46,7 @@ class Period:
         if bounds.end_before is not None:
             return cls(bounds.start_at, bounds.end_before, bounds.end_before - MILLISECOND)
         if bounds.start_at is not None and bounds.start_at > now:
-            raise Invalid(fields={"start": ["The start must not be after the end."]})
+            raise Invalid(fields={"start": [sentence("The start must not be after the end.")]})
         return cls(bounds.start_at, tomorrow, now)
 
     def shown_start(self, first_day: date | None) -> datetime:

@@ -20,6 +20,7 @@ from audit.usage.parts import COUNTED_ONLY, TIMED_ONLY, Group, branch, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
+from gateway.catalog.catalog import Catalog
 from gateway.lib.rows import grouped
 
 TOP_TOOLS = 5
@@ -143,8 +144,15 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
     )
 
 
-def vendors(org_id: uuid.UUID, period: Period) -> list[VendorUsage]:
-    """Vendors with a call, the most called first. Spec: D89"""
+def days_of_caller(org_id: uuid.UUID, user_id: str, period: Period) -> list[DayUsage]:
+    """The days on which one person or service client had a row, oldest first."""
+    own = branch("day", "day", "outcome", "source", where="user_id = %s", amount=_SUM_OF_DURATIONS)
+    rows = groups(org_id, Parts.of(period), [own], [user_id])
+    return [_day(name, group) for name, group in sorted(_by_first(rows).items())]
+
+
+def vendors(org_id: uuid.UUID, period: Period, catalog: Catalog | None = None) -> list[VendorUsage]:
+    """Vendors with a call, the most called first. `catalog`: if it is loaded already. Spec: D89"""
     found = _by_kind(
         org_id,
         period,
@@ -154,7 +162,7 @@ def vendors(org_id: uuid.UUID, period: Period) -> list[VendorUsage]:
         branch("bucket", "vendor", table="bucket", by="bucket"),
         branch("took", "vendor", table="loose", where=TIMED_ONLY, by="duration_ms"),
     )
-    catalog = registry.load()
+    catalog = registry.load() if catalog is None else catalog
     users = {row.first: row.calls for row in found["users"]}
     tools = _by_first(found["tool"])
     durations = _by_first([*found["bucket"], *found["took"]])

@@ -17,8 +17,8 @@ from billing.mode import is_live, require_provider
 from billing.provider_events import store_event
 from gateway.lib import clock, strict_json
 from gateway.lib.client_address import address_key
+from gateway.lib.errors import MethodNotAllowed
 from gateway.web import rate
-from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def webhook(request: HttpRequest) -> JsonResponse:
     # A window of its own: a burst of events takes nothing from the people behind the same address.
     admission = rate.count_under(settings.PROVIDER_EVENTS, address_key(rate.address_of(request)))
     if request.method != "POST":
-        raise _OnlyPost
+        raise MethodNotAllowed("POST")
     body = _body(request)
     require_provider()
     _check_signature(request, body)
@@ -44,10 +44,6 @@ def webhook(request: HttpRequest) -> JsonResponse:
     answer = JsonResponse(_RECEIVED)
     rate.add_headers(answer, admission)
     return answer
-
-
-class _OnlyPost(MethodNotAllowed):
-    headers: Mapping[str, str] = {"Allow": "POST"}
 
 
 def _body(request: HttpRequest) -> bytes:

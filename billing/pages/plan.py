@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from audit.usage import selectors as usage_selectors
 from audit.usage.period import DEFAULT_RANGE, RANGES, Period
@@ -38,17 +39,17 @@ from orgs.roles import Role
 # After the checkout the page asks so often, for so long.
 RENEW_EVERY_S, WAIT_S = 2, 60
 GOES_ON = (
-    "Tool calls of people, apps and agents",
-    "Roles, server access and tool access",
-    "Credentials of teams and service accounts",
-    "Removing, revoking, disconnecting and deleting",
-    "The record of every call, and its way to log destinations",
+    gettext_noop("Tool calls of people, apps and agents"),
+    gettext_noop("Roles, vendor access and allowed tools"),
+    gettext_noop("Credentials of teams and agents"),
+    gettext_noop("Removing, revoking, disconnecting and deleting"),
+    gettext_noop("The record of every call, and its way to log destinations"),
 )
 
 
 class CouponForm(forms.Form):
     coupon = forms.CharField(
-        label="Coupon",
+        label=gettext_lazy("Coupon"),
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
@@ -64,7 +65,7 @@ class PlanPage(OrgFormPage[CouponForm]):
     """GET, POST /orgs/:orgId/billing. The provider's events alone change the plan. Spec: §4.12 · D40, D93"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER, organization_limit=settings.PAYMENT_PAGES)}
-    title = "Billing"
+    title = gettext_lazy("Billing")
     nav_route = "billing_pages:plan"
     form_class = CouponForm
     template = "billing/plan.html"
@@ -143,8 +144,11 @@ class PlanPage(OrgFormPage[CouponForm]):
         """Functions that stop without a plan, from the gates, and those that go on."""
         kept = {name for name in ENTITLEMENT_WORDS if self._is_lapsed and entitlements.has(self.organization, name)}
         return {
-            "stops": [*PlanFunction, *(words for name, words in ENTITLEMENT_WORDS.items() if name not in kept)],
-            "goes_on": [*GOES_ON, *(ENTITLEMENT_WORDS[name] for name in kept)],
+            "stops": [
+                *map(gettext, PlanFunction),
+                *(gettext(ENTITLEMENT_WORDS[name]) for name in ENTITLEMENT_WORDS if name not in kept),
+            ],
+            "goes_on": [*map(gettext, GOES_ON), *(gettext(ENTITLEMENT_WORDS[name]) for name in kept)],
         }
 
     def _calls(self) -> dict[str, Any]:

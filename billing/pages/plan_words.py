@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.dateformat import format as format_date
+from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy, pgettext, pgettext_lazy
 
 from billing.selectors import Plan
 from billing.states import PlanState, SubscriptionStatus
@@ -14,10 +16,10 @@ from billing.states import PlanState, SubscriptionStatus
 @dataclass(frozen=True, slots=True)
 class PlanWords:
     # The badge: its word, its icon and its tone, which is a class of style sheets.
-    word: str
+    word: str | Promise
     icon: str
     tone: str
-    meaning: str
+    meaning: str | Promise
 
 
 _GOOD, _WARN, _BAD, _NEUTRAL = (
@@ -27,19 +29,26 @@ _GOOD, _WARN, _BAD, _NEUTRAL = (
     ("circle-dashed", "neutral"),
 )
 _OTHERS = {
-    SubscriptionStatus.NONE: PlanWords("no plan", *_NEUTRAL, "There is no plan yet."),
-    SubscriptionStatus.INCOMPLETE: PlanWords("not paid yet", *_WARN, "The first payment is not complete."),
-    SubscriptionStatus.UNPAID: PlanWords(
-        "unpaid", *_BAD, "The last invoice is not paid. The plan goes on as soon as it is paid."
+    SubscriptionStatus.NONE: PlanWords(
+        pgettext_lazy("plan", "no plan"), *_NEUTRAL, gettext_lazy("There is no plan yet.")
     ),
-    SubscriptionStatus.PAUSED: PlanWords("paused", *_WARN, "The plan is paused."),
-    SubscriptionStatus.CANCELED: PlanWords("ended", *_BAD, "The plan has ended."),
+    SubscriptionStatus.INCOMPLETE: PlanWords(
+        pgettext_lazy("plan", "not paid yet"), *_WARN, gettext_lazy("The first payment is not complete.")
+    ),
+    SubscriptionStatus.UNPAID: PlanWords(
+        pgettext_lazy("plan", "unpaid"),
+        *_BAD,
+        gettext_lazy("The last invoice is not paid. The plan goes on as soon as it is paid."),
+    ),
+    SubscriptionStatus.PAUSED: PlanWords(pgettext_lazy("plan", "paused"), *_WARN, gettext_lazy("The plan is paused.")),
+    SubscriptionStatus.CANCELED: PlanWords(pgettext_lazy("plan", "ended"), *_BAD, gettext_lazy("The plan has ended.")),
 }
 
 
 def plan_words(plan: Plan) -> PlanWords:
     if plan.mode == "disabled":
-        return PlanWords("included", *_GOOD, "Every organization of this service can use everything.")
+        meaning = gettext("Every organization of this service can use everything.")
+        return PlanWords(pgettext("plan", "included"), *_GOOD, meaning)
     match plan.status:
         case SubscriptionStatus.ACTIVE | SubscriptionStatus.TRIALING:
             return _running(plan)
@@ -50,22 +59,33 @@ def plan_words(plan: Plan) -> PlanWords:
 
 
 def _running(plan: Plan) -> PlanWords:
-    is_trial = plan.status is SubscriptionStatus.TRIALING
+    day = _day(plan.next_date)
     if plan.cancel_at_period_end:
-        return PlanWords("ends soon", *_WARN, f"The plan is cancelled. Everything works{_on('until', plan.next_date)}.")
-    name = "The trial ends and the first payment is" if is_trial else "The next payment is"
-    next_date = f" {name}{_on('on', plan.next_date)}." if plan.next_date else ""
-    return PlanWords("trial" if is_trial else "active", *_GOOD, f"Everything works.{next_date}")
+        cancelled = gettext("The plan is canceled.")
+        return PlanWords(pgettext("plan", "ends soon"), *_WARN, f"{cancelled} {_works(day)}")
+    is_trial = plan.status is SubscriptionStatus.TRIALING
+    next_date = ""
+    if day and is_trial:
+        next_date = gettext("The trial ends and the first payment is on %(day)s.") % {"day": day}
+    elif day:
+        next_date = gettext("The next payment is on %(day)s.") % {"day": day}
+    word = pgettext("plan", "trial") if is_trial else pgettext("plan", "active")
+    return PlanWords(word, *_GOOD, f"{_works('')} {next_date}".strip())
 
 
 def _past_due(plan: Plan) -> PlanWords:
+    day, word, failed = _day(plan.grace_ends), pgettext("plan", "payment failed"), gettext("The last payment failed.")
     if plan.state is PlanState.LAPSED:
-        text = f"The last payment failed. Everything worked{_on('until', plan.grace_ends)}."
-        return PlanWords("payment failed", *_BAD, f"{text} The plan goes on as soon as the invoice is paid.")
-    text = f"The last payment failed. Everything works{_on('until', plan.grace_ends)}."
-    return PlanWords("payment failed", *_WARN, text)
+        worked = gettext("Everything worked until %(day)s.") % {"day": day} if day else gettext("Everything worked.")
+        goes_on = gettext("The plan goes on as soon as the invoice is paid.")
+        return PlanWords(word, *_BAD, f"{failed} {worked} {goes_on}")
+    return PlanWords(word, *_WARN, f"{failed} {_works(day)}")
 
 
-def _on(word: str, moment: datetime | None) -> str:
-    """For example ` until 3 Nov 2026`, by the day in UTC."""
-    return f" {word} {format_date(moment, 'j M Y')}" if moment else ""
+def _works(day: str) -> str:
+    return gettext("Everything works until %(day)s.") % {"day": day} if day else gettext("Everything works.")
+
+
+def _day(moment: datetime | None) -> str:
+    """For example `3 Nov 2026`, by the day in UTC; "" for None."""
+    return date_format(moment, "DATE_FORMAT") if moment else ""

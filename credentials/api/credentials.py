@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields, StoredOut
+from credentials.api.vendor_fields import ANYWAY, KEPT, REFUSED, FlatFields, StoredOut, asks_anyway
 from credentials.services.credentials import delete_credential
 from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
@@ -39,7 +39,9 @@ class HolderVendors(OrgView):
         return self.answer(self.find_holder(self.organization, path).vendors())
 
 
-_STORE = Operation("Store a credential", body=FlatFields, answer=StoredOut, status=201, refusals=REFUSED)
+_STORE = Operation(
+    "Store a credential", body=FlatFields, answer=StoredOut, status=201, query=[ANYWAY], refusals={**REFUSED, **KEPT}
+)
 _DELETE = Operation("Delete a credential", status=204)
 
 
@@ -57,7 +59,7 @@ class HolderCredential(OrgView):
     def post(self, request: Request, org_id: str, vendor: str, **path: str) -> Response:
         # The vendor is asked first; a replaced credential keeps its id.
         known, holder = known_vendor(vendor), self.find_holder(self.organization, path)
-        connected = holder.connect(actor=self.actor, vendor=known, fields=self.fields)
+        connected = holder.connect(actor=self.actor, vendor=known, fields=self.fields, anyway=asks_anyway(request))
         stored, check = connected.credential, connected.check
         return self.answer({"id": stored.id, "vendor": vendor, "validated": check.validated})
 

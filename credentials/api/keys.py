@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credentials import selectors
-from credentials.api.vendor_fields import REFUSED, FlatFields
+from credentials.api.vendor_fields import ANYWAY, KEPT, REFUSED, FlatFields, StoredOut, asks_anyway
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.rejections import summaries_with_rejection
@@ -26,7 +26,7 @@ from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs.roles import Role
 from orgs.selectors import team
-from proxy.control_plane.connect_vendor import connect_vendor
+from proxy.control_plane.connect_vendor import connect_vendor, replace_key
 
 _TAKEN = {409: "Another key has this name, the team is bound to another key, or there are as many keys as may be."}
 
@@ -104,13 +104,36 @@ class KeyList(OrgView):
 
 
 class KeyDetail(OrgView):
-    """PUT, DELETE /api/orgs/:orgId/credentials/:vendor/keys/:keyId. Spec: §4.6 · D9, D65"""
+    """POST, PUT, DELETE /api/orgs/:orgId/credentials/:vendor/keys/:keyId. Spec: §4.6 · D9, D65, D170"""
 
-    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, organization_limit=settings.VENDOR_REQUESTS),
+        "PUT": Gate(Role.ADMIN),
+        "DELETE": Gate(Role.ADMIN),
+    }
     operations = {
+        "POST": Operation(
+            "Replace the fields of a named key, which keeps its id, name and team",
+            body=FlatFields,
+            answer=StoredOut,
+            query=[ANYWAY],
+            refusals={**REFUSED, **KEPT},
+        ),
         "PUT": Operation("Rename a named key or bind it to a team", body=KeyUpdateIn, answer=KeyOut, refusals=_TAKEN),
         "DELETE": Operation("Delete a named key; its team falls back to the next credential", status=204),
     }
+
+    def post(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
+        # An extension: the specification has no route for new content of a key.
+        replaced = replace_key(
+            actor=self.actor,
+            organization=self.organization,
+            vendor=known_vendor(vendor),
+            key_id=self._key(vendor, key_id).id,
+            fields=self.fields,
+            anyway=asks_anyway(request),
+        )
+        return self.answer({"id": replaced.credential.id, "vendor": vendor, "validated": replaced.check.validated})
 
     def put(self, request: Request, org_id: str, vendor: str, key_id: str) -> Response:
         key = self._key(vendor, key_id)

@@ -5,8 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
+
+from gateway.lib.errors import Invalid
+from gateway.web.operation import QueryParameter
 
 REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
+KEPT = {
+    409: "The vendor did not confirm the new credentials (`credential_unconfirmed`): the stored ones stay in force. "
+    "Send them again, or with `anyway=true`."
+}
+ANYWAY = QueryParameter(
+    "anyway",
+    "`true` replaces stored credentials even if the vendor does not answer. Rejected ones are never stored.",
+    {"type": "string", "enum": ["true", "false"]},
+)
+
+
+def asks_anyway(request: Request) -> bool:
+    """Raises: Invalid."""
+    match request.query_params.get("anyway", "false"):
+        case "true":
+            return True
+        case "false":
+            return False
+    raise Invalid(fields={"anyway": ["Must be true or false."]})
 
 
 class FlatFields(serializers.Serializer[Any]):

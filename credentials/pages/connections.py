@@ -1,75 +1,58 @@
-"""The vendors of an organization: connected ones, the catalog, and the form that connects one."""
+"""The catalog of vendors, and the form that connects one."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from itertools import groupby
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy
 
 from credentials.pages.credential import CredentialPage
-from credentials.rejections import SummaryWithRejection, summaries_with_rejection
 from credentials.selectors import connected_vendors
 from gateway.catalog import registry
 from gateway.web.gate import Gate, PlanFunction
+from gateway.web.navigation import VENDOR_TABS
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
-from orgs.selectors import people_who_may
 from proxy.control_plane.credential_holder import of_organization
 
 
-class ConnectionsPage(OrgPage):
-    """GET /orgs/:orgId/connections"""
+class CatalogPage(OrgPage):
+    """GET /orgs/:orgId/catalog: the vendors that the organization may connect."""
 
-    gates = {"GET": Gate(Role.MEMBER)}
-    title = "Connections"
-    nav_route = "credentials:connections"
+    gates = {"GET": Gate(Role.ADMIN)}
+    title = gettext_lazy("Add a vendor")
+    nav_route = "proxy_pages:vendors"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        # A vendor with only unbound named keys is not connected.
-        usable = connected_vendors(self.organization)
-        by_vendor = {
-            slug: list(rows)
-            for slug, rows in groupby(summaries_with_rejection(self.organization), key=lambda row: row.vendor)
-            if slug in usable
-        }
-        catalog = registry.load().all()
-        connected = [
-            {"vendor": vendor, "rows": rows, "rejected_at": _last_rejected(rows)}
-            for vendor in catalog
-            if (rows := by_vendor.get(vendor.slug))
-        ]
+        connected = set(connected_vendors(self.organization))
         rest = sorted(
-            (v for v in catalog if v.slug not in by_vendor), key=lambda v: (v.category.casefold(), v.name.casefold())
+            (vendor for vendor in registry.load().all() if vendor.slug not in connected),
+            key=lambda vendor: (vendor.category.casefold(), vendor.name.casefold()),
         )
-        context = {
-            "connected": connected,
-            "catalog": [(category, list(vendors)) for category, vendors in groupby(rest, key=lambda v: v.category)],
-            "may_edit": self.membership.has_role(Role.ADMIN),
-            "admins": people_who_may(self.organization, Role.ADMIN),
-        }
-        return self.page("credentials/connections.html", context)
-
-
-def _last_rejected(rows: list[SummaryWithRejection]) -> datetime | None:
-    return max((row.rejected_at for row in rows if row.rejected_at), default=None)
+        by_category = [(category, list(vendors)) for category, vendors in groupby(rest, key=lambda v: v.category)]
+        sample = next((vendor for vendor in rest if vendor.sample is not None), None)
+        return self.page("credentials/catalog.html", {"catalog": by_category, "sample": sample})
 
 
 class ConnectionPage(CredentialPage):
-    """GET, POST /orgs/:orgId/connections/:vendor. Never shows a value."""
+    """GET, POST /orgs/:orgId/vendors/:vendor/settings. Never shows a value. Spec: D153"""
 
     gates = {
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
-        "POST disconnect": Gate(Role.ADMIN),
     }
-    title = "Connection"
-    nav_route = "credentials:connections"
+    title = gettext_lazy("Vendor")
+    nav_route = "proxy_pages:vendors"
+    tabs = VENDOR_TABS
+    tab_route = "credentials:connection"
     template = "credentials/connection.html"
-    accepted = "{vendor} is connected. It accepted the credentials."
-    unchecked = "{vendor} is stored, but could not be checked: {detail}"
-    deleted = "{vendor} is disconnected."
-    delete_action = "disconnect"
+    accepted = gettext_lazy("%(vendor)s is connected.")
+    unchecked = gettext_lazy("%(vendor)s is saved, but we couldn’t verify it: %(detail)s")
     find_holder = staticmethod(of_organization)
-    back_route = "credentials:connections"
+
+    @property
+    def back(self) -> str:
+        return reverse("proxy_pages:vendor", args=[self.organization.id, self.vendor.slug])

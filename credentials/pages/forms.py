@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 
 from gateway.catalog.vendor import CredentialField, Vendor
 
@@ -28,7 +29,7 @@ def _form_field(field: CredentialField) -> forms.Field:
     attributes = {"placeholder": field.placeholder, "autocomplete": "off", "spellcheck": "false"}
     if field.options:
         choices = [(option, option) for option in field.options]
-        blank = [] if field.default or field.required else [("", "Default")]
+        blank = [] if field.default or field.required else [("", gettext("Default"))]
         return forms.ChoiceField(choices=[*blank, *choices], initial=field.default, **common)
     if field.secret:
         # Secrets are never filled in again, not even after an error.

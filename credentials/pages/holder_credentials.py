@@ -9,13 +9,15 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy
 
 from credentials.pages.credential import CredentialPage
+from credentials.pages.holder_tabs import OfAgent, OfTeam
 from gateway.catalog import registry
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
-from proxy.control_plane.credential_holder import HolderFinder, of_client, of_team
+from proxy.control_plane.credential_holder import HolderFinder
 
 
 class ChooseCredentialPage(OrgPage):
@@ -30,7 +32,7 @@ class ChooseCredentialPage(OrgPage):
         key = self.find_holder(self.organization, path).row.id
         vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
         if vendor is None:
-            messages.info(request, "Choose a vendor first.")
+            messages.info(request, gettext("Choose a vendor first."))
             return redirect(self.back_route, self.organization.id, key)
         return redirect(self.form_route, self.organization.id, key, vendor.slug)
 
@@ -41,42 +43,36 @@ class HolderCredentialPage(CredentialPage):
     gates = {
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
-        "POST delete": Gate(Role.ADMIN),
     }
-    accepted = "{holder} has credentials of its own for {vendor}. It accepted them."
-    unchecked = "The credentials for {vendor} are stored, but could not be checked: {detail}"
-    deleted = "{holder} has no credentials of its own for {vendor} any more."
+    accepted = gettext_lazy("The %(vendor)s credentials for %(holder)s are saved and verified.")
+    unchecked = gettext_lazy("The %(vendor)s credentials are saved, but we couldn’t verify them: %(detail)s")
 
 
-class _OfTeam(OrgPage):
-    title = "Credentials of a team"
-    nav_route = "orgs:teams"
-    back_route = "orgs:team"
+class _TeamForm(OfTeam):
+    title = gettext_lazy("Credentials of a team")
+    back_route = "orgs:team-access"
     form_route = "credentials:team-credential"
     template = "credentials/team_credential.html"
-    find_holder = staticmethod(of_team)
 
 
-class _OfClient(OrgPage):
-    title = "Credentials of a service account"
-    nav_route = "oauth_pages:service-clients"
-    back_route = "oauth_pages:service-client"
+class _AgentForm(OfAgent):
+    title = gettext_lazy("Agent credentials")
+    back_route = "oauth_pages:service-client-access"
     form_route = "credentials:service-client-credential"
     template = "credentials/service_client_credential.html"
-    find_holder = staticmethod(of_client)
 
 
-class ChooseTeamCredentialPage(_OfTeam, ChooseCredentialPage):
+class ChooseTeamCredentialPage(_TeamForm, ChooseCredentialPage):
     """GET /orgs/:orgId/teams/:teamId/credentials"""
 
 
-class TeamCredentialPage(_OfTeam, HolderCredentialPage):
+class TeamCredentialPage(_TeamForm, HolderCredentialPage):
     """GET, POST /orgs/:orgId/teams/:teamId/credentials/:vendor"""
 
 
-class ChooseServiceClientCredentialPage(_OfClient, ChooseCredentialPage):
-    """GET /orgs/:orgId/service-accounts/:clientId/credentials"""
+class ChooseServiceClientCredentialPage(_AgentForm, ChooseCredentialPage):
+    """GET /orgs/:orgId/agents/:clientId/credentials"""
 
 
-class ServiceClientCredentialPage(_OfClient, HolderCredentialPage):
-    """GET, POST /orgs/:orgId/service-accounts/:clientId/credentials/:vendor"""
+class ServiceClientCredentialPage(_AgentForm, HolderCredentialPage):
+    """GET, POST /orgs/:orgId/agents/:clientId/credentials/:vendor"""

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from credentials.credential_scope import CredentialScope
-from credentials.errors import KeyNameTaken, TeamHasKey
+from credentials.errors import CredentialUnconfirmed, KeyNameTaken, TeamHasKey
 from credentials.models import Credential
 from credentials.sealing import seal_fields
+from credentials.selectors import people_vendors
+from credentials.vendor_check import CheckResult
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.rows import required_row
+from gateway.lib.sentences import sentence
 from gateway.lib.text import clean_name
 from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
 from orgs.quotas import require_quota
 from orgs.roles import Role
+from orgs.services.open_requests import end_requests_for_disconnected
 
 
 class ServiceClient(Protocol):
@@ -61,39 +68,100 @@ def store_credential(
     team: Team | None = None,
     service_client: ServiceClient | None = None,
     name: str = "",
-    validated: bool = False,
+    check: CheckResult | None = None,
+    anyway: bool = True,
 ) -> Credential:
-    """Seal `fields` at the scope. Replacing keeps the id and raises the revision. Spec: §4.6 · D62-D66, D161
+    """Seal `fields` at the scope. Replacing keeps the id and raises the revision. Spec: §4.6 · D62-D66, D161, D170
 
     `team` goes with the scopes team and named_key (None: unbound), `service_client` with service_client, `name` with
-    named_key. `validated`: the vendor has just accepted these fields. Raises: Invalid with `fields`; NotFound for a
-    team or client of another organization; Forbidden if the actor is no longer an admin; KeyNameTaken, TeamHasKey,
-    LimitReached; UnusableCredential if the organization's data key does not open.
+    named_key. `check`: the vendor's word on these fields. `anyway`: fields that it did not accept may replace stored
+    ones. Raises: Invalid with `fields`; NotFound for a team or client of another organization; Forbidden if the actor
+    is no longer an admin; CredentialUnconfirmed; KeyNameTaken, TeamHasKey, LimitReached; UnusableCredential if the
+    organization's data key does not open.
     """
     # Checks without side effects come before the locks.
     values = check_fields(vendor, fields)
     natural_key = _natural_key(organization, vendor, scope, team, service_client, name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
-    credential = _existing(natural_key) or Credential(created_by=actor, revision=0, **asdict(natural_key))
-    # Cached results are keyed by the revision.
-    credential.revision += 1
-    credential.data_key_version, credential.sealed = seal_fields(
-        organization_id=organization.id, vendor=vendor.slug, scope=scope, record_id=credential.id, fields=values
-    )
-    credential.updated_at = clock.now()
-    credential.validated_at = credential.updated_at if validated else None
-    credential.save()
+    stored = _existing(natural_key)
+    if stored is not None:
+        require_confirmed(check, anyway=anyway)
+    credential = stored or Credential(created_by=actor, revision=0, **asdict(natural_key))
+    _write_fields(credential, values, actor, check)
     if scope is CredentialScope.NAMED_KEY:
         event = EventType.CREDENTIAL_KEY_CREATED
     else:
-        event = EventType.CREDENTIAL_CREATED if credential.revision == 1 else EventType.CREDENTIAL_REPLACED
-    record(event, actor, credential, validated=validated, revision=credential.revision)
+        event = EventType.CREDENTIAL_CREATED if stored is None else EventType.CREDENTIAL_REPLACED
+    _record_fields(event, actor, credential)
     return credential
 
 
 @transaction.atomic
-def delete_credential(*, actor: User, credential: Credential) -> None:
+def replace_named_key(
+    *,
+    actor: User,
+    organization: Organization,
+    key_id: UUID,
+    vendor: Vendor,
+    fields: Mapping[str, object],
+    check: CheckResult | None = None,
+    anyway: bool = True,
+) -> Credential:
+    """New fields for a named key, which keeps its id, name and team. Spec: D153, D170
+
+    Raises: Invalid with `fields`; NotFound; Forbidden; CredentialUnconfirmed; UnusableCredential.
+    """
+    values = check_fields(vendor, fields)
+    lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    keys = Credential.objects.filter(organization=organization, vendor=vendor.slug)
+    key = required_row(keys.filter(scope=CredentialScope.NAMED_KEY.value, pk=key_id))
+    require_confirmed(check, anyway=anyway)
+    _write_fields(key, values, actor, check)
+    _record_fields(EventType.CREDENTIAL_KEY_REPLACED, actor, key)
+    return key
+
+
+def require_confirmed(check: CheckResult | None, *, anyway: bool) -> None:
+    """Raises: CredentialUnconfirmed. Spec: D170"""
+    if not anyway and (check is None or not check.validated):
+        detail = f"{check.detail} " if check else ""
+        raise CredentialUnconfirmed(sentence("%(detail)sYour current credentials stay active.", detail=detail))
+
+
+def _write_fields(credential: Credential, values: Mapping[str, str], actor: User, check: CheckResult | None) -> None:
+    # Cached results are keyed by the revision.
+    credential.revision += 1
+    credential.data_key_version, credential.sealed = seal_fields(
+        organization_id=credential.organization_id,
+        vendor=credential.vendor,
+        scope=CredentialScope(credential.scope),
+        record_id=credential.id,
+        fields=values,
+    )
+    credential.updated_at = credential.stored_at = clock.now()
+    credential.stored_by = actor
+    # A use of the former fields says nothing of these.
+    credential.last_used_at = None
+    note_check(credential, check, credential.updated_at)
+    credential.save()
+
+
+def note_check(credential: Credential, check: CheckResult | None, at: datetime) -> None:
+    """Set the columns of the last check; None: these fields were never checked."""
+    credential.checked_at = at if check else None
+    credential.check_verdict = check.verdict.value if check else ""
+    credential.check_detail = check.detail if check else ""
+    credential.check_tools = check.tools if check else None
+    credential.validated_at = at if check and check.validated else None
+
+
+def _record_fields(event: EventType, actor: User, credential: Credential) -> None:
+    record(event, actor, credential, validated=credential.validated_at is not None, revision=credential.revision)
+
+
+@transaction.atomic
+def delete_credential(*, actor: User | Actor, credential: Credential) -> None:
     """Raises: NotFound if it is already deleted; Forbidden. Spec: §4.6 · D9, D67"""
     lock_for_change(credential.organization_id, actor=actor, role=Role.ADMIN)
     deleted, _ = Credential.objects.filter(pk=credential.pk, organization_id=credential.organization_id).delete()
@@ -102,6 +170,7 @@ def delete_credential(*, actor: User, credential: Credential) -> None:
         raise NotFound
     is_key = credential.scope == CredentialScope.NAMED_KEY.value
     record(EventType.CREDENTIAL_KEY_DELETED if is_key else EventType.CREDENTIAL_DELETED, actor, credential)
+    end_requests_for_disconnected(credential.organization_id, people_vendors(credential.organization))
 
 
 def _natural_key(
@@ -166,21 +235,26 @@ def _existing(natural_key: _NaturalKey) -> Credential | None:
     return None
 
 
-def record(event: EventType, actor: User, credential: Credential, **facts: bool | int | str | None) -> None:
-    """Write the audit row and bump the epoch. The metadata holds nothing of the credential's content."""
+def record(event: EventType, actor: User | Actor, credential: Credential, **facts: bool | int | str | None) -> None:
+    """Write the audit row and bump the epoch."""
     record_admin(
         event,
         org_id=credential.organization_id,
         actor=actor.as_actor(),
         target=credential.as_target(),
-        metadata={
-            "vendor": credential.vendor,
-            "scope": credential.scope,
-            "name": credential.name,
-            "teamId": str(credential.team_id) if credential.team_id else None,
-            "serviceClientId": str(credential.service_client_id) if credential.service_client_id else None,
-            **facts,
-        },
+        metadata=metadata(credential, **facts),
     )
     # Every process reloads the organization's credentials before its next call.
     epochs.bump_on_commit(epochs.organization(credential.organization_id))
+
+
+def metadata(credential: Credential, **facts: bool | int | str | None) -> dict[str, Any]:
+    """Of an audit row: nothing of the credential's content."""
+    return {
+        "vendor": credential.vendor,
+        "scope": credential.scope,
+        "name": credential.name,
+        "teamId": str(credential.team_id) if credential.team_id else None,
+        "serviceClientId": str(credential.service_client_id) if credential.service_client_id else None,
+        **facts,
+    }

@@ -7,9 +7,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from gateway.lib.hidden_text import replace_hidden
+from gateway.lib.sentences import sentence
 
 SLUG_MAX_CHARACTERS = 31  # of slugs and of tool prefixes
 TOOL_NAME_MAX_CHARACTERS = 128
+RANDOM = "{random}"  # in the values of a sample
 MAX_TIMEOUT_S = 300
 MAX_TTL_S = 3_600  # D103
 
@@ -65,7 +67,7 @@ class Vendor(msgspec.Struct, frozen=True):
     name: str
     url: str
     tool_prefix: str = ""  # without one, the slug with underscores
-    category: str = "Other"
+    category: str = sentence("Other")
     docs_url: str = ""
     timeout_seconds: int | float = 30
     headers: tuple[HeaderTemplate, ...] = ()
@@ -73,6 +75,8 @@ class Vendor(msgspec.Struct, frozen=True):
     validation: Validation | None = None
     tools: Mapping[str, ToolOverride] = {}
     verified: bool = False
+    # Values of the fields with which anybody may try the vendor; RANDOM in them is replaced. None: it has no sample.
+    sample: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "tool_prefix", self.tool_prefix or self.slug.replace("-", "_"))
@@ -82,6 +86,9 @@ class Vendor(msgspec.Struct, frozen=True):
     def customer_supplied_url(self) -> bool:
         """The address depends on the credential; such a vendor is never probed. Spec: §3 · contract §4"""
         return "{" in self.url  # the parser allows a brace only as part of a placeholder
+
+    def sample_fields(self, random: str) -> dict[str, str] | None:
+        return None if self.sample is None else {k: value.replace(RANDOM, random) for k, value in self.sample.items()}
 
     @property
     def secret_fields(self) -> frozenset[str]:

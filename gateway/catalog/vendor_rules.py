@@ -64,11 +64,26 @@ def _vendor_faults(vendor: Vendor) -> Iterator[Fault]:
     yield from _at(("fields",), _repeated([each.name for each in vendor.fields]))
     if vendor.validation:
         yield from _at(("validation",), _validation_faults(vendor.validation))
+    yield from _at(("sample",), _sample_faults(vendor))
     for name, tool in vendor.tools.items():
         if not is_tool_name(name):
             yield ("tools", name), f"must be a tool name of 1 to {TOOL_NAME_MAX_CHARACTERS} characters"
         if tool.ttl_seconds is not None and not 0 <= tool.ttl_seconds <= MAX_TTL_S:
             yield ("tools", name, "ttl_seconds"), f"must be between 0 and {MAX_TTL_S}"
+
+
+def _sample_faults(vendor: Vendor) -> Iterator[Fault]:
+    if vendor.sample is None:
+        return
+    fields = {each.name: each for each in vendor.fields}
+    for name, value in vendor.sample.items():
+        if name not in fields:
+            yield (name,), "is not a field of this vendor"
+        elif fields[name].options and value not in fields[name].options:
+            yield (name,), "must be one of the options"
+    for name, field in fields.items():
+        if field.required and not field.default and not vendor.sample.get(name):
+            yield (name,), _EMPTY
 
 
 def _at(start: Path, faults: Iterator[Fault]) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""`web | worker | shipping | beat | manage | health [worker | shipping]`: the container's entry point.
+"""`web | worker | shipping | beat | metrics | manage | health [worker | shipping]`: the container's entry point.
 
 The container engine supervises it.
 """
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from gateway.supervisor.options import Options, StartRefused, read_options
 from gateway.supervisor.readiness import answers_ok
-from gateway.supervisor.services import shipping_command, web_command
+from gateway.supervisor.services import metrics_command, shipping_command, web_command
 
 # It holds only each entry's last run, so a new container may start without it.
 BEAT_SCHEDULE = "/tmp/beat-schedule"  # noqa: S108
-ROLES = ("web", "worker", "shipping", "beat", "manage", "health")
-# Variables read here and not by the settings. NAME_FILE works for them as for settings.
-VARIABLES = ("BASE_URL", "HOST", "PORT", "REDIS_URL", "WEB_PROCESSES", "WORKER_PROCESSES")
+ROLES = ("web", "worker", "shipping", "beat", "metrics", "manage", "health")
+# Variables read here, before the settings. NAME_FILE works for them as for settings.
+VARIABLES = ("BASE_URL", "HOST", "PORT", "REDIS_URL", "SHIPPING_CONCURRENCY", "WEB_PROCESSES", "WORKER_PROCESSES")
 # Seconds that the worker has to answer the health check.
 PING_S = 5
 
@@ -58,6 +58,8 @@ def role_command(role: str, arguments: list[str], environ: Mapping[str, str]) ->
         return (*shipping_command(environ), *arguments)
     if role == "beat":
         return (*celery, "beat", *log, "--schedule", BEAT_SCHEDULE, "--pidfile=", *arguments)
+    if role == "metrics":
+        return (*metrics_command(), *arguments)
     if role == "manage":
         return (sys.executable, "manage.py", *arguments)
     raise StartRefused(f"{role} is none of {', '.join(ROLES)}.")

@@ -23,6 +23,8 @@ PAUSE_S = 5.0  # after a failure, in which nothing is asked
 class BlobStore:
     """One event loop. Each command has one key. All methods raise CoordinationUnavailable."""
 
+    max_value_bytes = MAX_VALUE_BYTES
+
     def __init__(
         self,
         url: str,
@@ -39,9 +41,13 @@ class BlobStore:
     async def get(self, name: str) -> bytes | None:
         return cast("bytes | None", await self._execute("GET", self._key(name)))
 
+    async def size(self, name: str) -> int:
+        """0 without a value."""
+        return cast("int", await self._execute("STRLEN", self._key(name)))
+
     async def put(self, name: str, value: bytes, ttl_s: int) -> None:
-        """A value of more than MAX_VALUE_BYTES is not stored."""
-        if len(value) <= MAX_VALUE_BYTES:
+        """A value of more than `max_value_bytes` is not stored."""
+        if len(value) <= self.max_value_bytes:
             await self._execute("SET", self._key(name), value, "EX", ttl_s)
 
     async def extend(self, name: str, ttl_s: int) -> bool:
@@ -65,5 +71,5 @@ class BlobStore:
             return await self._redis.execute(resp.command(*parts))
         except (ErrorReply, OSError) as fault:
             self._paused_until_s = self._monotonic() + PAUSE_S
-            log.info("shared values unavailable", fault=described(fault))
+            log.info("blob store unavailable", fault=described(fault))
             raise CoordinationUnavailable(described(fault)) from fault

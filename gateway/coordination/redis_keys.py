@@ -35,9 +35,10 @@ class RedisKeys:
 
         `names` share a tag.
         """
-        own = [self.epoch(name) for name in names]
-        has_earlier = self.with_earlier and all(map(is_tagged, names))
-        return own + [self.epoch(untagged(name)) for name in names] if has_earlier else own
+        prefix = f"{self.prefix}epoch:"
+        own = [prefix + name for name in names]
+        has_earlier = self.with_earlier and names and is_tagged(names[0])
+        return own + [prefix + untagged(name) for name in names] if has_earlier else own
 
     def values(self, found: Sequence[bytes | None], names: Sequence[str]) -> list[str]:
         """The values of `names` out of those of `read(names)`, "" for a name never bumped."""

@@ -10,13 +10,14 @@ from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.window import Decision
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 
 
 # Callers that catch it fall back: rate limits to this process's windows, epochs to unknown.
 class CoordinationUnavailable(DomainError):
     """The store did not answer in time. Uncaught, it ends the request with 503. `fault` is for the log."""
 
-    code, message, status = "unavailable", "This cannot be done right now. Try again in a moment.", 503
+    code, message, status = "unavailable", sentence("We can’t do this right now. Try again in a moment."), 503
 
     def __init__(self, fault: str) -> None:
         super().__init__()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gateway.lib.sentences import sentence
+
 
 class DomainError(Exception):
     """A refusal: `code` in snake_case, `message` a sentence, `status` of HTTP, `fields` texts by field. Spec: D1"""
 
     code = "refused"
-    message = "This is not possible."
+    message = sentence("This can’t be done.")
     status = 422
 
     headers: Mapping[str, str] = {}  # of the answer, such as Retry-After
@@ -28,20 +30,30 @@ class DomainError(Exception):
 class NotFound(DomainError):
     """Does not exist, or belongs to another organization: the answer is the same. Spec: D4"""
 
-    code, message, status = "not_found", "There is nothing here, or it belongs to another organization.", 404
+    code, message, status = "not_found", sentence("Not found. It may have been removed, or you don’t have access."), 404
 
 
 class Forbidden(DomainError):
-    code, message, status = "forbidden", "Your role does not allow this.", 403
+    code, message, status = "forbidden", sentence("Your role doesn’t allow this."), 403
 
 
 class Invalid(DomainError):
     """A value is missing, of the wrong type, or malformed. Spec: D3"""
 
-    code, message, status = "invalid", "Check the marked fields.", 400
+    code, message, status = "invalid", sentence("Check the marked fields."), 400
 
 
 class Conflict(DomainError):
     """The current state does not allow the change. Spec: D8"""
 
-    code, message, status = "conflict", "This is already so.", 409
+    code, message, status = "conflict", sentence("Already done."), 409
+
+
+class MethodNotAllowed(DomainError):
+    """The route has no such method. `allowed` is the Allow header. Spec: D30"""
+
+    code, message, status = "method_not_allowed", sentence("That method is not allowed here."), 405
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__()
+        self.headers = {"Allow": allowed}

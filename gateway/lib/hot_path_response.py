@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from django.http import HttpResponse
 
+from gateway.lib.shared_body import SharedBody
+
 
 class HotPathResponse(HttpResponse):
     """200, a body of bytes, and headers in a plain mapping: no cookies, no charset, nothing to close."""
@@ -21,10 +23,10 @@ class HotPathResponse(HttpResponse):
 class SharedBodyResponse(HotPathResponse):
     """A large body in parts that other responses may share. Parts are sent one after the other, and never joined."""
 
-    def __init__(self, parts: Sequence[bytes], *, headers: dict[str, str]) -> None:
+    def __init__(self, parts: Sequence[bytes | SharedBody], *, headers: dict[str, str]) -> None:
         super().__init__(b"", headers=headers)
         self.parts = parts
 
     @property
     def content(self) -> bytes:  # type: ignore[override]
-        return b"".join(self.parts)
+        return b"".join(map(bytes, self.parts))

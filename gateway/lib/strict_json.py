@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.lib.sentences import plain
+
 MAX_INTEGER_DIGITS = 64
 # Objects and arrays of one document. Parsing so many holds the interpreter for some 30 ms; 4 MiB of them would hold it
 # for a second. Brackets inside strings count too: only a parser can tell them apart.
@@ -13,7 +15,7 @@ MAX_CONTAINERS = 200_000
 
 _decode = msgspec.json.Decoder().decode
 _decode_entries = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=plain).encode
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _TOO_MANY_DIGITS = b"0" * (MAX_INTEGER_DIGITS + 1)
@@ -47,6 +49,13 @@ def loads(body: bytes, *, max_depth: int = 64) -> object:
     return document
 
 
+def nests_deeper(document: object, max_depth: int) -> bool:
+    for depth, level in enumerate(_levels(document)):
+        if depth == max_depth:
+            return any(isinstance(value, dict | list) for value in level)
+    return False
+
+
 def entry_sizes(body: bytes) -> list[int]:
     """The bytes of each entry of an array that `loads` has accepted."""
     return [len(memoryview(entry)) for entry in _decode_entries(body)]
@@ -74,9 +83,8 @@ def _reason_for(body: bytes, error: msgspec.DecodeError) -> str:
 
 
 def _check_depth(document: object, max_depth: int) -> None:
-    for depth, level in enumerate(_levels(document)):
-        if depth == max_depth and any(isinstance(value, dict | list) for value in level):
-            raise StrictJSONError("the body is nested too deeply")
+    if nests_deeper(document, max_depth):
+        raise StrictJSONError("the body is nested too deeply")
 
 
 def _check_integers(document: object) -> None:

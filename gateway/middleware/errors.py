@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from gateway.lib.errors import DomainError
+from gateway.lib.translated import translated
 from gateway.site.errors import error_response
 
 log = structlog.get_logger(__name__)
@@ -27,7 +28,9 @@ class DomainErrorMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, DomainError):
-            answer = error_response(request, exception.status, code=exception.code, message=exception.message)
+            answer = error_response(
+                request, exception.status, code=exception.code, message=translated(exception.message)
+            )
             for name, value in exception.headers.items():
                 answer[name] = value
             return answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 
 import structlog
@@ -11,14 +10,14 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from gateway.lib.client_address import client_address, is_trusted_proxy
+from gateway.lib.request_ids import is_request_id
 
 HEADER = "X-Request-Id"
-_ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
 def request_id_of(sent: str | None) -> str:
     """The caller's id if it has an acceptable form, else a new one. Spec: D25"""
-    return sent if sent and _ACCEPTABLE.match(sent) else os.urandom(16).hex()
+    return sent if sent and is_request_id(sent) else os.urandom(16).hex()
 
 
 class RequestIdMiddleware:

@@ -9,10 +9,13 @@ from gateway.settings.deprecation import *  # noqa: F403
 from gateway.settings.health import *  # noqa: F403
 from gateway.settings.limits import *  # noqa: F403
 from gateway.settings.logs import *  # noqa: F403
+from gateway.settings.metrics import *  # noqa: F403
 from gateway.settings.mirror import *  # noqa: F403
 from gateway.settings.oauth import *  # noqa: F403
 from gateway.settings.processes import *  # noqa: F403
+from gateway.settings.recovery import *  # noqa: F403
 from gateway.settings.security import *  # noqa: F403
 from gateway.settings.shipping import *  # noqa: F403
+from gateway.settings.stopping import *  # noqa: F403
 from gateway.settings.tools import *  # noqa: F403
 from gateway.settings.usage import *  # noqa: F403

@@ -47,17 +47,20 @@ INSTALLED_APPS = [
 # The middleware of pages and API. /v1/* bypasses it: gateway.asgi hands those requests to the hot path's handler.
 MIDDLEWARE = [
     "gateway.middleware.request_id.RequestIdMiddleware",
+    "gateway.middleware.compression.CompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "gateway.middleware.response_headers.ResponseHeadersMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "gateway.middleware.page_language.PageLanguageMiddleware",
     "django.middleware.common.CommonMiddleware",
     "gateway.middleware.cross_site.CrossSiteMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "gateway.web.sign_in_refresh.SignInRefresh",
+    "gateway.web.session_use.SessionUse",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "gateway.middleware.errors.DomainErrorMiddleware",
 ]
@@ -77,6 +80,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "builtins": ["gateway.web.templatetags.sentences"],
         },
     }
 ]
@@ -99,9 +103,16 @@ AUTH_USER_MODEL = "orgs.User"
 SESSION_ENGINE = "gateway.web.sessions"  # in the database, so that sessions survive a lost Redis
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
-LANGUAGE_CODE = "en-us"
+LANGUAGE_CODE = "en"
+# The languages of pages. A language is offered when its catalog in locale/ is complete.
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = "gateway.formats"
+LANGUAGE_COOKIE_NAME = "language"
+LANGUAGE_COOKIE_AGE = 365 * 86_400
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
 TIME_ZONE = "UTC"
-USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"

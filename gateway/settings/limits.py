@@ -150,9 +150,12 @@ API_BODY_BYTES = 256 * 1024  # D18
 REDEEM_CODE = Rule("redeem-code", limit=5, window_s=900)
 INVITATION_CREATE = Rule("invitation-create", limit=10, window_s=3600)
 INVITATION_ACCEPT = Rule("invitation-accept", limit=5, window_s=900)
+# Per person.
+ACCESS_REQUEST_CREATE = Rule("access-request-create", limit=30, window_s=3600)
 CREDENTIAL_STORE = Rule("credential-store", limit=10, window_s=60)
 CREDENTIAL_KEY_CREATE = Rule("credential-key-create", limit=10, window_s=60)
 AGENT_KEY_MINT = Rule("agent-key-mint", limit=10, window_s=3600)
+CLIENT_SECRET_ROTATION = Rule("client-secret-rotation", limit=10, window_s=3600)
 INVITATION_DEFAULT_DAYS = 7  # D48
 INVITATION_MAX_DAYS = 30
 INVITATION_MAX_USES = 100  # D49

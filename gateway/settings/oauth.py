@@ -1,5 +1,6 @@
 """OpenID Connect sign-in of people (the gateway is a client) and OAuth tokens for agents (it is the server)."""
 
+from gateway.lib.sentences import sentence
 from gateway.settings import env
 from gateway.settings.limits import ACCESS_TOKEN_LIFETIME_S, AUTHORIZATION_CODE_LIFETIME_S
 from gateway.settings.security import BASE_URL, HTTPS
@@ -12,7 +13,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGIN_REDIRECT_URL_FAILURE = "/signin?failed=1"
 LOGOUT_REDIRECT_URL = "/"
 OIDC_OP_DISCOVERY_URL = env.text("OIDC_OP_DISCOVERY_URL")
-OIDC_PROVIDER_NAME = env.text("OIDC_PROVIDER_NAME", "your identity provider")
+OIDC_PROVIDER_NAME = env.text("OIDC_PROVIDER_NAME", sentence("your identity provider"))
 OIDC_RP_CLIENT_ID = env.text("OIDC_RP_CLIENT_ID")
 OIDC_RP_CLIENT_SECRET = env.text("OIDC_RP_CLIENT_SECRET")
 if not env.EMBEDDED and not env.HELPER:

@@ -7,8 +7,18 @@ from gateway.lib.crypto import Keyring
 from gateway.settings import env
 
 SECRET_KEY = env.text("SECRET_KEY", token_urlsafe(48) if env.HELPER else "")
-if len(SECRET_KEY) < 32 or len(set(SECRET_KEY)) < 10 or SECRET_KEY.startswith("django-insecure"):
+# Earlier values, newest first: what they signed still counts, and nothing new is signed with them.
+SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
+
+
+def _is_weak(key: str) -> bool:
+    return len(key) < 32 or len(set(key)) < 10 or key.startswith("django-insecure")
+
+
+if _is_weak(SECRET_KEY):
     env.refuse("SECRET_KEY", "must be set to at least 32 random characters.")
+if any(map(_is_weak, SECRET_KEY_FALLBACKS)):
+    env.refuse("SECRET_KEY_FALLBACKS", "must hold former values of SECRET_KEY, of at least 32 random characters each.")
 
 # Issuer, resource and links are built from this URL, never from the Host header.
 BASE_URL = env.text("BASE_URL", f"http://127.0.0.1:{env.text('PORT', '8000')}" if env.EMBEDDED else "").rstrip("/")
@@ -36,7 +46,7 @@ try:
 except ValueError as _fault:
     env.refuse("CREDENTIAL_KEYS", f"is missing or weak: {_fault}.")
 
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "gateway_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "gateway_csrf"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True

@@ -20,6 +20,8 @@ if QUEUE_REDIS_URL:
         "global_keyprefix": "gateway:queue:",
         "visibility_timeout": 600,
     }
+    # Any number of schedulers may run: one of them sends.
+    CELERY_BEAT_SCHEDULER = "gateway.leased_scheduler:LeasedScheduler"
 else:
     _queue = VAR / "queue"
     CELERY_BROKER_URL = "filesystem://"
@@ -69,6 +71,12 @@ CELERY_BEAT_SCHEDULE = {
         "task": "gateway.remove_idempotency_records",
         "schedule": crontab(minute="53"),
     },
+    # Access is refused from its end on; the tasks write the log.
+    **{
+        name: {"task": name, "schedule": 60.0, "options": {"expires": 60.0}}
+        for name in ("orgs.remove_ended_access", "oauth_ext.remove_ended_access")
+    },
+    "orgs.remove_old_decisions": {"task": "orgs.remove_old_decisions", "schedule": crontab(hour="3", minute="47")},
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }
 if BILLING_MODE != "disabled":

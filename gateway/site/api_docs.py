@@ -8,8 +8,18 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+# The heading of each group, by tag: the Django app of its routes.
+_GROUPS = {
+    "orgs": "Organizations, people and teams",
+    "proxy": "Vendors and tools",
+    "credentials": "Credentials",
+    "oauth_ext": "Agents, apps and devices",
+    "audit": "Logs and usage",
+    "billing": "Plan",
+}
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -36,10 +46,10 @@ def schema(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest) -> HttpResponse:
     """GET /docs/api: all operations, grouped by tag."""
     found = list(_operations(document()))
-    # One group per Django app.
-    tags = sorted({operation["tag"] for operation in found})
-    groups = [(tag, [operation for operation in found if operation["tag"] == tag]) for tag in tags]
-    context = {"page_title": "Management API", "groups": groups, "info": document()["info"]}
+    groups = [
+        (tag, label, [operation for operation in found if operation["tag"] == tag]) for tag, label in _GROUPS.items()
+    ]
+    context = {"page_title": gettext("Management API"), "groups": groups, "info": document()["info"]}
     return render(request, "site/api.html", context)
 
 

@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib import error_responses
+from gateway.lib.machine_paths import is_for_machines
 
-# Paths of clients that read JSON.
-_MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
-_PERSON_PREFIXES = ("/oauth/authorize",)  # shown to people in a browser
 _TEXTS = {
-    400: ("bad_request", "That request could not be read", "Go back and try again."),
+    400: ("bad_request", gettext_lazy("We couldn’t read that request"), gettext_lazy("Go back and try again.")),
     402: (
         "subscription_required",
-        "This needs an active plan",
-        "An owner of the organization can renew it. Everything that was connected keeps working.",
+        gettext_lazy("This needs an active plan"),
+        gettext_lazy("An owner of the organization can renew it. Everything that was connected keeps working."),
     ),
-    403: ("forbidden", "You may not open this page", "Ask an owner of the organization for the role it needs."),
-    404: ("not_found", "There is nothing here", "It may have been removed, or it belongs to another organization."),
-    405: ("method_not_allowed", "That method is not allowed here", "Go back and use the page's own buttons."),
-    410: ("gone", "This has ended", "Ask whoever sent you here for a new link."),
-    429: ("rate_limited", "That was too often", "Wait a minute, then try again."),
-    500: ("internal_error", "Something went wrong on our side", "Try again. If it stays, tell support the request id."),
-    503: ("unavailable", "The service is not available right now", "Your data is safe. Try again in a moment."),
+    403: (
+        "forbidden",
+        gettext_lazy("You can’t open this page"),
+        gettext_lazy("Ask an owner of the organization for the right role."),
+    ),
+    404: (
+        "not_found",
+        gettext_lazy("Page not found"),
+        gettext_lazy("It may have been removed, or you don’t have access."),
+    ),
+    405: (
+        "method_not_allowed",
+        gettext_lazy("That method is not allowed here"),
+        gettext_lazy("Go back and use the page's own buttons."),
+    ),
+    410: (
+        "gone",
+        gettext_lazy("No longer available"),
+        gettext_lazy("Ask the person who sent you here for a new link."),
+    ),
+    429: ("rate_limited", gettext_lazy("Too many requests"), gettext_lazy("Wait a minute, then try again.")),
+    500: (
+        "internal_error",
+        gettext_lazy("Something went wrong on our side"),
+        gettext_lazy("Try again. If it keeps happening, send support the request ID."),
+    ),
+    503: (
+        "unavailable",
+        gettext_lazy("The service is not available right now"),
+        gettext_lazy("Your data is safe. Try again in a moment."),
+    ),
 }
 
 
@@ -38,10 +61,10 @@ def error_response(
     # An unlisted status gets the text of 400 or 500.
     known = status if status in _TEXTS else 400 if status < 500 else 500
     default_code, title, advice = _TEXTS[known]
-    if request.path_info.startswith(_MACHINE_PREFIXES) and not request.path_info.startswith(_PERSON_PREFIXES):
+    if is_for_machines(request.path_info):
         return error_responses.response(request, status, code=code or default_code, message=message or f"{title}.")
     return error_responses.page(
-        request, status, title=title, message=message or f"{title}.", what_to_do=what_to_do or advice
+        request, status, title=str(title), message=message or f"{title}.", what_to_do=what_to_do or str(advice)
     )
 
 
@@ -67,6 +90,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         request,
         403,
         code="csrf_failed",
-        message="This form has expired.",
-        what_to_do="Go back, reload the page and send it again.",
+        message=gettext("This form has expired."),
+        what_to_do=gettext("Go back, reload the page and send it again."),
     )

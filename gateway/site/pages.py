@@ -7,16 +7,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
+from gateway.lib.translated import translated
 from orgs.selectors import memberships
 
 _FAILURES = {
-    "unreachable": "The identity provider cannot be reached right now. Try again in a moment.",
-    "deactivated": "Your account here is deactivated. The person who runs this service can let you in again.",
-    "again": "Your sign-in has ended. Sign in again to go on.",
-    "denied": "You chose not to sign in.",
-    "1": "Signing in did not work. Try again; if it stays, tell the person who runs this service.",
+    "unreachable": gettext_lazy("We can’t reach the identity provider right now. Try again in a moment."),
+    "deactivated": gettext_lazy("Your account is deactivated. Contact your administrator to restore it."),
+    "again": gettext_lazy("Your session has ended. Sign in again to continue."),
+    "denied": gettext_lazy("Sign-in was canceled."),
+    "1": gettext_lazy("We couldn’t sign you in. If this keeps happening, contact your administrator."),
 }
 
 
@@ -26,14 +28,29 @@ def landing(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return render(request, "site/landing.html", {"signin_url": reverse("signin")})
     first = memberships(request.user).first()
-    return redirect("orgs:overview", first.organization_id) if first else redirect("orgs:welcome")
+    return redirect("proxy_pages:home", first.organization_id) if first else redirect("orgs:welcome")
+
+
+@require_safe
+def setup(request: HttpRequest) -> HttpResponse:
+    """GET /setup: the guides for clients in the person's first organization, after sign-in if need be."""
+    if not request.user.is_authenticated:
+        return redirect(f"{reverse('signin')}?{urlencode({'next': request.path})}")
+    first = memberships(request.user).first()
+    return redirect("proxy_pages:setup", first.organization_id) if first else redirect("orgs:welcome")
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    """GET /docs: where help is. Public."""
+    return render(request, "site/docs.html", {"page_title": gettext("Help")})
 
 
 @require_safe
 def migrate(request: HttpRequest) -> HttpResponse:
     """GET /docs/migrate: guide from the per-vendor endpoints to the unified one. Public. Spec: D112"""
     context = {
-        "page_title": "Move to the unified endpoint",
+        "page_title": gettext("Move to the unified endpoint"),
         "base_url": settings.BASE_URL,
         "sunset": settings.VENDOR_MCP_SUNSET,
     }
@@ -52,8 +69,8 @@ def signin(request: HttpRequest) -> HttpResponse:
     start = f"{reverse('oidc_authentication_init')}?{urlencode({'next': target})}"
     context = {
         "start_url": start,
-        "provider_name": settings.OIDC_PROVIDER_NAME,
+        "provider_name": translated(settings.OIDC_PROVIDER_NAME),
         "error": _FAILURES.get(request.GET.get("failed", "")),
-        "reason": "" if target == "/" else "Sign in to open the page you asked for.",
+        "reason": "" if target == "/" else gettext("Sign in to continue."),
     }
     return render(request, "site/signin.html", context)

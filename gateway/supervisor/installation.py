@@ -16,7 +16,7 @@ from gateway.supervisor.secret_store import FILE_NAME as SECRETS_NAME
 from gateway.supervisor.secret_store import read_secrets
 
 FILE_NAME = "environment.json"
-_SECRET = re.compile(r"(?:^|_)(?:KEYS?|SECRET|PASSWORD|TOKEN|CODES)$|^(?:DATABASE|REDIS|EMAIL)_URL$")
+_SECRET = re.compile(r"(?:^|_)(?:KEYS?|FALLBACKS|SECRET|PASSWORD|TOKEN|CODES)$|^(?:DATABASE|REDIS|EMAIL)_URL$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,13 @@ def command_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, s
     defaults = {"GATEWAY_MODE": "embedded", **secrets, **start.kept}
     environment = given | {name: value for name, value in defaults.items() if not is_given(environ, name)}
     return environment | {"DJANGO_SETTINGS_MODULE": "gateway.settings", "VAR": str(folder)}
+
+
+def restore_environment(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Environment of `restore`, whose folder has no keys yet."""
+    given = {name: value for name, value in environ.items() if name not in LEFT_OUT and name != "ARGS" and value}
+    defaults = {"GATEWAY_MODE": "embedded", "GATEWAY_ROLE": "helper"}
+    return defaults | given | {"DJANGO_SETTINGS_MODULE": "gateway.settings", "VAR": str(folder)}
 
 
 def read_start(folder: Path) -> StartVariables:

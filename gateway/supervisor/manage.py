@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.supervisor.installation import command_environment
+from gateway.supervisor.installation import command_environment, restore_environment
 from gateway.supervisor.options import StartRefused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ def main() -> int:
     try:
         words = command_words(sys.argv[1:], os.environ)
         folder = (Path.cwd() / Path(os.environ.get("VAR") or "var").expanduser()).resolve()
-        environment = command_environment(folder, os.environ)
+        environment = (restore_environment if words[0] == "restore" else command_environment)(folder, os.environ)
     except StartRefused as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2

@@ -30,6 +30,8 @@ class Options:
     web_processes: int
     has_redis: bool
     has_own_provider: bool
+    # From SIGTERM until a web process has ended its calls.
+    stop_s: int
 
     @property
     def is_loopback(self) -> bool:
@@ -85,6 +87,7 @@ def read_options(environ: Mapping[str, str], folder: Path) -> Options:
         web_processes=_count(environ, "WEB_PROCESSES"),
         has_redis=is_given(environ, "REDIS_URL"),
         has_own_provider=is_given(environ, "OIDC_OP_DISCOVERY_URL"),
+        stop_s=max(_seconds(environ, "DRAIN_SECONDS", 35), _seconds(environ, "DRAIN_DELAY_SECONDS", 0) + 1),
     )
     _refuse_equal_ports(options.required_ports())
     if options.catalog and not options.catalog.is_file():
@@ -116,6 +119,14 @@ def _count(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name) or "1"
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 256:
         raise StartRefused(f"{name}={text} is not a number from 1 to 256.")
+    return int(text)
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: int) -> int:
+    # The settings check the range; this is only how long the supervisor waits.
+    text = environ.get(name) or str(default)
+    if not text.isascii() or not text.isdigit():
+        raise StartRefused(f"{name}={text} is not a number of seconds.")
     return int(text)
 
 

@@ -15,11 +15,11 @@ from gateway.supervisor.child_environment import (
     service_environment,
     worker_environment,
 )
-from gateway.supervisor.options import Options, bracketed
+from gateway.supervisor.options import Options, bracketed, is_given
 from gateway.supervisor.processes import Service
 
-# Seconds for running requests at a stop.
-GRACEFUL_STOP_S = 10
+# Seconds after the calls of a web process have ended: sessions with vendors are closed.
+CLOSING_S = 8
 WORKER_STOP_S = 2
 # Proxies keep idle connections for 60 to 75 s and must close first: a request on a connection that the server has just
 # closed is a 502. CONNECTIONS_PER_PROCESS bounds the number of open connections.
@@ -29,7 +29,7 @@ SERVER_FLAGS = (
     *("--loop", "uvloop", "--http", "gateway.http_protocol:BoundedHttpProtocol"),
     *("--ws", "none", "--lifespan", "on"),
     *("--no-access-log", "--no-proxy-headers", "--no-server-header"),
-    *("--timeout-graceful-shutdown", str(GRACEFUL_STOP_S), "--timeout-keep-alive", str(KEEP_ALIVE_S)),
+    *("--timeout-keep-alive", str(KEEP_ALIVE_S)),
 )
 
 
@@ -89,7 +89,7 @@ def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapp
         name="web",
         command=web_command(options),
         environment=environment,
-        stop_timeout_s=GRACEFUL_STOP_S + 5,
+        stop_timeout_s=options.stop_s + CLOSING_S,
         may_restart=False,
         ready_url=f"http://{bracketed(options.connect_host)}:{options.port}/ready",
         ready_host=urlsplit(options.base_url).netloc,
@@ -110,7 +110,19 @@ def gateway_services(options: Options, environ: Mapping[str, str], secrets: Mapp
         stop_timeout_s=WORKER_STOP_S,
         may_restart=True,
     )
-    return [web, worker, shipping]
+    return [*_metrics_services(environ, environment), web, worker, shipping]
+
+
+def _metrics_services(environ: Mapping[str, str], environment: Mapping[str, str]) -> list[Service]:
+    """The program that answers Prometheus, before the processes whose figures it finds."""
+    if not is_given(environ, "METRICS_ADDRESS"):
+        return []
+    command = metrics_command()
+    return [Service(name="metrics", command=command, environment=dict(environment), stop_timeout_s=5, may_restart=True)]
+
+
+def metrics_command() -> tuple[str, ...]:
+    return _module("gateway.metrics_server")
 
 
 def web_command(options: Options) -> tuple[str, ...]:
@@ -118,7 +130,8 @@ def web_command(options: Options) -> tuple[str, ...]:
     # Without Redis, counters and MCP sessions live in the process, so only one is started.
     processes = options.web_processes if options.has_redis else 1
     return (
-        *_module("uvicorn", "gateway.asgi:application", "--host", options.host, "--port", str(options.port)),
+        *_module("gateway.web_processes" if processes > 1 else "uvicorn", "gateway.asgi:application"),
+        *("--host", options.host, "--port", str(options.port)),
         # No proxy headers: the service itself decides which X-Forwarded-For counts.
         *SERVER_FLAGS,
         *(("--workers", str(processes)) if processes > 1 else ()),

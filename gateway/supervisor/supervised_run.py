@@ -32,6 +32,7 @@ LOG_TAIL_LINES = 12
 TITLES = {
     "vendor": "Demo vendor",
     "identity": "Demo sign-in",
+    "metrics": "Metrics",
     "web": "Web server",
     "worker": "Worker",
     "shipping": "Log shipping",

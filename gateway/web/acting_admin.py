@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from audit.actor import Actor
 from gateway.lib.errors import DomainError, NotFound
@@ -44,7 +45,7 @@ class ActingAdmin(ReadOnlyAdmin):
         if done:
             messages.success(request, f"{done} {what}")
         if gone:
-            messages.warning(request, f"{gone} had ended already.")
+            messages.warning(request, gettext("%(gone)s had ended already.") % {"gone": gone})
 
 
 def _staff_actor(request: HttpRequest) -> Actor:

@@ -17,6 +17,7 @@ from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import error_responses
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
+from gateway.lib.sentences import sentence
 from gateway.web.api_json import BodyTooLarge
 from gateway.web.session_authentication import Unauthenticated
 
@@ -26,16 +27,10 @@ PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_S = 5
 
 
-class MethodNotAllowed(DomainError):
-    """The route exists, the method has no gate. Spec: D30"""
-
-    code, message, status = "method_not_allowed", "That method is not allowed here.", 405
-
-
 class Unavailable(DomainError):
     """The database or the coordination store cannot be reached. Spec: D8"""
 
-    code, message, status = "unavailable", "The service cannot do this right now. Try again in a moment.", 503
+    code, message, status = "unavailable", sentence("We can’t do this right now. Try again in a moment."), 503
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
@@ -45,8 +40,6 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
         return None
     request: HttpRequest = context["request"]._request
     body, headers = render_error(request, refusal)
-    if isinstance(refusal, MethodNotAllowed):
-        headers["Allow"] = ", ".join(context["view"].allowed_methods)
     if PROBLEM_JSON in request.headers.get("Accept", ""):
         body = _as_problem(request, refusal, body)
         return Response(body, status=refusal.status, headers=headers, content_type=PROBLEM_JSON)

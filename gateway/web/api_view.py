@@ -18,9 +18,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway.coordination.store import Admission
+from gateway.lib.errors import MethodNotAllowed
 from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
-from gateway.web.api_errors import MethodNotAllowed
 from gateway.web.api_json import BodyTooLarge, InvalidJSON, UnsupportedBody
 from gateway.web.api_paging import paginate
 from gateway.web.gate import Gate
@@ -57,7 +57,7 @@ class ApiView(APIView):
         gate = self.gate_of(http)
         if gate is None:
             rate.count(http, settings.BACKSTOP)
-            raise MethodNotAllowed
+            raise MethodNotAllowed(", ".join(self.allowed_methods))
         passed = pass_gate(http, request.user, gate, self.organization_id(http, request.user, kwargs))
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)

@@ -20,6 +20,7 @@ from gateway.lib import clock
 from gateway.lib.csv_text import MEDIA_TYPE, encode_rows
 from gateway.lib.database_threads import with_own_connection
 from gateway.lib.gzip_stream import accepts_gzip, gzip_parts
+from gateway.lib.sentences import sentence
 from gateway.middleware.concurrency_limit import release_slot_early
 from gateway.web.organization_slots import OrganizationSlots
 
@@ -36,8 +37,8 @@ exports = OrganizationSlots(
     size=settings.CONCURRENT_EXPORTS,
     of_owner=settings.CONCURRENT_EXPORTS_OF_ORGANIZATION,
     retry_after_s=10,  # most exports end earlier
-    share_taken="Other exports of this organization are still running. Try again when one has ended.",
-    slots_taken="Too many exports are running. Try again in a moment.",
+    share_taken=sentence("Other exports of this organization are still running. Try again when one is done."),
+    slots_taken=sentence("Too many exports are running. Try again in a moment."),
 )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from audit.query_values import moment_of
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 from gateway.lib.text import NAME_MAX_CHARACTERS, clean_name
 
 
@@ -16,7 +18,7 @@ class Text(serializers.CharField):
 
     def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str):
-            raise serializers.ValidationError("Must be text.")
+            raise serializers.ValidationError(sentence("Must be text."))
         value: str = super().to_internal_value(data)
         return value
 
@@ -31,7 +33,7 @@ class Name(Text):
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         if data == "" and not self.allow_blank:
-            raise serializers.ValidationError("Enter a name.")
+            raise serializers.ValidationError(sentence("Enter a name."))
         return super().run_validation(data)
 
     def to_internal_value(self, data: object) -> str:
@@ -45,7 +47,7 @@ class WholeNumber(serializers.IntegerField):
     def to_internal_value(self, data: object) -> int:
         # Refuses text, 1.0 and true.
         if not isinstance(data, int) or isinstance(data, bool):
-            raise serializers.ValidationError("Must be a whole number.")
+            raise serializers.ValidationError(sentence("Must be a whole number."))
         return data
 
 
@@ -53,7 +55,7 @@ class TrueOrFalse(serializers.BooleanField):
     def to_internal_value(self, data: object) -> bool:
         # Refuses the texts and numbers that DRF takes for one.
         if not isinstance(data, bool):
-            raise serializers.ValidationError("Must be true or false.")
+            raise serializers.ValidationError(sentence("Must be true or false."))
         return data
 
 
@@ -66,8 +68,18 @@ class Texts(serializers.ListField):
 
     def to_internal_value(self, data: object) -> list[Any]:
         if not isinstance(data, list):
-            raise serializers.ValidationError("Must be a list of texts.")
+            raise serializers.ValidationError(sentence("Must be a list of texts."))
         return list(super().to_internal_value(data))
+
+
+class Moment(Text):
+    """A time in RFC 3339, or a date for its first moment; without a zone in UTC. Spec: D15"""
+
+    def to_internal_value(self, data: object) -> datetime:  # type: ignore[override]
+        try:
+            return moment_of(super().to_internal_value(data))
+        except ValueError as fault:
+            raise serializers.ValidationError(str(fault)) from fault
 
 
 class Timestamp(serializers.DateTimeField):

@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.utils.functional import Promise
 
 from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
@@ -28,7 +29,7 @@ class FormPage(SignedInPage, Generic[FormT]):
     form_class: type[FormT]
     template: ClassVar[str]
     # The answer to a second submit of one form. Without it the form has no idempotency key.
-    already_sent: ClassVar[str] = ""
+    already_sent: ClassVar[str | Promise] = ""
     # Status of the page that shows a refusal of `save`. None: the refusal's own.
     refusal_status: ClassVar[int | None] = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -58,7 +59,7 @@ class FormPage(SignedInPage, Generic[FormT]):
         if not form.is_valid():
             return self.show(form, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         if self.already_sent and not form_idempotency.claim_key(request):
-            messages.info(request, self.already_sent)
+            messages.info(request, str(self.already_sent))
             return redirect(self.sent_again())
         try:
             return self.save(form)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from django.utils.translation import gettext_noop
+
 from billing.entitlements import Entitlement
 from gateway.coordination.rules import Rule
 from orgs.roles import Role
@@ -13,16 +15,16 @@ from orgs.roles import Role
 class PlanFunction(StrEnum):
     """The functions that stop without a plan, as the plan's page lists them."""
 
-    CREDENTIALS = "Connecting vendors, replacing the organization’s credentials, and adding named keys"
-    INVITATIONS = "Inviting people, and joining by a link"
-    TEAMS = "Creating teams"
-    USAGE = "Figures of usage and savings"
-    LOGS = "Reading the request log and the admin log"
-    LOG_SHIPPING = "Adding, testing and replaying destinations of log shipping"
+    CREDENTIALS = gettext_noop("Connecting vendors, replacing the organization’s credentials, and adding named keys")
+    INVITATIONS = gettext_noop("Inviting people, and joining by a link")
+    TEAMS = gettext_noop("Creating teams")
+    USAGE = gettext_noop("Figures of usage and savings")
+    LOGS = gettext_noop("Reading the request log and the admin log")
+    LOG_SHIPPING = gettext_noop("Adding, testing and replaying destinations of log shipping")
 
 
 # Entitlements in the same words. An organization may have them without a plan, as an exception.
-ENTITLEMENT_WORDS: dict[Entitlement, str] = {"serviceClients": "Creating and rotating agent keys"}
+ENTITLEMENT_WORDS: dict[Entitlement, str] = {"serviceClients": gettext_noop("Creating and rotating agent keys")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,17 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
+from gateway.lib.sentences import sentence
 from gateway.web.organization_slots import OrganizationSlots
 
 reads = OrganizationSlots(
     size=settings.CONCURRENT_LOG_READS,
     of_owner=settings.CONCURRENT_LOG_READS_OF_ORGANIZATION,
     retry_after_s=1,  # nearly all end earlier
-    share_taken="Other requests for the logs or the usage of this organization are under way. Try again in a moment.",
-    slots_taken="Too many requests for logs and usage are under way. Try again in a moment.",
+    share_taken=sentence(
+        "Other requests for this organization’s logs or usage are in progress. Try again in a moment."
+    ),
+    slots_taken=sentence("Too many requests for logs and usage are in progress. Try again in a moment."),
 )
 
 

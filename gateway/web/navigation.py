@@ -1,11 +1,14 @@
-"""The left navigation: groups of links, filtered by role."""
+"""The left navigation: six sections, each with its pages, filtered by role; and the tabs of one thing's pages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from orgs.models import Membership
 from orgs.roles import Role
@@ -13,80 +16,141 @@ from orgs.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    label: str
-    # Reversed with the organization's id.
+    label: str | Promise
+    # Reversed with the organization's id; a tab's also with the ids of its thing.
     route: str
-    icon: str
     # The lowest role that sees the link.
     role: Role = Role.MEMBER
 
 
-NAVIGATION: tuple[tuple[str, tuple[NavItem, ...]], ...] = (
-    (
-        "Connect",
+@dataclass(frozen=True, slots=True)
+class Section:
+    label: str | Promise
+    icon: str
+    items: tuple[NavItem, ...]
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section(
+        gettext_lazy("Home"),
+        "home",
         (
-            NavItem("Overview", "orgs:overview", "layout-dashboard"),
-            NavItem("My setup", "proxy_pages:setup", "terminal-2"),
+            NavItem(gettext_lazy("Overview"), "proxy_pages:home"),
+            NavItem(gettext_lazy("Set up a client"), "proxy_pages:setup"),
         ),
     ),
-    (
-        "Vendors",
+    Section(gettext_lazy("Vendors"), "plug", (NavItem(gettext_lazy("All vendors"), "proxy_pages:vendors"),)),
+    Section(
+        gettext_lazy("Agents"),
+        "robot",
         (
-            NavItem("Connections", "credentials:connections", "plug"),
-            NavItem("Health", "proxy_pages:health", "heartbeat"),
-            NavItem("Tool access", "proxy_pages:tools", "tool", Role.ADMIN),
-            NavItem("Explain access", "proxy_pages:explain", "help-circle"),
+            NavItem(gettext_lazy("All agents"), "oauth_pages:service-clients", Role.ADMIN),
+            NavItem(gettext_lazy("Connected apps"), "oauth_pages:apps"),
         ),
     ),
-    (
-        "People",
+    Section(
+        gettext_lazy("People"),
+        "users",
         (
-            NavItem("Members", "orgs:members", "users"),
-            NavItem("Invitations", "orgs:invitations", "mail", Role.ADMIN),
-            NavItem("Teams", "orgs:teams", "users-group", Role.ADMIN),
-            NavItem("Server access", "orgs:server-access", "table", Role.ADMIN),
+            NavItem(gettext_lazy("Members"), "orgs:members"),
+            NavItem(gettext_lazy("Teams"), "orgs:teams", Role.ADMIN),
+            NavItem(gettext_lazy("Vendor access"), "orgs:server-access", Role.ADMIN),
+            NavItem(gettext_lazy("Invitations"), "orgs:invitations", Role.ADMIN),
+            NavItem(gettext_lazy("Access requests"), "orgs:access-requests"),
+            NavItem(gettext_lazy("Check access"), "proxy_pages:explain"),
         ),
     ),
-    (
-        "Machines",
+    Section(
+        gettext_lazy("Activity"),
+        "activity",
         (
-            NavItem("Service accounts", "oauth_pages:service-clients", "robot", Role.ADMIN),
-            NavItem("Connected apps", "oauth_pages:apps", "apps"),
+            NavItem(gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN),
+            NavItem(gettext_lazy("Usage"), "audit_pages:usage", Role.ADMIN),
+            NavItem(gettext_lazy("Changes"), "audit_pages:admin-log", Role.ADMIN),
+            NavItem(gettext_lazy("Log shipping"), "audit_pages:log-shipping", Role.ADMIN),
         ),
     ),
-    (
-        "Observe",
+    Section(
+        gettext_lazy("Settings"),
+        "settings",
         (
-            NavItem("Usage", "audit_pages:usage", "chart-bar", Role.ADMIN),
-            NavItem("Request log", "audit_pages:request-log", "list-search", Role.ADMIN),
-            NavItem("Admin log", "audit_pages:admin-log", "history", Role.ADMIN),
-            NavItem("Log shipping", "audit_pages:log-shipping", "send", Role.ADMIN),
-        ),
-    ),
-    (
-        "Settings",
-        (
-            NavItem("General", "orgs:settings", "settings", Role.OWNER),
-            NavItem("Billing", "billing_pages:plan", "credit-card", Role.OWNER),
+            NavItem(gettext_lazy("General"), "orgs:settings", Role.OWNER),
+            NavItem(gettext_lazy("Billing"), "billing_pages:plan", Role.OWNER),
         ),
     ),
 )
 
+VENDOR_TABS = (
+    NavItem(gettext_lazy("Overview"), "proxy_pages:vendor"),
+    NavItem(gettext_lazy("Access"), "proxy_pages:vendor-access", Role.ADMIN),
+    NavItem(gettext_lazy("Tools"), "proxy_pages:tool-access", Role.ADMIN),
+    NavItem(gettext_lazy("Activity"), "audit_pages:vendor-activity", Role.ADMIN),
+    NavItem(gettext_lazy("Settings"), "credentials:connection", Role.ADMIN),
+)
+PERSON_TABS = (
+    NavItem(gettext_lazy("Overview"), "orgs:person"),
+    NavItem(gettext_lazy("Access"), "orgs:person-access"),
+    NavItem(gettext_lazy("Activity"), "audit_pages:person-activity", Role.ADMIN),
+    NavItem(gettext_lazy("Settings"), "orgs:member-role", Role.OWNER),
+)
+AGENT_TABS = (
+    NavItem(gettext_lazy("Overview"), "oauth_pages:service-client", Role.ADMIN),
+    NavItem(gettext_lazy("Access"), "oauth_pages:service-client-access", Role.ADMIN),
+    NavItem(gettext_lazy("Tools"), "oauth_pages:service-client-tools", Role.ADMIN),
+    NavItem(gettext_lazy("Activity"), "audit_pages:service-client-activity", Role.ADMIN),
+    NavItem(gettext_lazy("Settings"), "oauth_pages:service-client-settings", Role.ADMIN),
+)
+TEAM_TABS = (
+    NavItem(gettext_lazy("Overview"), "orgs:team", Role.ADMIN),
+    NavItem(gettext_lazy("Access"), "orgs:team-access", Role.ADMIN),
+    NavItem(gettext_lazy("Tools"), "orgs:team-tools", Role.ADMIN),
+    NavItem(gettext_lazy("Activity"), "audit_pages:team-activity", Role.ADMIN),
+    NavItem(gettext_lazy("Settings"), "orgs:team-settings", Role.ADMIN),
+)
 
-def navigation(membership: Membership, current_route: str) -> list[dict[str, Any]]:
-    """The groups that this member sees: `{label, items: [{label, url, icon, active}]}`. Empty groups are left out."""
-    groups = []
-    for label, items in NAVIGATION:
-        shown = [
-            {
-                "label": item.label,
-                "url": reverse(item.route, args=[membership.organization_id]),
-                "icon": item.icon,
-                "active": item.route == current_route,
-            }
-            for item in items
-            if membership.has_role(item.role)
-        ]
-        if shown:
-            groups.append({"label": label, "items": shown})
-    return groups
+
+def navigation(
+    membership: Membership, current_route: str, *, counts: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
+    """The sections that this member sees: `{label, icon, url, is_open, count, items: [{label, url, active, count}]}`.
+
+    A section leads to its first page. A section with no page for the role is left out.
+    `counts`: by route, the things that wait there for the member.
+    """
+    sections = []
+    for section in SECTIONS:
+        items = links(section.items, membership, current_route, [membership.organization_id], counts=counts)
+        if items:
+            is_open = any(item["active"] for item in items)
+            sections.append(
+                {
+                    "label": section.label,
+                    "icon": section.icon,
+                    "url": items[0]["url"],
+                    "is_open": is_open,
+                    "count": sum(item["count"] for item in items),
+                    "items": items,
+                }
+            )
+    return sections
+
+
+def links(
+    items: Sequence[NavItem],
+    membership: Membership,
+    current_route: str,
+    ids: Sequence[object],
+    *,
+    counts: Mapping[str, int] | None = None,
+) -> list[dict[str, Any]]:
+    """The items that this member may open: `{label, url, active, count}`."""
+    return [
+        {
+            "label": item.label,
+            "url": reverse(item.route, args=ids),
+            "active": item.route == current_route,
+            "count": (counts or {}).get(item.route, 0),
+        }
+        for item in items
+        if membership.has_role(item.role)
+    ]

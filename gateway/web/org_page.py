@@ -16,14 +16,19 @@ from django.shortcuts import redirect
 from django.utils.functional import cached_property
 
 from billing.errors import SubscriptionRequired
+from billing.selectors import Plan, plan_of
+from billing.states import PlanState
+from credentials.selectors import people_vendor_slugs, people_vendors
 from gateway.web import rate
 from gateway.web.admission import is_in_plan, pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
-from gateway.web.navigation import navigation
+from gateway.web.navigation import NavItem, links, navigation
 from gateway.web.plan_notice import plan_notice
 from gateway.web.rate import RateLimited
 from gateway.web.signed_in import SignedInPage
 from orgs.models import Membership, Organization, User
+from orgs.roles import Role
+from orgs.selectors import count_of_waiting_requests
 
 
 class OrgPage(SignedInPage):
@@ -31,7 +36,11 @@ class OrgPage(SignedInPage):
 
     # By method; `"POST disconnect"` is the gate of the form button with `action=disconnect`.
     gates: ClassVar[Mapping[str, Gate]]
+    # The page of the navigation that this one belongs to.
     nav_route: ClassVar[str]
+    # The pages of one thing, and which of them this is.
+    tabs: ClassVar[tuple[NavItem, ...]] = ()
+    tab_route: ClassVar[str] = ""
 
     membership: Membership
 
@@ -86,13 +95,41 @@ class OrgPage(SignedInPage):
         gate = self.gates.get("POST")
         return gate is not None and not is_in_plan(gate, self.organization)
 
+    @cached_property
+    def plan(self) -> Plan | None:
+        """None where billing is disabled."""
+        return None if settings.BILLING_MODE == "disabled" else plan_of(self.organization)
+
+    @property
+    def has_plan(self) -> bool:
+        return self.plan is None or self.plan.state is PlanState.ACTIVE
+
+    def tab_ids(self) -> tuple[object, ...]:
+        """The ids of the tabs' thing, below the organization's."""
+        return tuple(value for name, value in self.kwargs.items() if name != "org_id")
+
+    @cached_property
+    def people_vendors(self) -> list[str]:
+        """Slugs of the vendors with any credential for people, as the request began."""
+        return people_vendors(self.organization)
+
+    @cached_property
+    def requests_waiting(self) -> int:
+        """Access requests that the member can decide."""
+        if not self.membership.has_role(Role.ADMIN):
+            return 0
+        return count_of_waiting_requests(self.organization, people_vendor_slugs(self.organization))
+
     def frame(self) -> dict[str, Any]:
+        ids = [self.organization.id, *self.tab_ids()]
         return {
             **super().frame(),
+            "tabs": links(self.tabs, self.membership, self.tab_route, ids),
             "organization": self.organization,
             "membership": self.membership,
-            "nav": navigation(self.membership, self.nav_route),
-            "plan_notice": plan_notice(self.membership),
+            "nav": navigation(self.membership, self.nav_route, counts={"orgs:access-requests": self.requests_waiting}),
+            "requests_waiting": self.requests_waiting,
+            "plan_notice": plan_notice(self.membership, self.plan),
             "form_needs_plan": self.form_needs_plan,
         }
 

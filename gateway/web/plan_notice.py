@@ -6,16 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
+from django.utils.translation import gettext
 
 from billing.links import renewal_url
-from billing.selectors import Plan, plan_of
+from billing.selectors import Plan
 from billing.states import OWING, PlanState, SubscriptionStatus
 from orgs import selectors
 from orgs.models import Membership
 from orgs.roles import Role
 
 _NEW = {SubscriptionStatus.NONE, SubscriptionStatus.INCOMPLETE}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """How an owner mends a plan."""
+
+    button: str
+    # The beginning of a sentence that ends with the owners' names.
+    of_owners: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +35,17 @@ class PlanNotice:
     # No first payment is complete.
     is_new: bool
     grace_ends: datetime | None
-    # How an owner mends it, as a part of a sentence.
-    remedy: str
+    remedy: Remedy
     # Where an owner does so; "" where operators set the plan, and for everybody else.
     url: str
     # Names of owners, for everybody else.
     owners: Sequence[str]
 
 
-def plan_notice(membership: Membership) -> PlanNotice | None:
-    """None while all is well."""
-    if settings.BILLING_MODE == "disabled":
+def plan_notice(membership: Membership, plan: Plan | None) -> PlanNotice | None:
+    """None while all is well. `plan`: None where billing is disabled."""
+    if plan is None:
         return None
-    plan = plan_of(membership.organization)
     has_lapsed = plan.state is PlanState.LAPSED
     if not has_lapsed and plan.status is not SubscriptionStatus.PAST_DUE:
         return None
@@ -53,9 +60,9 @@ def plan_notice(membership: Membership) -> PlanNotice | None:
     )
 
 
-def _remedy(plan: Plan) -> str:
+def _remedy(plan: Plan) -> Remedy:
     if plan.mode == "stripe" and plan.status in _NEW:
-        return "subscribe"
+        return Remedy(gettext("Subscribe"), gettext("An owner can subscribe"))
     if plan.mode == "stripe" and plan.status in OWING:
-        return "update the payment method"
-    return "renew it"
+        return Remedy(gettext("Update the payment method"), gettext("An owner can update the payment method"))
+    return Remedy(gettext("Renew it"), gettext("An owner can renew it"))

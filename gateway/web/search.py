@@ -7,5 +7,10 @@ from django.http import HttpRequest
 MAX_SEARCH_CHARACTERS = 100  # the maxlength of the HTML fields
 
 
+def typed_text(request: HttpRequest, name: str) -> str:
+    # PostgreSQL refuses a statement with NUL in a value.
+    return request.GET.get(name, "").replace("\0", " ").strip()
+
+
 def search_words(request: HttpRequest, name: str) -> str:
-    return " ".join(request.GET.get(name, "").split())[:MAX_SEARCH_CHARACTERS]
+    return " ".join(typed_text(request, name).split())[:MAX_SEARCH_CHARACTERS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db.models import QuerySet
 
@@ -16,6 +17,11 @@ CLEARED_AT_ONCE = 5_000  # rows in one transaction
 
 def stored_key(session_key: str) -> str:
     return secrets.sha256(session_key).hex()[:KEY_CHARACTERS]
+
+
+def key_of(session: SessionBase) -> str:
+    """The primary key of the session's row."""
+    return stored_key(session.session_key or "")
 
 
 class SessionStore(db.SessionStore):

@@ -10,6 +10,7 @@ from django.contrib import auth
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import escape_leading_slashes
+from django.utils.translation import gettext
 from mozilla_django_oidc.middleware import SessionRefresh
 
 from gateway.lib import clock, error_responses
@@ -101,7 +102,7 @@ def _during_outage(request: HttpRequest, confirmed_at: datetime) -> HttpResponse
 
 
 def _unconfirmed_json(request: HttpRequest) -> HttpResponse:
-    message = "Your sign-in has to be confirmed. Open a page of this service, then try again."
+    message = gettext("Your sign-in has to be confirmed. Open a page of this service, then try again.")
     return error_responses.response(request, 401, code="unauthenticated", message=message)
 
 
@@ -112,23 +113,23 @@ def _unconfirmed_form(request: HttpRequest) -> HttpResponse:
     return error_responses.page(
         request,
         403,
-        title="Confirm that you are still signed in",
-        message="Nothing was changed. Your sign-in was not confirmed for a quarter of an hour.",
-        what_to_do="Open the start page in another tab, then go back here and send the form again.",
+        title=gettext("Confirm that you are still signed in"),
+        message=gettext("Nothing changed. Your sign-in hasn’t been confirmed for 15 minutes."),
+        what_to_do=gettext("Open the start page in another tab, then go back here and send the form again."),
     )
 
 
 def _unavailable(request: HttpRequest) -> HttpResponse:
     if request.path_info.startswith("/api/"):
-        message = "The service cannot do this right now. Try again in a moment."
+        message = gettext("We can’t do this right now. Try again in a moment.")
         answer = error_responses.response(request, 503, code="unavailable", message=message)
     else:
         answer = error_responses.page(
             request,
             503,
-            title="The service is not available right now",
-            message="The service is not available right now.",
-            what_to_do="Your data is safe. Try again in a moment.",
+            title=gettext("The service is not available right now"),
+            message=gettext("The service is not available right now."),
+            what_to_do=gettext("Your data is safe. Try again in a moment."),
         )
     answer["Retry-After"] = _RETRY_AFTER_S
     return answer

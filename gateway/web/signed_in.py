@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.functional import Promise
 from django.views import View
 
+from gateway.lib.errors import MethodNotAllowed
 from orgs.models import User
 from orgs.selectors import memberships
 
@@ -36,7 +38,7 @@ class SignedInPage(LoginRequiredMixin, View):
     """A page of one person. Other people are sent to sign in."""
 
     http_method_names = ["get", "head", "post"]
-    title: ClassVar[str]
+    title: ClassVar[str | Promise]
 
     @property
     def actor(self) -> User:
@@ -49,6 +51,10 @@ class SignedInPage(LoginRequiredMixin, View):
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
         # After the session's end the sign-in page would land inside a part of the page.
         return load_whole_page() if is_by_htmx(self.request) else super().handle_no_permission()
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> NoReturn:
+        """An address that only buttons send to is opened too: a browser has no words of its own for an empty answer."""
+        raise MethodNotAllowed(super().http_method_not_allowed(request, *args, **kwargs)["Allow"])
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         return render(self.request, template, {**self.frame(), **(context or {})}, status=status)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.utils.html import format_html
+from django.utils.translation import gettext
 
 
 class TypedNameForm(forms.Form):
@@ -23,11 +24,14 @@ class TypedNameForm(forms.Form):
         super().__init__(data, auto_id="%s", initial=initial)
         self._name = name
         if name:
-            reason = f": {because}" if because else ""
-            self._fault = f"Type {name} to confirm{reason}."
+            parts = {"name": name, "because": because}
+            text = gettext("Type %(name)s to confirm: %(because)s") if because else gettext("Type %(name)s to confirm")
+            self._fault = f"{text % parts}."
             attributes = {"autocomplete": "off", "spellcheck": "false", "data-confirm-text": name}
             self.fields["typed_name"] = forms.CharField(
-                label=format_html("Type <strong>{}</strong> to confirm{}", name, reason),
+                label=format_html(
+                    text.replace("%(name)s", "<strong>{name}</strong>").replace("%(because)s", "{because}"), **parts
+                ),
                 error_messages={"required": self._fault},
                 widget=forms.TextInput(attrs=attributes),
             )

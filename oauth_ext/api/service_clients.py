@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from audit.query_values import moment_of
 from gateway.web.api_view import OrgView
-from gateway.web.fields import Name, Timestamp, WholeNumber
+from gateway.web.fields import Name, Text, Timestamp, WholeNumber
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from oauth_ext import selectors
+from oauth_ext.models.client import ToolMode
 from oauth_ext.services import agent_keys, service_clients
+from oauth_ext.services.service_client_changes import ServiceClientChanges, change_service_client
 from orgs.roles import Role
 
 
@@ -40,6 +44,17 @@ class ServiceClientOut(serializers.Serializer[Any]):
     last_used_at = Timestamp(allow_null=True)
     agent_key_prefix = serializers.CharField(allow_null=True)
     restricted = serializers.BooleanField(help_text="Whether it may use the vendors on its list only.")
+    responsible_user_id = serializers.UUIDField(
+        source="responsible_person.id", default=None, allow_null=True, help_text="Null once the person has left."
+    )
+    previous_secret_ends_at = Timestamp(
+        source="previous_secret_counts_until", allow_null=True, help_text="Until then the secret before it counts too."
+    )
+    agent_key_created_at = Timestamp(allow_null=True)
+    previous_agent_key_ends_at = Timestamp(
+        source="previous_key_ends_at", allow_null=True, help_text="Until then the agent key before it works too."
+    )
+    tool_mode = serializers.ChoiceField(ToolMode.choices, help_text="Which tools it may call before its lists count.")
 
 
 class ServiceClientIn(serializers.Serializer[Any]):
@@ -49,12 +64,47 @@ class ServiceClientIn(serializers.Serializer[Any]):
     expires_in_days = WholeNumber(required=False, min_value=1, max_value=settings.SERVICE_CLIENT_MAX_DAYS)
 
 
+class ServiceClientChange(serializers.Serializer[Any]):
+    """Absent members stay as they are."""
+
+    name = Name(required=False)
+    expires_at = Text(
+        required=False,
+        max_length=40,
+        help_text=f"A date, or an RFC 3339 time, within {settings.SERVICE_CLIENT_MAX_DAYS} days.",
+    )
+    responsible_user_id = serializers.UUIDField(required=False, allow_null=True, help_text="A member, or null.")
+
+    def validate_expires_at(self, value: str) -> datetime:
+        try:
+            return moment_of(value)
+        except ValueError as fault:
+            raise serializers.ValidationError(str(fault)) from fault
+
+
+class RotationIn(serializers.Serializer[Any]):
+    overlap_hours = WholeNumber(
+        required=False, help_text="0, 1 or 24: how long the old value counts as well. 0, the default: it ends at once."
+    )
+
+
+class RotatedOut(serializers.Serializer[Any]):
+    """The only answer with the new client secret."""
+
+    id = serializers.UUIDField(source="client.id")
+    client_id = serializers.CharField(source="client.client_id")
+    client_secret = serializers.CharField()
+    previous_secret_ends_at = Timestamp(source="client.previous_secret_ends_at", allow_null=True)
+
+
 class AgentKeyOut(serializers.Serializer[Any]):
     """The only answer with the agent key. Spec: §2 Agent key"""
 
     agent_key = serializers.CharField()
     prefix = serializers.CharField()
-    rotated = serializers.BooleanField(help_text="Whether it replaced an earlier key, which no longer works.")
+    rotated = serializers.BooleanField(
+        help_text="Whether it replaced an earlier key, which ends now or with the overlap."
+    )
 
 
 class ServiceClientList(OrgView):
@@ -83,15 +133,40 @@ class ServiceClientList(OrgView):
 
 
 class ServiceClientDetail(OrgView):
-    """DELETE /api/orgs/:orgId/service-clients/:clientId. Spec: §4.8 · D9, D74"""
+    """PATCH, DELETE /api/orgs/:orgId/service-clients/:clientId. Spec: §4.8 · D9, D74"""
 
-    gates = {"DELETE": Gate(Role.ADMIN)}
-    operations = {"DELETE": Operation("Delete a service client with its tokens, key and credentials", status=204)}
+    gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    operations = {
+        "PATCH": Operation(
+            "Change the name, the expiry or the responsible member", body=ServiceClientChange, answer=ServiceClientOut
+        ),
+        "DELETE": Operation("Delete a service client with its tokens, key and credentials", status=204),
+    }
+
+    def patch(self, request: Request, org_id: str, client_id: str) -> Response:
+        client = selectors.service_client(self.organization, client_id)
+        changes = cast("ServiceClientChanges", self.fields)
+        changed = change_service_client(actor=self.actor, client=client, changes=changes)
+        return self.answer(selectors.service_client(self.organization, str(changed.pk)))
 
     def delete(self, request: Request, org_id: str, client_id: str) -> Response:
         client = selectors.service_client(self.organization, client_id)
         service_clients.delete_service_client(actor=self.actor, client=client)
         return self.answer()
+
+
+class ClientSecretView(OrgView):
+    """POST /api/orgs/:orgId/service-clients/:clientId/rotate-secret. Spec: D72, D171"""
+
+    # It stays allowed when the plan has lapsed: a secret may be known to others.
+    gates = {"POST": Gate(Role.ADMIN, limit=settings.CLIENT_SECRET_ROTATION)}
+    operations = {
+        "POST": Operation("Rotate the client secret", body=RotationIn, answer=RotatedOut, status=201, shows_secret=True)
+    }
+
+    def post(self, request: Request, org_id: str, client_id: str) -> Response:
+        client = selectors.service_client(self.organization, client_id)
+        return self.answer(service_clients.rotate_client_secret(actor=self.actor, client=client, **self.fields))
 
 
 class AgentKeyView(OrgView):
@@ -105,6 +180,7 @@ class AgentKeyView(OrgView):
     operations = {
         "POST": Operation(
             "Make or rotate the agent key",
+            body=RotationIn,
             answer=AgentKeyOut,
             status=201,
             shows_secret=True,
@@ -115,8 +191,7 @@ class AgentKeyView(OrgView):
 
     def post(self, request: Request, org_id: str, client_id: str) -> Response:
         client = selectors.service_client(self.organization, client_id)
-        # An earlier key stops working at once.
-        return self.answer(agent_keys.mint_agent_key(actor=self.actor, client=client))
+        return self.answer(agent_keys.mint_agent_key(actor=self.actor, client=client, **self.fields))
 
     def delete(self, request: Request, org_id: str, client_id: str) -> Response:
         client = selectors.service_client(self.organization, client_id)

@@ -5,6 +5,7 @@ from oauth_ext.models.authorization_request import AuthorizationRequest
 from oauth_ext.models.client import Client
 from oauth_ext.models.device_grant import Decision, DeviceGrant, UserCodeMiss
 from oauth_ext.models.remembered_consent import RememberedConsent
+from oauth_ext.models.service_client_allowlist import ServiceClientAllowlist
 from oauth_ext.models.service_client_vendor import ServiceClientVendor
 from oauth_ext.models.signing_key import SigningKey
 from oauth_ext.models.token_family import TokenFamily
@@ -21,6 +22,7 @@ __all__ = [
     "IDToken",
     "RefreshToken",
     "RememberedConsent",
+    "ServiceClientAllowlist",
     "ServiceClientVendor",
     "SigningKey",
     "TokenFamily",

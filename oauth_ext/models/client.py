@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -17,6 +18,14 @@ SERVICE_CLIENT_ID_PREFIX = "svc_"
 REGISTERED_CLIENT_ID_PREFIX = "mcpc_"
 
 
+class ToolMode(models.TextChoices):
+    """The kind of tools that a service client may call at any vendor, before its allowlists are asked."""
+
+    ALL = "all"
+    # Only tools that the vendor marks read-only; one without a mark counts as writing.
+    READ_ONLY = "read_only"
+
+
 class Client(AbstractApplication):
     """A service client if it has an organization, else a public client. Spec: §2 Service client · D70-D73"""
 
@@ -29,6 +38,16 @@ class Client(AbstractApplication):
     last_used_at = models.DateTimeField(null=True, blank=True)
     # True: only the vendors on its list, none if that is empty. False: every vendor of the organization. D173
     restricted = models.BooleanField(default=False, db_default=False)
+    # Counts beside its allowlists, also at vendors that are connected later.
+    tool_mode = models.CharField(
+        max_length=9, choices=ToolMode.choices, default=ToolMode.ALL, db_default=ToolMode.ALL.value
+    )
+    # The hash of the secret before the last rotation; it counts until the end of the overlap. D171
+    previous_secret = models.CharField(max_length=255, blank=True, default="", db_default="")
+    previous_secret_ends_at = models.DateTimeField(null=True, blank=True)
+    secret_rotated_at = models.DateTimeField(null=True, blank=True)
+    # None: no person is responsible, also after the person left the organization.
+    responsible = models.ForeignKey("orgs.Membership", models.SET_NULL, null=True, blank=True, related_name="+")
 
     objects: ClassVar[models.Manager[Client]] = models.Manager()
 
@@ -57,9 +76,32 @@ class Client(AbstractApplication):
         # Such a client chose its own name, unchecked.
         return bool(self.registration_source != self.RegistrationSource.MANUAL)
 
+    @property
+    def is_read_only(self) -> bool:
+        return self.tool_mode == ToolMode.READ_ONLY
+
     def is_expired(self) -> bool:
         """An expired client stays listed until it is deleted. Spec: D73"""
         return self.expires_at is not None and self.expires_at <= clock.now()
+
+    def has_previous_secret(self, now: datetime) -> bool:
+        """Whether the secret before the last rotation still counts. Spec: D171"""
+        return (
+            bool(self.previous_secret)
+            and self.previous_secret_ends_at is not None
+            and now < self.previous_secret_ends_at
+        )
+
+    @property
+    def previous_secret_counts_until(self) -> datetime | None:
+        """None: only the current secret counts."""
+        return self.previous_secret_ends_at if self.has_previous_secret(clock.now()) else None
+
+    @property
+    def responsible_person(self) -> Any:
+        """None: no person is responsible."""
+        responsible = self.responsible
+        return None if responsible is None or not responsible.user.is_active else responsible.user
 
     def is_usable(self, request: Any) -> bool:
         """The library's hook. Spec: D73"""

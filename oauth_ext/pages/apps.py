@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib import ids
 from gateway.web.gate import Gate
@@ -24,7 +25,7 @@ class AppsPage(OrgPage):
     """GET, POST /orgs/:orgId/apps: one row for each live authorization. Spec: ux.md 3"""
 
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
-    title = "Connected apps"
+    title = gettext_lazy("Connected apps")
     nav_route = "oauth_pages:apps"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -42,7 +43,11 @@ class AppsPage(OrgPage):
         family_id = ids.known_id(request.POST.get("app", ""))
         # A member gets 404 for another person's app.
         name = revoke_app(actor=self.actor, family_id=family_id, org_id=self.organization.id, only_of=self._only_of())
-        return self.done(f"{name or 'The app'} is disconnected. Its tokens no longer work.", "oauth_pages:apps")
+        return self.done(
+            gettext("%(name_or_the_app)s is disconnected. Its tokens no longer work.")
+            % {"name_or_the_app": name or gettext("The app")},
+            "oauth_pages:apps",
+        )
 
     def _only_of(self) -> User | None:
         return None if self.membership.has_role(Role.ADMIN) else self.actor
@@ -53,7 +58,7 @@ def _row(family: TokenFamily, names: Mapping[str, str], branches: int) -> dict[s
     return {
         "family": family,
         "branches": branches,
-        "name": family.client.name or "An app without a name",
+        "name": family.client.name or gettext("An app without a name"),
         "unverified": family.client.registered_itself,
         "everything": not scopes.EVERYTHING.isdisjoint(asked),
         "vendors": sorted(names[scope] for scope in asked if scope in names),

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 from csp.decorators import csp_update
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy
 
+from credentials.selectors import people_vendors
+from gateway.lib import clock
 from gateway.lib.errors import DomainError, NotFound
+from gateway.lib.translated import sentences_of, translated
 from gateway.web.admission import pass_gate
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.signed_in import SignedInPage
 from oauth_ext import cimd_documents, person_pages, redirect_uris, scopes
+from oauth_ext.client_warnings import AskingClient, warnings_of
 from oauth_ext.models import AuthorizationRequest, Client
 from oauth_ext.pages.vendor_states import VendorState, message_for_admins, missing, vendor_states, who_can_help
 from oauth_ext.services.consent import RequestGone, allow_request, deny_request, waiting_request
@@ -23,15 +31,17 @@ from orgs import membership_check
 from orgs.models import Membership
 from orgs.roles import Role
 from orgs.selectors import memberships
+from orgs.services.access_requests import create_request
 from proxy.control_plane.connect_vendor import connect_vendor
 
+_ASK = Gate(Role.MEMBER, limit=settings.ACCESS_REQUEST_CREATE)
 _CONNECT = Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE)
 
 
 class ConsentPage(SignedInPage):
     """GET, POST /oauth/authorize/consent?request=…: organization, access and consent. Spec: D119, D142"""
 
-    title = "Connect an app"
+    title = gettext_lazy("Connect an app")
 
     # From the database. The browser sends only the decision, the organization and credentials.
     waiting: AuthorizationRequest
@@ -50,7 +60,7 @@ class ConsentPage(SignedInPage):
             view: Callable[..., HttpResponseBase] = allowed(super().dispatch)
             return view(request, *args, **kwargs)
         except (RequestGone, NotFound) as refusal:
-            return person_pages.error_page(request, refusal.status, refusal.message)
+            return person_pages.error_page(request, refusal.status, translated(refusal.message))
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self._page(self._chosen(request.GET.get("organization", "")))
@@ -62,6 +72,8 @@ class ConsentPage(SignedInPage):
         organization_id = request.POST.get("organization", "")
         if action == "connect":
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
+        if action == "ask":
+            return self._ask(organization_id, request.POST.get("vendor", ""))
         if action != "allow":
             return self._page(self._chosen(organization_id), status=400)
         # Allowed even while no vendor works for the person; the page names the missing steps.
@@ -89,6 +101,25 @@ class ConsentPage(SignedInPage):
             return self._page(membership, status=refusal.status, faulty=_faulty(chosen, typed, refusal))
         return self._page(membership)
 
+    def _ask(self, organization_id: str, slug: str) -> HttpResponse:
+        """Ask for access, and show the page again."""
+        try:
+            passed = pass_gate(self.request, self.actor, _ASK, organization_id)
+            if passed.membership is None:
+                raise NotFound
+            organization = passed.membership.organization
+            create_request(
+                actor=self.actor,
+                organization=organization,
+                vendor=slug,
+                reason=self.request.POST.get("reason", ""),
+                connected_vendors=lambda: people_vendors(organization),
+            )
+        except DomainError as refusal:
+            messages.error(self.request, sentences_of(refusal))
+        query = urlencode({"request": self.waiting.id, "organization": organization_id})
+        return redirect(f"{self.request.path}?{query}")
+
     def _page(
         self, membership: Membership | None, *, status: int = 200, faulty: VendorState | None = None
     ) -> HttpResponse:
@@ -112,13 +143,17 @@ class ConsentPage(SignedInPage):
 
 def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
     by_document = client.registration_source == Client.RegistrationSource.CIMD
+    vouching_host = cimd_documents.host_of(client.client_id) if by_document else ""
+    age = clock.now() - client.created
+    asking = AskingClient(client.name, redirect_uri, client.registered_itself, vouching_host, age)
     return {
-        "client_name": client.name or "An app without a name",
+        "warnings": warnings_of(asking),
+        "minutes_old": max(1, int(age.total_seconds() // 60)),
+        "client_name": client.name or gettext("An app without a name"),
         "unverified": client.registered_itself,
         # The only fact about such a client that it does not merely claim.
-        "vouching_host": cimd_documents.host_of(client.client_id) if by_document else "",
+        "vouching_host": vouching_host,
         "redirect_host": redirect_uris.shown_host(redirect_uri),
-        "is_loopback": redirect_uris.is_loopback(redirect_uri),
         "on_the_computer": redirect_uris.stays_on_the_computer(redirect_uri),
     }
 
@@ -126,4 +161,9 @@ def _about_client(client: Client, redirect_uri: str) -> dict[str, object]:
 def _faulty(state: VendorState, typed: dict[str, str], refusal: DomainError) -> VendorState:
     # Typed secrets are never rendered.
     kept = {name: value for name, value in typed.items() if name not in state.vendor.secret_fields}
-    return replace(state, typed=kept, errors=refusal.fields or {"fields": [refusal.message]})
+    return replace(state, typed=kept, errors=_errors_of(refusal))
+
+
+def _errors_of(refusal: DomainError) -> dict[str, list[str]]:
+    found = refusal.fields or {"fields": [refusal.message]}
+    return {name: [translated(text) for text in texts] for name, texts in found.items()}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy
 
 from gateway.lib.errors import DomainError
+from gateway.lib.translated import translated
 from gateway.web.signed_in import SignedInPage
 from oauth_ext import scopes, user_codes
 from oauth_ext.models import Decision, DeviceGrant
@@ -18,7 +20,7 @@ _WARN_AT = 3  # attempts left from which the page shows their number
 class DevicePage(SignedInPage):
     """GET, POST /device. Every step sends the code, and each step checks it anew."""
 
-    title = "Connect a device"
+    title = gettext_lazy("Connect a device")
 
     def get(self, request: HttpRequest) -> HttpResponse:
         # A code in the address only fills in the field: a followed link must decide nothing.
@@ -47,7 +49,9 @@ class DevicePage(SignedInPage):
     def _refused(self, refusal: DomainError) -> HttpResponse:
         left = refusal.attempts_left if isinstance(refusal, CodeNotValid) else 0
         shown_left = left if isinstance(refusal, CodeNotValid) and left <= _WARN_AT else None
-        return self._page("enter", {"error": refusal.message, "attempts_left": shown_left}, status=refusal.status)
+        return self._page(
+            "enter", {"error": translated(refusal.message), "attempts_left": shown_left}, status=refusal.status
+        )
 
     def _page(self, step: str, context: dict[str, object], *, status: int = 200) -> HttpResponse:
         return self.page("oauth_ext/device.html", {"step": step, **context}, status=status)

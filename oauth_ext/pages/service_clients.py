@@ -1,163 +1,150 @@
-"""Service clients: list, create, delete, and mint, rotate or revoke a key. A secret is rendered once."""
+"""Agents: the list, and the page that makes one with its limits and its key."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.http import HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
-from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
-from credentials.selectors import vendors_by_service_client
+from credentials.selectors import organization_vendors, vendors_by_service_client
 from gateway.catalog import registry
-from gateway.lib import clock
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.web import form_idempotency
 from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
-from gateway.web.typed_name import TypedNameForm
-from oauth_ext.models import Client
-from oauth_ext.selectors import service_client, service_clients
-from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
-from oauth_ext.services.service_clients import create_service_client, delete_service_client
+from oauth_ext.pages.agent_snippets import CLIENTS, agent_snippets
+from oauth_ext.pages.service_client import first_call, mcp_url, state_of
+from oauth_ext.selectors import service_client, service_client_vendor_rows, service_clients
+from oauth_ext.services.new_agents import NewAgent, create_agent
 from orgs.roles import Role
 
-RECENT = timedelta(hours=24)  # a use within it asks for the typed name
-SOON = timedelta(days=14)  # an expiry within it is marked
-ALREADY_SENT = "That form was already sent. A secret is shown only once; create a new one if you lost it."
+ALREADY_SENT = gettext_lazy("Already created. If you lost the key, create a new one in the agent’s settings.")
+LIFETIMES = tuple(days for days in (1, 7, 30, 90, 180, 365) if days <= settings.SERVICE_CLIENT_MAX_DAYS)
+ALL, CHOSEN = "all", "chosen"
 
 
-class ServiceClientForm(forms.Form):
+class ServiceClientsPage(OrgPage):
+    """GET /orgs/:orgId/agents"""
+
+    gates = {"GET": Gate(Role.ADMIN)}
+    title = gettext_lazy("Agents")
+    nav_route = "oauth_pages:service-clients"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        shown = page_of(request, service_clients(self.organization))
+        own, listed = vendors_by_service_client(self.organization), self._listed()
+        catalog = registry.load()
+        clients = [
+            {
+                "client": client,
+                "state": state_of(client),
+                "vendors": catalog.names_of({*listed.get(client.id, ()), *own.get(client.id, ())}),
+                "own": catalog.names_of(own.get(client.id, [])),
+            }
+            for client in shown
+        ]
+        return self.page("oauth_ext/service_clients.html", {"page": shown, "clients": clients})
+
+    def _listed(self) -> dict[Any, list[str]]:
+        found: dict[Any, list[str]] = {}
+        for client_pk, vendor in service_client_vendor_rows(self.organization).values_list("client_id", "vendor"):
+            found.setdefault(client_pk, []).append(vendor)
+        return found
+
+
+class NewAgentForm(forms.Form):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=NAME_MAX_CHARACTERS,
-        help_text="What the audit log calls it, for example “triage bot”.",
+        help_text=gettext_lazy("Shown in lists and logs, for example “Triage bot”."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    expires_in_days = forms.IntegerField(
-        label="Expires in (days)",
-        min_value=1,
-        max_value=settings.SERVICE_CLIENT_MAX_DAYS,
-        initial=settings.SERVICE_CLIENT_DEFAULT_DAYS,
-        help_text="Its secret, its agent key and its tokens stop working on that day.",
+    access = forms.ChoiceField(
+        label=gettext_lazy("Vendors"),
+        choices=((ALL, gettext_lazy("All connected vendors")), (CHOSEN, gettext_lazy("Only chosen vendors"))),
+    )
+    vendors = forms.MultipleChoiceField(
+        label=gettext_lazy("Chosen vendors"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    read_only = forms.BooleanField(label=gettext_lazy("Only read-only tools"), required=False)
+    expires_in_days = forms.TypedChoiceField(
+        label=gettext_lazy("Expires after"),
+        coerce=int,
+        help_text=gettext_lazy("Its key stops working then. You can extend it at any time."),
+    )
+    mcp_client = forms.ChoiceField(
+        label=gettext_lazy("Client to set up"),
+        choices=[(slug, gettext_lazy(name)) for slug, name in CLIENTS.items()],
+        help_text=gettext_lazy("The next page has the configuration for it, with the key filled in."),
     )
 
+    def __init__(self, data: QueryDict | None = None, *, vendors: Sequence[tuple[str, str]] = (), **options: Any):
+        super().__init__(data, **options)
+        self.fields["vendors"].choices = vendors  # type: ignore[attr-defined]
+        self.fields["expires_in_days"].choices = [  # type: ignore[attr-defined]
+            (days, ngettext("%(days)s day", "%(days)s days", days) % {"days": days}) for days in LIFETIMES
+        ]
 
-class ServiceClientsPage(OrgFormPage[ServiceClientForm]):
-    """GET, POST /orgs/:orgId/service-accounts."""
-
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    title = "Service accounts"
-    nav_route = "oauth_pages:service-clients"
-    form_class = ServiceClientForm
-    template = "oauth_ext/service_clients.html"
-    already_sent = ALREADY_SENT
-
-    def save(self, form: ServiceClientForm) -> HttpResponse:
-        created = create_service_client(actor=self.actor, organization=self.organization, **form.cleaned_data)
-        secret = {
-            "kind": "client_secret",
-            "title": "Client secret",
-            "client": created.client,
-            "values": [
-                ("Client ID", "GATEWAY_CLIENT_ID", created.client.client_id),
-                ("Client secret", "GATEWAY_CLIENT_SECRET", created.client_secret),
-            ],
-        }
-        return self.show(self.new_form(), secret=secret, status=201)
-
-    def context(self) -> dict[str, Any]:
-        return _list_context(self)
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("access") == CHOSEN and not cleaned.get("vendors") and "vendors" not in self.errors:
+            self.add_error("vendors", gettext("Choose at least one vendor."))
+        return cleaned
 
 
-class _ConfirmPage(OrgFormPage[TypedNameForm]):
-    """Confirms a change of one service client. A client that was used within a day needs its name."""
-
-    nav_route = "oauth_pages:service-clients"
-    refusal_status = None
-
-    @cached_property
-    def client(self) -> Client:
-        return service_client(self.organization, self.kwargs["client_id"])
-
-    def new_form(self, data: QueryDict | None = None) -> TypedNameForm:
-        used = self.client.last_used_at
-        needs_name = used is not None and clock.now() - used < RECENT
-        return TypedNameForm(self.client.name if needs_name else "", data, because="it was used within the last day")
-
-    def context(self) -> dict[str, Any]:
-        return {"client": self.client}
-
-
-class AgentKeyPage(_ConfirmPage):
-    """GET, POST /orgs/:orgId/service-accounts/:clientId/agent-key: confirm, then mint, rotate or revoke."""
+class NewServiceClientPage(OrgFormPage[NewAgentForm]):
+    """GET, POST /orgs/:orgId/agents/new. The answer shows the agent key once. Spec: §4.8 · D72, D165, D173"""
 
     gates = {
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, limit=settings.AGENT_KEY_MINT, entitlement="serviceClients"),
-        "POST revoke": Gate(Role.ADMIN),
     }
-    title = "Agent key"
-    template = "oauth_ext/agent_key.html"
+    title = gettext_lazy("New agent")
+    nav_route = "oauth_pages:service-clients"
+    form_class = NewAgentForm
+    template = "oauth_ext/service_client_new.html"
     already_sent = ALREADY_SENT
 
     def sent_again(self) -> str:
         return reverse(self.nav_route, args=[self.organization.id])
 
-    def save(self, form: TypedNameForm) -> HttpResponse:
-        if self.request.POST.get("action") == "revoke":
-            revoke_agent_key(actor=self.actor, client=self.client)
-            return self.done(f"The agent key of {self.client.name} no longer works.", self.nav_route)
-        minted = mint_agent_key(actor=self.actor, client=self.client)
-        secret = {
-            "kind": "agent_key",
-            "title": "Agent key",
-            "client": self.client,
-            "values": [("Agent key", "GATEWAY_KEY", minted.agent_key)],
-            "rotated": minted.rotated,
+    def new_form(self, data: QueryDict | None = None) -> NewAgentForm:
+        catalog = registry.load()
+        connected = [(slug, catalog.name_of(slug)) for slug in organization_vendors(self.organization)]
+        first = {
+            "access": ALL,
+            "expires_in_days": settings.SERVICE_CLIENT_DEFAULT_DAYS,
+            "mcp_client": next(iter(CLIENTS)),
         }
-        form_key = form_idempotency.new_key(self.request)
-        listed = {"form": ServiceClientForm(), "form_key": form_key, "secret": secret, **_list_context(self)}
-        return self.page("oauth_ext/service_clients.html", listed, status=201)
+        return NewAgentForm(data, vendors=sorted(connected, key=lambda each: each[1].casefold()), initial=first)
 
-    def context(self) -> dict[str, Any]:
-        is_revoking = self.request.GET.get("revoke") == "1" or self.request.POST.get("action") == "revoke"
-        return {**super().context(), "revoking": is_revoking}
+    def save(self, form: NewAgentForm) -> HttpResponse:
+        chosen = form.cleaned_data
+        made = create_agent(
+            actor=self.actor,
+            organization=self.organization,
+            name=chosen["name"],
+            expires_in_days=chosen["expires_in_days"],
+            vendors=chosen["vendors"] if chosen["access"] == CHOSEN else None,
+            is_read_only=chosen["read_only"],
+        )
+        return self._made(made, chosen["mcp_client"])
 
-
-class DeleteServiceClientPage(_ConfirmPage):
-    """GET, POST /orgs/:orgId/service-accounts/:clientId/delete."""
-
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    title = "Delete service account"
-    template = "oauth_ext/service_client_delete.html"
-
-    def save(self, form: TypedNameForm) -> HttpResponse:
-        delete_service_client(actor=self.actor, client=self.client)
-        return self.done(f"{self.client.name} is deleted. Its key and tokens no longer work.", self.nav_route)
-
-
-def _list_context(page: OrgPage) -> dict[str, Any]:
-    now = clock.now()
-    shown = page_of(page.request, service_clients(page.organization))
-    vendors, catalog = vendors_by_service_client(page.organization), registry.load()
-    clients = [
-        {
+    def _made(self, made: NewAgent, chosen: str) -> HttpResponse:
+        snippets = agent_snippets(mcp_url(), made.agent_key)
+        client = service_client(self.organization, made.client.client_id)
+        context = {
+            "page_title": client.name,
             "client": client,
-            "vendors": catalog.names_of(vendors.get(client.id, [])),
-            "state": "expired" if client.is_expired() else ("soon" if client.expires_at - now < SOON else "active"),
+            "agent_key": made.agent_key,
+            "snippet": next(each for each in snippets if each.slug == chosen),
+            "other_snippets": [each for each in snippets if each.slug != chosen],
+            **first_call(client, self.request),
         }
-        for client in shown
-        if client.expires_at is not None
-    ]
-    return {
-        "page": shown,
-        "clients": clients,
-        "mcp_url": f"{settings.BASE_URL}/v1/mcp",
-        "token_url": f"{settings.BASE_URL}/oauth/token",
-    }
+        return self.page("oauth_ext/service_client_made.html", context, status=201)

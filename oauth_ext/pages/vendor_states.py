@@ -8,22 +8,24 @@ from enum import StrEnum
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
 
 from credentials.resolve import resolve
 from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
+from gateway.lib.sentences import sentence
 from oauth_ext import scopes
 from orgs import access_rules
-from orgs.models import Membership
+from orgs.models import AccessRequest, Membership
 from orgs.roles import Role
-from orgs.selectors import granted_vendors, people_who_may, team_ids
+from orgs.selectors import granted_vendors, people_who_may, requests_of, team_ids
 
 
 class State(StrEnum):
-    CONNECTED = "Connected"
-    NEEDS_CREDENTIALS = "Needs credentials"
-    NO_ACCESS = "No access"
+    CONNECTED = sentence("Connected")
+    NEEDS_CREDENTIALS = sentence("Needs credentials")
+    NO_ACCESS = sentence("No access")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,18 @@ class VendorState:
     state: State
     # The person may store the credentials on this page.
     may_connect: bool = False
+    # The person's request for access, if there is one.
+    asked: AccessRequest | None = None
     typed: dict[str, str] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def works(self) -> bool:
         return self.state is State.CONNECTED
+
+    @property
+    def may_ask(self) -> bool:
+        return self.state is State.NO_ACCESS and (self.asked is None or self.asked.state != AccessRequest.State.WAITING)
 
 
 def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorState]:
@@ -47,6 +55,7 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
     teams = team_ids(membership)
     granted = granted_vendors(membership, teams)
     may_edit = membership.has_role(Role.ADMIN)
+    asked_for = {row.vendor: row for row in requests_of(membership)}
     found = []
     for vendor in registry.load().all():
         of_vendor = refs.get(vendor.slug, ())
@@ -61,17 +70,21 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
             state = State.NEEDS_CREDENTIALS
         else:
             state = State.CONNECTED
-        found.append(VendorState(vendor, state, may_connect=may_edit and state is State.NEEDS_CREDENTIALS))
+        may_connect = may_edit and state is State.NEEDS_CREDENTIALS
+        found.append(VendorState(vendor, state, may_connect=may_connect, asked=asked_for.get(vendor.slug)))
     return found
 
 
 def missing(states: Sequence[VendorState]) -> list[str]:
     """Returns phrases such as "credentials for Acme"; empty when every vendor works."""
     if not states:
-        return ["a connected vendor"]
-    phrases = {"credentials for": State.NEEDS_CREDENTIALS, "access to": State.NO_ACCESS}
-    names = {phrase: [each.vendor.name for each in states if each.state is state] for phrase, state in phrases.items()}
-    return [f"{phrase} {', '.join(found)}" for phrase, found in names.items() if found]
+        return [gettext("a connected vendor")]
+    phrases = {
+        State.NEEDS_CREDENTIALS: gettext_lazy("credentials for %(vendors)s"),
+        State.NO_ACCESS: gettext_lazy("access to %(vendors)s"),
+    }
+    names = {state: [each.vendor.name for each in states if each.state is state] for state in phrases}
+    return [str(phrases[state]) % {"vendors": ", ".join(found)} for state, found in names.items() if found]
 
 
 def who_can_help(membership: Membership) -> Sequence[str]:
@@ -85,12 +98,15 @@ def message_for_admins(membership: Membership, states: Sequence[VendorState]) ->
     without_credentials = [each.vendor.name for each in states if each.state is State.NEEDS_CREDENTIALS]
     closed = [each.vendor.name for each in states if each.state is State.NO_ACCESS]
     wanted = {
-        "credentials:connections": ("connect", without_credentials if states else ["a vendor"]),
-        "orgs:server-access": ("let me use", closed),
+        "credentials:catalog": (
+            gettext_lazy("Could you connect %(vendors)s in %(organization)s?"),
+            without_credentials if states else [gettext("a vendor")],
+        ),
+        "orgs:server-access": (gettext_lazy("Could you give me access to %(vendors)s in %(organization)s?"), closed),
     }
     return "\n".join(
-        f"Could you {verb} {', '.join(names)} in {organization.name}?\n"
-        f"{settings.BASE_URL}{reverse(page, args=[organization.id])}"
-        for page, (verb, names) in wanted.items()
+        str(text) % {"vendors": ", ".join(names), "organization": organization.name}
+        + f"\n{settings.BASE_URL}{reverse(page, args=[organization.id])}"
+        for page, (text, names) in wanted.items()
         if names
     )

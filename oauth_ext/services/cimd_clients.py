@@ -13,6 +13,7 @@ from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.lib import clock, secrets
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from oauth_ext import cimd_documents, cimd_threads
 from oauth_ext.cimd_fetch import FetchFailed, fetch_document
 from oauth_ext.cimd_threads import NoThreadFree
@@ -33,7 +34,7 @@ STALE_FOR = timedelta(days=7)
 class DocumentUnusable(DomainError):
     """The client's document cannot be used; the message says why."""
 
-    code, message, status = "invalid_client", "The client's document cannot be used.", 400
+    code, message, status = "invalid_client", sentence("The client's document cannot be used."), 400
 
 
 def cimd_client(*, client_id: str, address: str) -> Client:
@@ -61,9 +62,9 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
         fetched = cimd_threads.run(lambda: fetch_document(client_id), asked_by=address)
         wanted = cimd_documents.read(client_id, fetched.document, existing)
     except NoThreadFree:
-        raise DocumentUnusable("Too many clients are being looked up. Try again in a moment.") from None
+        raise DocumentUnusable(sentence("Too many clients are being looked up. Try again in a moment.")) from None
     except TimeoutError:
-        raise DocumentUnusable("The client's document did not arrive in time.") from None
+        raise DocumentUnusable(sentence("The client's document did not arrive in time.")) from None
     except (FetchFailed, BadMetadata) as fault:
         raise DocumentUnusable(fault.reason) from None
     lifetime = timedelta(seconds=cimd_documents.lifetime_s(fetched.cache_control))
@@ -75,12 +76,12 @@ def _admit(client_id: str, address: str) -> None:
     counts = ((settings.CLIENT_REGISTRATIONS, address), (FETCHES_OF_ONE, secrets.sha256(client_id).hex()))
     store = backend.current()
     if not all(store.hit(rule, key).allowed for rule, key in counts) or not count_for_all(address).allowed:
-        raise DocumentUnusable("This client was looked up too often. Try again in a minute.")
+        raise DocumentUnusable(sentence("This client was looked up too often. Try again in a minute."))
 
 
 def _stored(client_id: str, wanted: Registration, lifetime: timedelta, known: Client | None) -> Client:
     if known is None and not is_room_for_another():
-        raise DocumentUnusable("No more clients can be registered right now.")
+        raise DocumentUnusable(sentence("No more clients can be registered right now."))
     says = {
         "name": wanted.name,
         "redirect_uris": " ".join(wanted.redirect_uris),

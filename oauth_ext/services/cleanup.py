@@ -16,7 +16,9 @@ from gateway.lib import clock
 from oauth_ext.jwt.rotation import remove_retired_signing_keys
 from oauth_ext.models import (
     AccessToken,
+    AgentKey,
     AuthorizationRequest,
+    Client,
     DeviceGrant,
     Grant,
     RememberedConsent,
@@ -48,6 +50,9 @@ def remove_expired_rows(*, now: datetime) -> CleanupCounts:
     idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
     misses_since = now - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
+    _delete_in_batches(AgentKey.objects.filter(ends_at__lte=now))
+    rotated = Client.objects.filter(previous_secret_ends_at__lte=now)
+    rotated.update(previous_secret="", previous_secret_ends_at=None)
     return CleanupCounts(
         families=_delete_in_batches(
             TokenFamily.objects.filter(Q(expires_at__lte=now) | Q(last_used_at__lte=idle_since)), _bump_holders

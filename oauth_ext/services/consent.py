@@ -12,6 +12,7 @@ from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from oauth_ext import authorize_request, lock_order, pkce, redirect_uris, scopes
 from oauth_ext.authorize_request import AuthorizeRequest
 from oauth_ext.models import AuthorizationRequest, Grant, RememberedConsent
@@ -23,7 +24,7 @@ class RequestGone(DomainError):
     """Decided, expired, or of another browser or person: one error for all."""
 
     code, status = "request_gone", 410
-    message = "This request has expired or was already answered. Start again from your app."
+    message = sentence("This request has expired or was already answered. Start again from your app.")
 
 
 @transaction.atomic
@@ -84,7 +85,7 @@ def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
     """Returns the redirect address with the error `access_denied`. Raises: RequestGone."""
     _consume(request, None)
     return authorize_request.error_location(
-        request.redirect_uri, request.state, "access_denied", "The person did not allow it."
+        request.redirect_uri, request.state, "access_denied", sentence("The person did not allow it.")
     )
 
 

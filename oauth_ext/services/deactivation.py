@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 from django.db import transaction
+from django.db.models import F
 
 from audit.actor import Actor, Target
 from audit.admin_log import record_admin
@@ -16,7 +17,7 @@ from gateway.coordination import epochs
 from gateway.lib.errors import Conflict
 from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily
-from oauth_ext.services.agent_keys import revoke_agent_key
+from oauth_ext.services.agent_keys import end_agent_key
 from orgs import selectors
 from orgs.locking import lock_organization
 from orgs.models import Identity, Membership, Organization, User
@@ -73,7 +74,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
     keys = _keys_of(user_id)  # again: new keys need the organization lock, which is held now
     ended_keys = keys if ends_agent_keys else []
     for key in ended_keys:
-        revoke_agent_key(actor=actor, client=key.client)
+        end_agent_key(actor=actor, key=key)
     families = _end_tokens(person)
     rows = list(Membership.objects.filter(user=person).select_related("organization").order_by("organization_id"))
     for row in rows:
@@ -112,7 +113,8 @@ def reactivate_person(*, actor: Actor, user_id: uuid.UUID) -> User:
 
 def _keys_of(user_id: uuid.UUID) -> list[AgentKey]:
     keys = AgentKey.objects.filter(created_by_id=user_id).select_related("client__organization")
-    return list(keys.order_by("pk"))
+    # A rotated key before the current one, which ends both.
+    return list(keys.order_by(F("ends_at").asc(nulls_last=True), "pk"))
 
 
 def _label(client: Client) -> str:

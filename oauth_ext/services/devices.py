@@ -17,6 +17,7 @@ from audit.event_types import EventType
 from gateway.lib import clock, secrets
 from gateway.lib.client_address import limit_key
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from oauth_ext import lock_order, user_codes
 from oauth_ext.models import Client, Decision, DeviceGrant, UserCodeMiss
 from orgs.models import Membership, User
@@ -29,7 +30,7 @@ _MAKING_TRIES = 5  # a collision of 34-bit codes is rare, so five in a row are a
 class CodeNotValid(DomainError):
     """Wrong, expired, decided, or of another organization: one error for all."""
 
-    code, message, status = "code_not_valid", "That code is not valid or has expired.", 404
+    code, message, status = "code_not_valid", sentence("This code isn’t valid or has expired."), 404
 
     def __init__(self, attempts_left: int) -> None:
         super().__init__()
@@ -39,13 +40,13 @@ class CodeNotValid(DomainError):
 class TooManyCodes(DomainError):
     """Ten wrong codes within a quarter of an hour. Spec: D126"""
 
-    code, message, status = "rate_limited", "Too many wrong codes. Try again in a few minutes.", 429
+    code, message, status = "rate_limited", sentence("Too many wrong codes. Try again in a few minutes."), 429
 
 
 class ClientDisconnected(DomainError):
     """The client was deleted since it authenticated."""
 
-    code, message, status = "invalid_client", "Client authentication failed.", 401
+    code, message, status = "invalid_client", sentence("Client authentication failed."), 401
 
 
 @dataclass(frozen=True, slots=True)

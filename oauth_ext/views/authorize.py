@@ -7,8 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from gateway.lib.client_address import address_key
+from gateway.lib.translated import translated
 from gateway.site.errors import error_response
 from gateway.web import rate
 from gateway.web.signed_in import signed_in
@@ -52,7 +54,12 @@ def _error_for_client(request: HttpRequest, fault: AuthorizeRedirectError) -> Ht
     # A stranger may have registered the address, and a link with our host name must not redirect there.
     if fault.client.registered_itself and not request.user.is_authenticated:
         host = redirect_uris.shown_host(fault.redirect_uri)
-        return person_pages.error_page(request, 400, f"The app at {host} made a faulty request. {fault.description}")
+        return person_pages.error_page(
+            request,
+            400,
+            gettext("The app at %(host)s sent a faulty request. %(fault)s")
+            % {"host": host, "fault": translated(fault.description)},
+        )
     return person_pages.back_to_client(fault.location)
 
 
@@ -90,5 +97,5 @@ def _ask_for_consent(request: HttpRequest, user: User, wanted: AuthorizeRequest)
     try:
         waiting = open_request(actor=user, session_key=request.session.session_key or "", wanted=wanted)
     except RequestGone as gone:
-        return person_pages.error_page(request, 400, gone.message)
+        return person_pages.error_page(request, 400, translated(gone.message))
     return redirect(f"{reverse('oauth_pages:consent')}?{urlencode({'request': str(waiting.pk)})}")

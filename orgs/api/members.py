@@ -38,7 +38,11 @@ class RoleIn(serializers.Serializer[Any]):
 class TransferIn(serializers.Serializer[Any]):
     """`stepDownTo`: the caller's new role."""
 
-    stepDownTo = Text(required=False, default=Role.ADMIN.value, help_text="admin or member; admin unless given.")
+    stepDownTo = Text(
+        required=False,
+        default=Role.ADMIN.value,
+        help_text="admin or member; admin unless given. owner: the caller stays an owner too.",
+    )
 
 
 class MemberList(OrgView):
@@ -82,19 +86,19 @@ class MemberRole(OrgView):
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
-        role = _admin_or_member(self.fields, "role")
+        role = _role(self.fields, "role", (Role.MEMBER, Role.ADMIN))
         return self.answer(
             members.change_role(actor=self.actor, organization=self.organization, user_id=key, role=role)
         )
 
 
 class Ownership(OrgView):
-    """PUT /api/orgs/:orgId/members/:userId/ownership: the member becomes owner and the caller steps down. Spec: D154"""
+    """PUT /api/orgs/:orgId/members/:userId/ownership: the member becomes owner. Spec: D154"""
 
     gates = {"PUT": Gate(Role.OWNER)}
     operations = {
         "PUT": Operation(
-            "Make another member owner and step down",
+            "Make another member owner, and step down or stay owner too",
             body=TransferIn,
             answer=MemberOut,
             refusals={409: "The person is deactivated."},
@@ -103,7 +107,7 @@ class Ownership(OrgView):
 
     def put(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
-        role = _admin_or_member(self.fields, "stepDownTo")
+        role = _role(self.fields, "stepDownTo", tuple(Role))
         return self.answer(
             ownership.transfer_ownership(
                 actor=self.actor, organization=self.organization, user_id=key, step_down_to=role
@@ -111,8 +115,20 @@ class Ownership(OrgView):
         )
 
 
-def _admin_or_member(fields: Mapping[str, str], name: str) -> Role:
+class OwnOwnership(OrgView):
+    """DELETE /api/orgs/:orgId/ownership: the caller steps down. Spec: D154"""
+
+    gates = {"DELETE": Gate(Role.OWNER)}
+    operations = {"DELETE": Operation("Step down as owner and become an admin", status=204, refusals=_LAST_OWNER)}
+
+    def delete(self, request: Request, org_id: str) -> Response:
+        ownership.step_down(actor=self.actor, organization=self.organization)
+        return self.answer()
+
+
+def _role(fields: Mapping[str, str], name: str, allowed: tuple[Role, ...]) -> Role:
     """Raises: Invalid."""
-    if fields[name] not in {Role.ADMIN.value, Role.MEMBER.value}:
-        raise Invalid(fields={name: ["Must be admin or member."]})
+    if fields[name] not in allowed:
+        names = [role.value for role in reversed(allowed)]
+        raise Invalid(fields={name: [f"Must be {', '.join(names[:-1])} or {names[-1]}."]})
     return Role(fields[name])

@@ -12,7 +12,7 @@ from credentials.selectors import organization_vendors, people_vendors
 from gateway.lib import ids
 from gateway.lib.errors import Forbidden, Invalid
 from gateway.web.api_view import OrgView
-from gateway.web.fields import Texts, Timestamp
+from gateway.web.fields import Moment, Texts, Timestamp
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from oauth_ext import selectors as clients
@@ -37,6 +37,7 @@ class GrantOut(serializers.Serializer[Any]):
     vendor = serializers.CharField()
     grantedBy = serializers.UUIDField(allow_null=True)
     grantedAt = Timestamp()
+    expiresAt = Timestamp(allow_null=True)
 
 
 class AccessOut(serializers.Serializer[Any]):
@@ -46,6 +47,7 @@ class AccessOut(serializers.Serializer[Any]):
     source = serializers.ChoiceField(["direct", "team", "default", "role"])  # type: ignore[assignment]
     teamId = serializers.UUIDField(source="team_id", allow_null=True)
     grantedAt = Timestamp(source="granted_at", allow_null=True)
+    expiresAt = Timestamp(source="expires_at", allow_null=True)
 
 
 class MemberGrantOut(serializers.Serializer[Any]):
@@ -54,6 +56,7 @@ class MemberGrantOut(serializers.Serializer[Any]):
     userId = serializers.UUIDField()
     vendor = serializers.CharField()
     grantedAt = Timestamp()
+    expiresAt = Timestamp(allow_null=True)
 
 
 class TeamGrantOut(serializers.Serializer[Any]):
@@ -62,6 +65,13 @@ class TeamGrantOut(serializers.Serializer[Any]):
     teamId = serializers.UUIDField(source="team_id")
     vendor = serializers.CharField()
     grantedAt = Timestamp(source="granted_at")
+    expiresAt = Timestamp(source="expires_at", allow_null=True)
+
+
+class EndIn(serializers.Serializer[Any]):
+    """Without `expiresAt` the access has no end. Access that exists gets the end of the body. Spec: D169"""
+
+    expiresAt = Moment(required=False, default=None, allow_null=True)
 
 
 class VendorsIn(serializers.Serializer[Any]):
@@ -70,7 +80,8 @@ class VendorsIn(serializers.Serializer[Any]):
     vendors = Texts(
         max_length=MAX_VENDORS,
         allow_null=True,
-        help_text="null, for a service client only: it may use every vendor of the organization. [] means none.",
+        help_text="null, for a service client only: it may use every vendor of the organization. [] means none."
+        " Access that stays keeps its end.",
     )
 
 
@@ -85,7 +96,12 @@ class MemberVendorsOut(serializers.Serializer[Any]):
 
 def server_access_body(row: ServerAccess | ServiceClientVendor) -> dict[str, Any]:
     """The input of GrantOut."""
-    own = {"vendor": row.vendor, "grantedBy": row.granted_by_id, "grantedAt": row.granted_at}
+    own = {
+        "vendor": row.vendor,
+        "grantedBy": row.granted_by_id,
+        "grantedAt": row.granted_at,
+        "expiresAt": row.expires_at,
+    }
     if isinstance(row, ServiceClientVendor):
         return {"principalType": "service", "userId": row.client_id, "teamId": None, **own}
     return {
@@ -152,23 +168,27 @@ class MemberVendor(OrgView):
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
-        "PUT": Operation("Give a member access to a vendor", answer=MemberGrantOut),
+        "PUT": Operation("Give a member access to a vendor", body=EndIn, answer=MemberGrantOut),
         "DELETE": Operation(
             "Take a member's access to a vendor back; a service client without any may use none", status=204
         ),
     }
 
     def put(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
-        principal = _principal(self.organization, user_id)
+        principal, end = _principal(self.organization, user_id), self.fields["expiresAt"]
+        given: dict[str, Any] = {
+            "actor": self.actor,
+            "organization": self.organization,
+            "vendor": vendor,
+            "expires_at": end,
+        }
+        row: ServerAccess | ServiceClientVendor
         if isinstance(principal, Client):
-            own = service_client_vendors.add_client_vendor(
-                actor=self.actor, organization=self.organization, client=principal, vendor=vendor
-            )
-            return self.answer({"userId": principal.id, "vendor": vendor, "grantedAt": own.granted_at})
-        row = server_access.add_member_vendor(
-            actor=self.actor, organization=self.organization, user_id=principal.user_id, vendor=vendor
-        )
-        return self.answer({"userId": principal.user_id, "vendor": vendor, "grantedAt": row.granted_at})
+            key, row = principal.id, service_client_vendors.add_client_vendor(client=principal, **given)
+        else:
+            key = principal.user_id
+            row = server_access.add_member_vendor(user_id=key, **given)
+        return self.answer({"userId": key, "vendor": vendor, "grantedAt": row.granted_at, "expiresAt": row.expires_at})
 
     def delete(self, request: Request, org_id: str, user_id: str, vendor: str) -> Response:
         principal = _principal(self.organization, user_id)
@@ -188,7 +208,7 @@ class TeamVendor(OrgView):
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
-        "PUT": Operation("Give a team access to a vendor", answer=TeamGrantOut),
+        "PUT": Operation("Give a team access to a vendor", body=EndIn, answer=TeamGrantOut),
         "DELETE": Operation("Take a team's access to a vendor back", status=204),
     }
 
@@ -196,7 +216,11 @@ class TeamVendor(OrgView):
         team = selectors.team(self.organization, team_id)
         return self.answer(
             server_access.add_team_vendor(
-                actor=self.actor, organization=self.organization, team_id=team.id, vendor=vendor
+                actor=self.actor,
+                organization=self.organization,
+                team_id=team.id,
+                vendor=vendor,
+                expires_at=self.fields["expiresAt"],
             )
         )
 
@@ -220,4 +244,4 @@ def _access_of_client(client: Client, organization: Organization) -> list[Access
     if clients.restricted_vendors(client.id) is None:
         return [AccessReason(vendor, "default") for vendor in organization_vendors(organization)]
     rows = clients.service_client_vendor_rows(organization).filter(client=client).order_by("vendor")
-    return [AccessReason(row.vendor, "direct", granted_at=row.granted_at) for row in rows]
+    return [AccessReason(row.vendor, "direct", granted_at=row.granted_at, expires_at=row.expires_at) for row in rows]

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from orgs.api import invitations, members, organizations, profile, server_access, teams, tool_access
+from orgs.api import access_requests, invitations, members, organizations, profile, server_access, teams, tool_access
 
 app_name = "orgs_api"
 _ORG = "orgs/<str:org_id>"
@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{_ORG}/members/<str:user_id>/role", members.MemberRole.as_view(), name="member-role"),
     path(f"{_ORG}/members/<str:user_id>/ownership", members.Ownership.as_view(), name="ownership"),
     path(f"{_ORG}/membership", members.OwnMembership.as_view(), name="membership"),
+    path(f"{_ORG}/ownership", members.OwnOwnership.as_view(), name="ownership"),
     path(f"{_ORG}/invitations", invitations.InvitationList.as_view(), name="invitations"),
     path(f"{_ORG}/invitations/<str:invitation_id>", invitations.InvitationDetail.as_view(), name="invitation"),
     path(f"{_ORG}/teams", teams.TeamList.as_view(), name="teams"),
@@ -34,6 +35,22 @@ urlpatterns = [
         f"{_ORG}/teams/<str:team_id>/server-access/<str:vendor>",
         server_access.TeamVendor.as_view(),
         name="team-vendor",
+    ),
+    path(f"{_ORG}/access-requests", access_requests.AccessRequestList.as_view(), name="access-requests"),
+    path(
+        f"{_ORG}/access-requests/<str:request_id>",
+        access_requests.AccessRequestDetail.as_view(),
+        name="access-request",
+    ),
+    path(
+        f"{_ORG}/access-requests/<str:request_id>/approve",
+        access_requests.AccessRequestApproval.as_view(),
+        name="access-request-approve",
+    ),
+    path(
+        f"{_ORG}/access-requests/<str:request_id>/decline",
+        access_requests.AccessRequestRefusal.as_view(),
+        name="access-request-decline",
     ),
     path(f"{_ORG}/tool-access/<str:vendor>", tool_access.ToolAccess.as_view(), name="tool-access"),
     path(f"{_ORG}/tool-access/<str:vendor>/<str:role>", tool_access.RoleToolAccess.as_view(), name="role-tool-access"),

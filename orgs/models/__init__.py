@@ -1,5 +1,7 @@
 """People and organizations. Reach tenant rows through orgs.membership_check or a selector that takes the org."""
 
+from orgs.models.access_request import AccessRequest
+from orgs.models.browser_session import BrowserSession
 from orgs.models.invitation import Invitation, InvitationState
 from orgs.models.known_tool import KnownTool, ToolSnapshot
 from orgs.models.membership import Membership
@@ -11,6 +13,8 @@ from orgs.models.tool_allowlist import ToolAllowlist
 from orgs.models.user import Identity, UsedLogoutToken, User
 
 __all__ = [
+    "AccessRequest",
+    "BrowserSession",
     "Identity",
     "Invitation",
     "InvitationState",

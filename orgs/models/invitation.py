@@ -47,7 +47,7 @@ class Invitation(models.Model):
     # Sealed: admins can copy the link again, and a stolen table opens nothing.
     token_sealed = models.BinaryField()
     token_key_id = models.CharField(max_length=64)
-    # Empty: anybody with the link may join.
+    # Empty: anyone with the link may join.
     email = models.EmailField(max_length=254, blank=True)
     max_uses = models.PositiveSmallIntegerField(default=1)
     use_count = models.PositiveSmallIntegerField(default=0)
@@ -74,7 +74,7 @@ class Invitation(models.Model):
 
     def as_target(self) -> Target:
         # The token never gets into audit rows.
-        return Target(id=str(self.id), label=f"invitation for {self.email or 'anybody with the link'}")
+        return Target(id=str(self.id), label=f"invitation for {self.email or 'anyone with the link'}")
 
     def __str__(self) -> str:
         return self.as_target().label

@@ -1,10 +1,26 @@
 from __future__ import annotations
 
+from datetime import datetime
+from typing import ClassVar, TypeVar
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from audit.actor import Target
 from gateway.lib import clock
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class EndingQuerySet(models.QuerySet[Row]):
+    """Rows with `expires_at`, None for access without an end."""
+
+    def in_force(self, now: datetime) -> EndingQuerySet[Row]:
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+    def ended(self, now: datetime) -> EndingQuerySet[Row]:
+        return self.filter(expires_at__lte=now)
 
 
 class ServerAccess(models.Model):
@@ -18,6 +34,10 @@ class ServerAccess(models.Model):
     vendor = models.CharField(max_length=40)
     granted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     granted_at = models.DateTimeField(default=clock.now)
+    # The row counts until this moment, whether or not it is removed by then.
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[EndingQuerySet[ServerAccess]] = EndingQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         db_table = "orgs_serveraccessgrant"  # earlier releases use this name during an upgrade
@@ -37,6 +57,14 @@ class ServerAccess(models.Model):
                 fields=["organization", "team", "vendor"], condition=Q(team__isnull=False), name="team_grant_once"
             ),
         ]
+        indexes = [
+            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="server_access_by_end")
+        ]
+
+    def as_target(self) -> Target:
+        """The member or the team."""
+        holder = self.team or self.membership
+        return Target(id="", label="") if holder is None else holder.as_target()
 
     def __str__(self) -> str:
         return f"{self.vendor} for {self.membership_id or self.team_id}"

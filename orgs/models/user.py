@@ -10,7 +10,7 @@ from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 from django.db.models.functions import Upper
 
-from audit.actor import Actor, person_label
+from audit.actor import Actor, Target, person_label
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 
@@ -43,6 +43,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now)
 
+    # Set by `end_sessions` until the row is saved.
+    has_ended_sessions = False
     # For createsuperuser. Sign-in never looks people up by it.
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
@@ -74,6 +76,10 @@ class User(AbstractBaseUser, PermissionsMixin):
         """Takes effect with the save."""
         # Every session carries a digest of the unusable password, and setting it again changes the digest.
         self.set_unusable_password()
+        self.has_ended_sessions = True
+
+    def as_target(self) -> Target:
+        return Target(id=str(self.id), label=self.label)
 
     def as_actor(self) -> Actor:
         return Actor(id=str(self.id), label=self.label)

@@ -8,6 +8,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, gettext_lazy
 
 from billing.errors import SubscriptionRequired
 from gateway.coordination import backend
@@ -28,20 +29,22 @@ class InvitationForm(forms.Form):
     """Spec: D48, D49"""
 
     email = forms.EmailField(
-        label="E-mail address",
+        label=gettext_lazy("Email address"),
         required=False,
         max_length=254,
-        help_text="Only the person who signs in with this address can use the link. Nothing is sent by e-mail.",
+        help_text=gettext_lazy(
+            "Only the person who signs in with this address can use the link. We don’t send an email."
+        ),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     max_uses = forms.IntegerField(
-        label="How many people may join",
+        label=gettext_lazy("Maximum uses"),
         min_value=1,
         max_value=settings.INVITATION_MAX_USES,
         initial=1,
     )
     expires_in_days = forms.IntegerField(
-        label="Valid for (days)",
+        label=gettext_lazy("Valid for (days)"),
         min_value=1,
         max_value=settings.INVITATION_MAX_DAYS,
         initial=settings.INVITATION_DEFAULT_DAYS,
@@ -56,11 +59,11 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
         "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
         "POST link": Gate(Role.ADMIN),
     }
-    title = "Invitations"
+    title = gettext_lazy("Invitations")
     nav_route = "orgs:invitations"
     form_class = InvitationForm
     template = "orgs/invitations.html"
-    already_sent = "That form was already sent. Its invitation is in the list."
+    already_sent = gettext_lazy("That form was already sent. Its invitation is in the list.")
     shown_refusals = (rate.RateLimited, SubscriptionRequired)
 
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
@@ -93,7 +96,7 @@ class RevokeInvitationPage(OrgPage):
     """GET, POST /orgs/:orgId/invitations/:id/revoke. Needs no active plan."""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    title = "Revoke invitation"
+    title = gettext_lazy("Revoke invitation")
     nav_route = "orgs:invitations"
 
     def get(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
@@ -103,4 +106,4 @@ class RevokeInvitationPage(OrgPage):
     def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
         """Spec: §4.4 · D9"""
         revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
-        return self.done("The invitation is revoked. Its link no longer works.", "orgs:invitations")
+        return self.done(gettext("The invitation is revoked. Its link no longer works."), "orgs:invitations")

@@ -9,27 +9,29 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_lazy
 from django.views import View
 
 from billing import entitlements
 from gateway.lib import clock
 from gateway.lib.errors import DomainError
+from gateway.lib.translated import translated
 from gateway.web import rate
 from gateway.web.admission import pass_gate
 from gateway.web.api_errors import render_error
 from gateway.web.gate import Gate
 from gateway.web.session_authentication import Unauthenticated
-from orgs.errors import InvitationBeforeRemoval
+from orgs.errors import InvitationBeforeRemoval, InvitationEmailMismatch
 from orgs.models import Invitation, InvitationState, Membership, User
 from orgs.selectors import membership_row, memberships
 from orgs.services.invitations import AcceptedInvitation, accept_invitation, find_invitation
 
 _HEADINGS = {
-    402: "Nobody can join right now",
-    403: "This invitation is for somebody else",
-    404: "There is no such invitation",
-    410: "This invitation has ended",
-    429: "That was too often",
+    402: gettext_lazy("You can’t join right now"),
+    403: gettext_lazy("This invitation is for someone else"),
+    404: gettext_lazy("This link isn’t valid"),
+    410: gettext_lazy("This invitation has ended"),
+    429: gettext_lazy("Too many requests"),
 }
 
 
@@ -82,7 +84,7 @@ def _accept(user: User, token: str) -> AcceptedInvitation:
 def _joined(accepted: AcceptedInvitation, is_browser: bool) -> HttpResponse:
     organization = accepted.membership.organization
     if is_browser:
-        answer = redirect("orgs:overview", organization.id)
+        answer = redirect("proxy_pages:home", organization.id)
         answer.status_code = 303
         return answer
     return JsonResponse(
@@ -106,10 +108,11 @@ def _refused_by_page(request: HttpRequest, refusal: DomainError) -> HttpResponse
 
 
 def _refused_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
-    heading = _HEADINGS.get(refusal.status, "This did not work")
+    heading = _HEADINGS.get(refusal.status, gettext("That didn’t work"))
     if isinstance(refusal, InvitationBeforeRemoval):
-        heading = "This invitation is not for you any more"
-    context = {"refusal": refusal, "page_title": heading}
+        heading = gettext("This invitation is no longer for you")
+    is_for_another = isinstance(refusal, InvitationEmailMismatch)
+    context = {"refusal": translated(refusal.message), "page_title": heading, "is_for_another": is_for_another}
     _, headers = render_error(request, refusal)
     answer = _render(request, context, refusal.status)
     for name, value in headers.items():
@@ -120,12 +123,15 @@ def _refused_page(request: HttpRequest, refusal: DomainError) -> HttpResponse:
 def _page(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     state = invitation.state(clock.now())
     joined: Membership | None = None
+    is_for_another = False
     if isinstance(request.user, User):
         joined = membership_row(request.user.id, invitation.organization_id)
+        is_for_another = bool(invitation.email) and not request.user.owns_email(invitation.email)
     context = {
-        "page_title": f"Join {invitation.organization.name}",
+        "page_title": _title(invitation, state, joined),
         "inviting": invitation.organization,
         "invitation": invitation,
+        "is_for_another": is_for_another,
         "is_open": state is InvitationState.PENDING,
         "is_expired": state is InvitationState.EXPIRED,
         "joined": joined,
@@ -133,6 +139,15 @@ def _page(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     }
     is_over = state is not InvitationState.PENDING and joined is None
     return _render(request, context, 410 if is_over else 200)
+
+
+def _title(invitation: Invitation, state: InvitationState, joined: Membership | None) -> str:
+    words = {"name": invitation.organization.name}
+    if joined is not None:
+        return gettext("You’re in %(name)s") % words
+    if state is InvitationState.PENDING:
+        return gettext("Join %(name)s") % words
+    return gettext("This invitation has expired") if state is InvitationState.EXPIRED else gettext("Already used")
 
 
 def _render(request: HttpRequest, context: dict[str, Any], status: int) -> HttpResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -10,12 +10,14 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from audit.selectors import last_calls
 from credentials.selectors import people_vendors
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError, Forbidden
 from gateway.web.gate import Gate
+from gateway.web.navigation import PERSON_TABS
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
@@ -25,6 +27,7 @@ from orgs.default_access_preview import vendors_of_member
 from orgs.errors import LastOwner
 from orgs.models import Membership, Organization
 from orgs.pages.other_member import OtherMemberPage, role_field
+from orgs.pages.ownership import StepDownForm
 from orgs.roles import Role, may_remove
 from orgs.services.members import change_role, leave_organization, remove_member
 
@@ -33,7 +36,7 @@ class MembersPage(OrgPage):
     """GET /orgs/:orgId/members. Spec: §4.4 · D43"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    title = "Members"
+    title = gettext_lazy("Members")
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -68,15 +71,28 @@ class MembersPage(OrgPage):
 
 
 class RoleForm(forms.Form):
-    role = role_field("Choose admin or member.")
+    role = role_field(gettext_noop("Choose admin or member."))
 
 
 class MemberRolePage(OtherMemberPage[RoleForm]):
     """GET, POST /orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
 
-    title = "Change role"
+    title = gettext_lazy("Change role")
+    tabs = PERSON_TABS
+    tab_route = "orgs:member-role"
     form_class = RoleForm
     template = "orgs/member_role.html"
+
+    def get(self, request: HttpRequest, *args: Any, **path: Any) -> HttpResponse:
+        """An owner's own role is for other owners to change; they may step down."""
+        if self.kwargs["user_id"] == self.membership.user_id:
+            context = {
+                "form": StepDownForm(initial={"role": Role.ADMIN.value}),
+                "page_title": self.membership.user.name,
+                "is_only_owner": not selectors.may_end_membership(self.membership),
+            }
+            return self.page("orgs/own_role.html", context)
+        return super().get(request, *args, **path)
 
     def initial(self) -> dict[str, Any]:
         return {"role": self.target.role}
@@ -84,7 +100,11 @@ class MemberRolePage(OtherMemberPage[RoleForm]):
     def save(self, form: RoleForm) -> HttpResponse:
         role, user_id = Role(form.cleaned_data["role"]), self.target.user_id
         changed = change_role(actor=self.actor, organization=self.organization, user_id=user_id, role=role)
-        return self.done(f"{changed.user.name} is now {role.with_article}.", "orgs:members")
+        return self.done(
+            (gettext("%(name)s is now an admin.") if role is Role.ADMIN else gettext("%(name)s is now a member."))
+            % {"name": changed.user.name},
+            "orgs:members",
+        )
 
     def context(self) -> dict[str, Any]:
         connected = people_vendors(self.organization)
@@ -108,6 +128,10 @@ class RemovalImpact:
     invitations: int
     links: int
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.apps or self.tokens or self.vendors or self.teams or self.links)
+
 
 def removal_impact_of(organization: Organization, target: Membership) -> RemovalImpact:
     made = selectors.pending_invitations(organization).filter(created_by=target.user)
@@ -125,7 +149,7 @@ class RemoveMemberPage(OrgPage):
     """GET, POST /orgs/:orgId/members/:userId/remove"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
-    title = "Remove member"
+    title = gettext_lazy("Remove member")
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest, user_id: UUID) -> HttpResponse:
@@ -143,18 +167,20 @@ class RemoveMemberPage(OrgPage):
             return redirect("orgs:leave", self.organization.id)
         self._require_removable(target)
         remove_member(actor=self.actor, organization=self.organization, user_id=user_id)
-        return self.done(f"{target.user.name} is no longer a member. Their tokens no longer work.", "orgs:members")
+        return self.done(
+            gettext("%(name)s was removed. Their access is revoked.") % {"name": target.user.name}, "orgs:members"
+        )
 
     def _require_removable(self, target: Membership) -> None:
         if not may_remove(Role(self.membership.role), Role(target.role), themselves=False):
-            raise Forbidden("Only an owner removes admins and owners.")
+            raise Forbidden(gettext("Only owners can remove admins and owners."))
 
 
 class LeavePage(OrgPage):
     """GET, POST /orgs/:orgId/leave. Spec: D45"""
 
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
-    title = "Leave organization"
+    title = gettext_lazy("Leave organization")
     nav_route = "orgs:members"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -165,14 +191,15 @@ class LeavePage(OrgPage):
             leave_organization(actor=self.actor, organization=self.organization)
         except LastOwner as refusal:
             return self._confirm(refusal)
-        messages.success(request, f"You left {self.organization.name}.")
+        messages.success(request, gettext("You left %(name)s.") % {"name": self.organization.name})
         return redirect("landing")
 
     def _confirm(self, refusal: DomainError | None) -> HttpResponse:
         context = {
             "target": self.membership,
             "is_own": True,
-            "impact": removal_impact_of(self.organization, self.membership),
+            # The links of a person who leaves stay.
+            "impact": replace(removal_impact_of(self.organization, self.membership), links=0),
             "refusal": refusal,
         }
         return self.page("orgs/member_remove.html", context, status=refusal.status if refusal else 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django import forms
 from django.utils.functional import cached_property
 
@@ -29,7 +31,6 @@ class OtherMemberPage(OrgFormPage[FormT]):
         return target
 
 
-def role_field(fault: str) -> forms.ChoiceField:
-    """Admin or member."""
-    roles = [(role.value, role.value) for role in (Role.ADMIN, Role.MEMBER)]
+def role_field(fault: str, roles_to_choose: Sequence[Role] = (Role.ADMIN, Role.MEMBER)) -> forms.ChoiceField:
+    roles = [(role.value, role.value) for role in roles_to_choose]
     return forms.ChoiceField(choices=roles, error_messages={"required": fault, "invalid_choice": fault})

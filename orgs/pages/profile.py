@@ -4,29 +4,36 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
+from gateway.lib import ids
+from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.text import NAME_MAX_CHARACTERS
+from gateway.lib.translated import translated
 from gateway.web.form_page import FormPage
+from gateway.web.sessions import key_of
+from gateway.web.signed_in import SignedInPage
+from orgs.services.browser_sessions import end_other_sessions, end_session, sessions_in_force
 from orgs.services.profile import update_profile
 
 
 class ProfileForm(forms.Form):
     display_name = forms.CharField(
-        label="Display name",
+        label=gettext_lazy("Display name"),
         max_length=NAME_MAX_CHARACTERS,
         required=False,
-        help_text="What others see in lists and logs.",
+        help_text=gettext_lazy("Shown in lists and logs."),
     )
-    first_name = forms.CharField(label="First name", max_length=NAME_MAX_CHARACTERS, required=False)
-    last_name = forms.CharField(label="Last name", max_length=NAME_MAX_CHARACTERS, required=False)
+    first_name = forms.CharField(label=gettext_lazy("First name"), max_length=NAME_MAX_CHARACTERS, required=False)
+    last_name = forms.CharField(label=gettext_lazy("Last name"), max_length=NAME_MAX_CHARACTERS, required=False)
 
 
 class ProfilePage(FormPage[ProfileForm]):
     """GET, POST /profile."""
 
-    title = "Profile"
+    title = gettext_lazy("Profile")
     form_class = ProfileForm
     template = "orgs/profile.html"
 
@@ -35,5 +42,37 @@ class ProfilePage(FormPage[ProfileForm]):
 
     def save(self, form: ProfileForm) -> HttpResponse:
         update_profile(user=self.actor, **form.cleaned_data)
-        messages.success(self.request, "Saved.")
+        messages.success(self.request, gettext("Saved."))
         return redirect("profile")
+
+    def context(self) -> dict[str, Any]:
+        own_key = key_of(self.request.session)
+        return {
+            "sessions": [(row, row.session_id == own_key) for row in sessions_in_force(self.actor)],
+        }
+
+
+class EndSessionsPage(SignedInPage):
+    """POST /profile/sessions: ends one session, or with `others` all but this one."""
+
+    http_method_names = ["post"]
+    title = gettext_lazy("Profile")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            messages.success(request, self._ended())
+        except NotFound:
+            messages.info(request, gettext("This session has ended already."))
+        except DomainError as refusal:
+            messages.error(request, translated(refusal.message))
+        return redirect("profile")
+
+    def _ended(self) -> str:
+        if "others" in self.request.POST:
+            count = end_other_sessions(actor=self.actor, session=self.request.session, key_of=key_of)
+            return ngettext(
+                "Signed out of %(count)s other browser.", "Signed out of %(count)s other browsers.", count
+            ) % {"count": count}
+        key = ids.known_id(self.request.POST.get("session", ""))
+        ended = end_session(actor=self.actor, own_key=key_of(self.request.session), session_id=key)
+        return gettext("Signed out of %(browser)s.") % {"browser": translated(ended.in_words)}

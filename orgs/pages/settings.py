@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy
 
 from credentials.selectors import credential_summaries, people_vendors
 from gateway.catalog import registry
@@ -28,7 +29,7 @@ from orgs.services.organizations import delete_organization, rename_organization
 
 class NameForm(forms.Form):
     name = forms.CharField(
-        label="Organization name",
+        label=gettext_lazy("Organization name"),
         max_length=NAME_MAX_CHARACTERS,
         widget=forms.TextInput(attrs={"autocomplete": "organization"}),
     )
@@ -38,7 +39,7 @@ class SettingsPage(OrgFormPage[NameForm]):
     """GET, POST /orgs/:orgId/settings. Spec: §4.4 · D38"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
-    title = "General settings"
+    title = gettext_lazy("General settings")
     nav_route = "orgs:settings"
     form_class = NameForm
     template = "orgs/settings.html"
@@ -48,7 +49,7 @@ class SettingsPage(OrgFormPage[NameForm]):
 
     def save(self, form: NameForm) -> HttpResponse:
         renamed = rename_organization(actor=self.actor, organization=self.organization, **form.cleaned_data)
-        return self.done(f"The organization is called {renamed.name} now.", "orgs:settings")
+        return self.done(gettext("The organization is called %(name)s now.") % {"name": renamed.name}, "orgs:settings")
 
     def context(self) -> dict[str, Any]:
         return {"connected": len(people_vendors(self.organization))}
@@ -58,7 +59,7 @@ class DefaultAccessPage(OrgPage):
     """GET, POST /orgs/:orgId/settings/default-access. Previews the members who gain or lose vendors."""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
-    title = "Default access"
+    title = gettext_lazy("Default access")
     nav_route = "orgs:settings"
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -67,7 +68,7 @@ class DefaultAccessPage(OrgPage):
         if asked not in Organization.DefaultServerAccess.values:
             return redirect("orgs:settings", self.organization.id)
         if asked == self.organization.default_server_access:
-            messages.info(request, "The default access is already so. Nothing was changed.")
+            messages.info(request, gettext("This is already the default access. Nothing changed."))
             return redirect("orgs:settings", self.organization.id)
         return self._preview(asked)
 
@@ -77,9 +78,9 @@ class DefaultAccessPage(OrgPage):
         update_settings(actor=self.actor, organization=self.organization, default_server_access=asked)
         gives = asked == Organization.DefaultServerAccess.ALL
         text = (
-            "Members may now use every connected vendor."
+            gettext("Members can now use all connected vendors.")
             if gives
-            else "Members now use only the vendors that were granted to them or their teams."
+            else gettext("Members can now use only the vendors given to them or their teams.")
         )
         return self.done(text, "orgs:settings")
 
@@ -110,7 +111,7 @@ class DeleteOrganizationPage(OrgFormPage[TypedNameForm]):
     """GET, POST /orgs/:orgId/settings/delete. Asks for the organization's name. Spec: §4.4 · D37"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
-    title = "Delete organization"
+    title = gettext_lazy("Delete organization")
     nav_route = "orgs:settings"
     template = "orgs/organization_delete.html"
     refusal_status = None
@@ -121,7 +122,7 @@ class DeleteOrganizationPage(OrgFormPage[TypedNameForm]):
     def save(self, form: TypedNameForm) -> HttpResponse:
         name = self.organization.name
         delete_organization(actor=self.actor, organization=self.organization)
-        messages.success(self.request, f"{name} is deleted.")
+        messages.success(self.request, gettext("%(name)s is deleted.") % {"name": name})
         return redirect("landing")
 
     def context(self) -> dict[str, Any]:

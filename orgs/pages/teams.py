@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.http import HttpResponse, QueryDict
 from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy
 
 from billing.errors import SubscriptionRequired
 from credentials.credential_scope import CredentialScope
@@ -25,9 +26,9 @@ from orgs.services.teams import create_team, delete_team
 
 class TeamForm(forms.Form):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=NAME_MAX_CHARACTERS,
-        help_text="For example “Night shift”. No other team of the organization may have it.",
+        help_text=gettext_lazy("For example “Night shift”. Must be unique."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -36,7 +37,7 @@ class TeamsPage(OrgFormPage[TeamForm]):
     """GET, POST /orgs/:orgId/teams. Spec: §4.7 · D60"""
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS)}
-    title = "Teams"
+    title = gettext_lazy("Teams")
     nav_route = "orgs:teams"
     form_class = TeamForm
     template = "orgs/teams.html"
@@ -44,7 +45,9 @@ class TeamsPage(OrgFormPage[TeamForm]):
 
     def save(self, form: TeamForm) -> HttpResponse:
         team = create_team(actor=self.actor, organization=self.organization, **form.cleaned_data)
-        return self.done(f"{team.name} is ready. Add members and vendors next.", "orgs:team", team.id)
+        return self.done(
+            gettext("%(name)s is ready. Add members and vendors next.") % {"name": team.name}, "orgs:team", team.id
+        )
 
     def context(self) -> dict[str, Any]:
         page = page_of(self.request, selectors.teams(self.organization))
@@ -67,7 +70,7 @@ class DeleteTeamPage(OrgFormPage[TypedNameForm]):
     """GET, POST /orgs/:orgId/teams/:teamId/delete. Asks for the team's name. Spec: §4.7 · D61"""
 
     gates = {"GET": Gate(Role.OWNER), "POST": Gate(Role.OWNER)}
-    title = "Delete team"
+    title = gettext_lazy("Delete team")
     nav_route = "orgs:teams"
     template = "orgs/team_delete.html"
     refusal_status = None
@@ -82,7 +85,10 @@ class DeleteTeamPage(OrgFormPage[TypedNameForm]):
     def save(self, form: TypedNameForm) -> HttpResponse:
         name = self.team.name
         delete_team(actor=self.actor, organization=self.organization, team_id=self.team.id)
-        return self.done(f"The team {name} is deleted. Its members stay in the organization.", "orgs:teams")
+        return self.done(
+            gettext("The team %(name)s is deleted. Its members stay in the organization.") % {"name": name},
+            "orgs:teams",
+        )
 
     def context(self) -> dict[str, Any]:
         catalog = registry.load()

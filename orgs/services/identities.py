@@ -14,6 +14,7 @@ from django.db.models import Q
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Invalid
+from gateway.lib.sentences import sentence
 from gateway.lib.text import NAME_MAX_CHARACTERS, clean_name
 from orgs.errors import DeactivatedPerson
 from orgs.models import Identity, User
@@ -75,13 +76,13 @@ def person_with_email(email: str) -> User:
     try:
         validate_email(email)
     except ValidationError as fault:
-        raise Invalid(fields={"email": [f"{email} is no e-mail address."]}) from fault
+        raise Invalid(fields={"email": [sentence("%(email)s isn’t an email address.", email=email)]}) from fault
     # An address that the provider has not verified is only a claim.
     known = Q(email_verified=True) | Q(identities=None)
     people = people_with_email(email, known)
     active = [person for person in people if person.is_active]
     if len(active) > 1:
-        raise Conflict(f"Several people have the address {email}.")
+        raise Conflict(sentence("Several people have the address %(email)s.", email=email))
     if people and not active:
         raise DeactivatedPerson(email, [person.pk for person in people])
     return active[0] if active else User.objects.create_user(email=email)

@@ -17,6 +17,8 @@ from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock, ids, secrets
 from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.revocation_journal import End, EndKind, note
+from gateway.lib.sentences import sentence
 from orgs.errors import (
     InvitationBeforeRemoval,
     InvitationEmailMismatch,
@@ -83,6 +85,7 @@ def revoke_invitation(*, actor: User | Actor, organization: Organization, invita
     rows = Invitation.objects.filter(organization=organization, pk=invitation_id, revoked_at=None)
     if not rows.update(revoked_at=clock.now()):
         raise NotFound
+    note(End(EndKind.INVITATION, str(invitation_id), str(organization.pk)))
     # Members who joined by the link stay.
     _record(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
 
@@ -94,12 +97,17 @@ def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_
     )
     for invitation in rows:
         Invitation.objects.filter(pk=invitation.pk).update(revoked_at=clock.now())
+        note(End(EndKind.INVITATION, str(invitation.pk), str(organization_id)))
         _record(EventType.INVITATION_REVOKED, actor, invitation)
 
 
 def find_invitation(token: str) -> Invitation:
     """Raises: InvitationNotFound if unknown or revoked. Expired and used ones are returned. Spec: D54"""
-    found = Invitation.objects.select_related("organization").filter(token_sha256=secrets.sha256(token)).first()
+    found = (
+        Invitation.objects.select_related("organization", "created_by")
+        .filter(token_sha256=secrets.sha256(token))
+        .first()
+    )
     if found is None or found.revoked_at is not None:
         raise InvitationNotFound
     return found
@@ -137,6 +145,10 @@ def accept_invitation(*, user: User, token: str) -> AcceptedInvitation:
         invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
         _refuse_unusable(invitation)
         raise InvitationUsed
+    invitation.refresh_from_db(fields=["use_count"])
+    if invitation.use_count >= invitation.max_uses:
+        # A restored database would admit another person by it.
+        note(End(EndKind.INVITATION, str(invitation.pk), str(organization.pk)))
     record_admin(
         EventType.INVITATION_ACCEPTED,
         org_id=organization.id,
@@ -173,11 +185,15 @@ def _checked(email: str, max_uses: int, days: int) -> str:
         try:
             validate_email(bound_to)
         except ValidationError:
-            faults["email"] = ["Enter an e-mail address."]
+            faults["email"] = [sentence("Enter an email address.")]
     if not 1 <= max_uses <= settings.INVITATION_MAX_USES:
-        faults["maxUses"] = [f"Must be from 1 to {settings.INVITATION_MAX_USES}."]
+        faults["maxUses"] = [
+            sentence("Must be from 1 to %(invitation_max_uses)s.", invitation_max_uses=settings.INVITATION_MAX_USES)
+        ]
     if not 1 <= days <= settings.INVITATION_MAX_DAYS:
-        faults["expiresInDays"] = [f"Must be from 1 to {settings.INVITATION_MAX_DAYS}."]
+        faults["expiresInDays"] = [
+            sentence("Must be from 1 to %(invitation_max_days)s.", invitation_max_days=settings.INVITATION_MAX_DAYS)
+        ]
     if faults:
         raise Invalid(fields=faults)
     return bound_to

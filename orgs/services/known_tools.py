@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from orgs.services.tool_comparison import (
     Comparison,
     KnownFingerprints,
     KnownLists,
+    KnownTools,
     OfferedTool,
     compare,
 )
@@ -51,16 +53,21 @@ def record_tools(
     recorded once, whichever process sees it. Raises: NotFound if the organization was deleted.
     """
     offered = {tool: OfferedTool(definition) for tool, definition in definitions.items()}
+    stored = _stored_lists(organization, vendor)
+    current = {*current_scopes, credential_scope}
     snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
-    snapshots.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
-    found = compare(offered, _known_lists(organization, vendor, credential_scope))
+    # A process compares each credential's list once after its start, so a list without news costs few statements.
+    if ended := stored.compared - current:
+        snapshots.filter(credential_scope__in=ended).delete()
+        stored.compared.difference_update(ended)
+    found = compare(offered, stored.beside(credential_scope))
     list_bytes = sum(map(len, definitions.values()))
     own = snapshots.filter(credential_scope=credential_scope)
-    is_known = own.update(looked_at=clock.now(), list_bytes=list_bytes)
+    is_known = credential_scope in stored.compared and own.update(looked_at=clock.now(), list_bytes=list_bytes)
     if not is_known or found.needs_writing or found.is_news:
         found = _write_changes(organization, vendor, credential_scope, offered, list_bytes, actor)
-    rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
-    rows.exclude(credential_scope__in=[*current_scopes, credential_scope]).delete()
+    if ended := stored.lists.keys() - current:
+        KnownTool.objects.filter(organization=organization, vendor=vendor, credential_scope__in=ended).delete()
     return frozenset(found.waiting)
 
 
@@ -75,10 +82,13 @@ def _write_changes(
 ) -> Comparison:
     lock_organization(organization)
     # Compared again under the lock: the last holder may have stored the same list.
-    found = compare(offered, _known_lists(organization, vendor, scope))
-    snapshot, _ = ToolSnapshot.objects.get_or_create(
-        organization=organization, vendor=vendor, credential_scope=scope, defaults={"list_bytes": list_bytes}
-    )
+    stored = _stored_lists(organization, vendor)
+    found = compare(offered, stored.beside(scope))
+    own_list = {"organization": organization, "vendor": vendor, "credential_scope": scope}
+    if scope in stored.compared:  # deleted meanwhile, if the credential has ended
+        snapshot, _ = ToolSnapshot.objects.get_or_create(**own_list, defaults={"list_bytes": list_bytes})
+    else:
+        snapshot = ToolSnapshot.objects.create(**own_list, list_bytes=list_bytes)
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     own = rows.filter(credential_scope=scope)
     for names in _portions(found.obsolete):
@@ -93,7 +103,8 @@ def _write_changes(
     _overwrite(moved, _SEEN_COLUMNS)
     approved = [_row(organization, vendor, scope, tool, offered[tool], is_approved=True) for tool in found.approved]
     _overwrite(approved, [*_SEEN_COLUMNS, "approved_sha256", "approved_definition"])
-    _forget_oldest(rows.filter(credential_scope=GENERAL_LIST))
+    if len(stored.lists.get(GENERAL_LIST, ())) + len(found.fresh) > KEPT_TOOLS:
+        _forget_oldest(rows.filter(credential_scope=GENERAL_LIST))
     if found.is_news:
         record_changes(organization, snapshot, found, actor)
     return found
@@ -142,7 +153,25 @@ def _forget_oldest(rows: QuerySet[KnownTool]) -> None:
             rows.filter(pk__in=pks).delete()
 
 
-def _known_lists(organization: Organization, vendor: str, scope: str) -> KnownLists:
+@dataclass(frozen=True, slots=True)
+class _StoredLists:
+    """The stored rows of one vendor's lists in one organization."""
+
+    lists: Mapping[str, KnownTools]  # by scope
+    compared: set[str]  # scopes with a snapshot
+
+    def beside(self, scope: str) -> KnownLists:
+        """The lists as the list of `scope` is compared with them."""
+        others = (rows.values() for owner, rows in self.lists.items() if owner != scope)
+        return KnownLists(
+            rows=self.lists.get(scope, {}),
+            general=None if scope == GENERAL_LIST else self.lists.get(GENERAL_LIST, {}),
+            trusted=frozenset(row.approved for rows in others for row in rows if row.approved),
+            is_first=not {*self.compared, *self.lists} & {scope, GENERAL_LIST},
+        )
+
+
+def _stored_lists(organization: Organization, vendor: str) -> _StoredLists:
     # Only fingerprints are read; the texts stay in the database.
     has_text = ExpressionWrapper(~Q(seen_definition=""), output_field=BooleanField())
     stored = KnownTool.objects.filter(organization=organization, vendor=vendor).annotate(has_text=has_text)
@@ -151,14 +180,7 @@ def _known_lists(organization: Organization, vendor: str, scope: str) -> KnownLi
     for owner, tool, seen, approved, is_kept in stored.values_list(*columns):
         lists.setdefault(owner, {})[tool] = KnownFingerprints(bytes(seen), bytes(approved), is_kept)
     snapshots = ToolSnapshot.objects.filter(organization=organization, vendor=vendor)
-    compared = {*snapshots.values_list("credential_scope", flat=True), *lists}
-    others = (rows.values() for owner, rows in lists.items() if owner != scope)
-    return KnownLists(
-        rows=lists.get(scope, {}),
-        general=None if scope == GENERAL_LIST else lists.get(GENERAL_LIST, {}),
-        trusted=frozenset(row.approved for rows in others for row in rows if row.approved),
-        is_first=not compared & {scope, GENERAL_LIST},
-    )
+    return _StoredLists(lists, set(snapshots.values_list("credential_scope", flat=True)))
 
 
 def _portions(items: Sequence[T]) -> Iterator[Sequence[T]]:

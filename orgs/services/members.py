@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -13,6 +14,7 @@ from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Forbidden
+from gateway.lib.sentences import sentence
 from orgs import events
 from orgs.errors import CannotChangeOwnRole, LastOwner
 from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
@@ -21,6 +23,7 @@ from orgs.quotas import require_quota
 from orgs.roles import Role, may_remove
 from orgs.selectors import may_end_membership, member
 from orgs.services.invitations import revoke_open_links
+from orgs.services.open_requests import end_answered_requests
 
 
 @transaction.atomic
@@ -29,7 +32,7 @@ def add_member(*, actor: Actor, organization: Organization, user: User, role: Ro
     lock_organization(organization)
     lock_active_person(user)
     if Membership.objects.filter(organization=organization, user=user).exists():
-        raise Conflict("This person is already a member.")
+        raise Conflict(sentence("This person is already a member."))
     require_quota(Membership.objects.filter(organization=organization), settings.MEMBERS_PER_ORGANIZATION, "members")
     row = Membership.objects.create(organization=organization, user=user, role=role.value)
     _record(EventType.MEMBER_ADDED, actor, row, role=role.value)
@@ -49,6 +52,7 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
     former, row.role = row.role, role.value
     row.save(update_fields=["role"])
     _record(EventType.MEMBER_ROLE_CHANGED, actor.as_actor(), row, role=role.value, was=former)
+    end_answered_requests(organization.id)
     return row
 
 
@@ -64,7 +68,7 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
     if isinstance(actor, User):
         own = current_membership(organization, actor, role=Role.ADMIN)
         if not may_remove(Role(own.role), Role(row.role), themselves=row.pk == own.pk):
-            raise Forbidden("Only an owner removes admins and owners.")
+            raise Forbidden(sentence("Only owners can remove admins and owners."))
     themselves = isinstance(actor, User) and row.user_id == actor.pk
     _end_membership(row, actor)
     if not themselves:
@@ -82,10 +86,32 @@ def leave_organization(*, actor: User, organization: Organization) -> None:
     _end_membership(current_membership(organization, actor, role=Role.MEMBER), actor)
 
 
+@transaction.atomic
+def end_membership_again(*, actor: Actor, org_id: UUID, user_id: UUID, ended_at: datetime) -> bool:
+    """End a membership that a restored database brought back, also the last owner's; return whether it was there.
+
+    Raises: NotFound for a deleted organization.
+    """
+    lock_organization(org_id)
+    # A membership that began later is another one.
+    rows = Membership.objects.select_related("user").filter(organization_id=org_id, user_id=user_id)
+    row = rows.filter(joined_at__lte=ended_at).first()
+    if row is None:
+        return False
+    _end(row, actor)
+    Removal.objects.update_or_create(organization_id=org_id, user_id=user_id, defaults={"removed_at": ended_at})
+    revoke_open_links(actor=actor, organization_id=org_id, created_by_id=user_id)
+    return True
+
+
 def _end_membership(row: Membership, actor: User | Actor) -> None:
     """Raises: LastOwner. The caller holds the organization's lock."""
     if not may_end_membership(row):
         raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)
+    _end(row, actor)
+
+
+def _end(row: Membership, actor: User | Actor) -> None:
     # Receivers revoke tokens and everything else issued in the membership's name.
     events.member_removed.send(sender=Membership, organization_id=row.organization_id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)

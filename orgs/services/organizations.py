@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import transaction
 
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from audit.shipping.destinations import delete_all_of as delete_all_destinations_of
 from gateway.coordination import epochs
 from gateway.lib.errors import Invalid
 from gateway.lib.rows import required_row
+from gateway.lib.sentences import sentence
 from gateway.lib.text import checked_name
 from orgs import events
 from orgs.errors import OrganizationLimit
 from orgs.locking import current_membership, lock_for_change
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
+from orgs.services.open_requests import end_answered_requests
 
 
 @transaction.atomic
@@ -54,10 +59,11 @@ def rename_organization(*, actor: User, organization: Organization, name: str) -
 def update_settings(*, actor: User, organization: Organization, default_server_access: str) -> Organization:
     """`default_server_access`: all or none. Raises: Invalid, NotFound, Forbidden. Spec: §4.4 · D38"""
     if default_server_access not in Organization.DefaultServerAccess.values:
-        raise Invalid(fields={"defaultServerAccess": ["Must be none or all."]})
+        raise Invalid(fields={"defaultServerAccess": [sentence("Must be none or all.")]})
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     former, locked.default_server_access = locked.default_server_access, default_server_access
     locked.save(update_fields=["default_server_access"])
+    end_answered_requests(locked.id)
     facts = {"defaultServerAccess": default_server_access, "was": former}
     return _changed(EventType.ORGANIZATION_SETTINGS_UPDATED, actor, locked, **facts)
 
@@ -68,6 +74,20 @@ def delete_organization(*, actor: User, organization: Organization) -> None:
     # The stronger lock: no row that refers to the organization can be inserted any more.
     locked = required_row(Organization.objects.select_for_update().filter(pk=organization.pk))
     current_membership(locked, actor, role=Role.OWNER)
+    _delete(locked, actor.as_actor())
+
+
+@transaction.atomic
+def delete_organization_again(*, actor: Actor, org_id: UUID) -> bool:
+    """Delete an organization that a restored database brought back; return whether it was there."""
+    locked = Organization.objects.select_for_update().filter(pk=org_id).first()
+    if locked is None:
+        return False
+    _delete(locked, actor)
+    return True
+
+
+def _delete(locked: Organization, actor: Actor) -> None:
     members = list(Membership.objects.filter(organization=locked).values_list("user_id", flat=True))
     # Before the rows: receivers destroy the data keys.
     events.organization_deleting.send(sender=Organization, organization=locked)
@@ -75,7 +95,7 @@ def delete_organization(*, actor: User, organization: Organization) -> None:
     record_admin(
         EventType.ORGANIZATION_DELETED,
         org_id=locked.id,
-        actor=actor.as_actor(),
+        actor=actor,
         target=locked.as_target(),
         metadata={"members": len(members)},
     )

@@ -1,4 +1,4 @@
-"""Transfer of ownership: another member becomes owner and the owner steps down, in one transaction."""
+"""Ownership: another member becomes owner, an owner steps down, or both in one transaction."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from django.db import transaction
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
-from orgs.errors import CannotChangeOwnRole, DeactivatedMember
+from orgs.errors import CannotChangeOwnRole, DeactivatedMember, LastOwner
 from orgs.locking import current_membership, lock_for_change
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
-from orgs.selectors import member
+from orgs.selectors import may_end_membership, member
+from orgs.services.open_requests import end_answered_requests
 
 
 @transaction.atomic
 def transfer_ownership(
     *, actor: User, organization: Organization, user_id: UUID, step_down_to: Role = Role.ADMIN
 ) -> Membership:
-    """The member becomes owner and the actor `step_down_to`. Spec: D154
+    """The member becomes owner and the actor `step_down_to`; owner: both are owners. Spec: D154
 
     Raises: NotFound for a non-member; Forbidden if the actor is no longer an owner; CannotChangeOwnRole for the actor;
-    DeactivatedMember; ValueError if `step_down_to` is owner.
+    DeactivatedMember.
     """
-    if step_down_to is Role.OWNER:
-        raise ValueError("step_down_to must be admin or member: no owner")
     # Of two owners who transfer at the same time, the lock leaves at least one owner.
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     row = member(locked, str(user_id))
@@ -35,12 +34,27 @@ def transfer_ownership(
     if not row.user.is_active:
         raise DeactivatedMember
     own = current_membership(locked, actor, role=Role.OWNER)
-    _change(row, Role.OWNER, actor)
-    _change(own, step_down_to, actor)
+    ownership = "shared" if step_down_to is Role.OWNER else "transferred"
+    _change(row, Role.OWNER, actor, ownership)
+    _change(own, step_down_to, actor, ownership)
+    end_answered_requests(locked.id)
     return row
 
 
-def _change(row: Membership, role: Role, actor: User) -> None:
+@transaction.atomic
+def step_down(*, actor: User, organization: Organization, to: Role = Role.ADMIN) -> Membership:
+    """Raises: LastOwner; Forbidden if the actor is no longer an owner; ValueError for owner. Spec: D154"""
+    if to is Role.OWNER:
+        raise ValueError("an owner steps down to admin or member")
+    # Of owners who step down at the same time, each sees the others' roles under the lock.
+    own = current_membership(lock_for_change(organization, actor=actor, role=Role.OWNER), actor, role=Role.OWNER)
+    if not may_end_membership(own):
+        raise LastOwner(themselves=True)
+    _change(own, to, actor, "given_up")
+    return own
+
+
+def _change(row: Membership, role: Role, actor: User, ownership: str) -> None:
     if row.role == role.value:
         return
     former, row.role = row.role, role.value
@@ -50,6 +64,6 @@ def _change(row: Membership, role: Role, actor: User) -> None:
         org_id=row.organization_id,
         actor=actor.as_actor(),
         target=row.as_target(),
-        metadata={"role": role.value, "was": former, "ownership": "transferred"},
+        metadata={"role": role.value, "was": former, "ownership": ownership},
     )
     epochs.bump_on_commit(epochs.subject(str(row.user_id)))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.catalog import registry
 from gateway.coordination import epochs
+from gateway.lib import clock
 from gateway.lib.errors import Invalid
+from gateway.lib.sentences import sentence
 from orgs import selectors
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, ServerAccess, Team, User
+from orgs.models.server_access import EndingQuerySet
 from orgs.roles import Role
+from orgs.services.open_requests import end_answered_requests
+from orgs.services.server_access_ends import checked_end, remove_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class _Holder:
     principal: Membership | Team
 
     @property
-    def rows(self) -> QuerySet[ServerAccess]:
+    def rows(self) -> EndingQuerySet[ServerAccess]:
         return ServerAccess.objects.filter(organization=self.organization, **self.column)
 
     @property
@@ -51,15 +56,22 @@ class _Holder:
 
 
 @transaction.atomic
-def add_member_vendor(*, actor: User, organization: Organization, user_id: UUID, vendor: str) -> ServerAccess:
-    """Idempotent. Raises: NotFound for an unknown member or vendor; Forbidden. Spec: §4.5 · D59"""
-    return _add(_member(actor, organization, user_id), actor, vendor)
+def add_member_vendor(
+    *, actor: User, organization: Organization, user_id: UUID, vendor: str, expires_at: datetime | None = None
+) -> ServerAccess:
+    """Give access until `expires_at`, or without an end; access that the member has gets this end. Idempotent.
+
+    Raises: NotFound for an unknown member or vendor; Forbidden; Invalid for an end that has passed. Spec: §4.5 · D59
+    """
+    return _add(_member(actor, organization, user_id), actor, vendor, expires_at)
 
 
 @transaction.atomic
-def add_team_vendor(*, actor: User, organization: Organization, team_id: UUID, vendor: str) -> ServerAccess:
-    """Idempotent. Raises: NotFound for an unknown team or vendor; Forbidden. Spec: §4.5 · D59"""
-    return _add(_team(actor, organization, team_id), actor, vendor)
+def add_team_vendor(
+    *, actor: User, organization: Organization, team_id: UUID, vendor: str, expires_at: datetime | None = None
+) -> ServerAccess:
+    """As `add_member_vendor`. Spec: §4.5 · D59"""
+    return _add(_team(actor, organization, team_id), actor, vendor, expires_at)
 
 
 @transaction.atomic
@@ -82,7 +94,7 @@ def replace_member_vendors(
     holder = _member(actor, organization, user_id)
     wanted = require_vendors(vendors)
     had = set(holder.rows.values_list("vendor", flat=True))
-    # Rows that stay keep their date.
+    # Rows that stay keep their date and their end.
     holder.rows.exclude(vendor__in=wanted).delete()
     ServerAccess.objects.bulk_create(
         ServerAccess(organization=organization, vendor=vendor, granted_by=actor, **holder.column)
@@ -91,6 +103,7 @@ def replace_member_vendors(
     )
     if had != set(wanted):
         holder.record(EventType.SERVER_ACCESS_REPLACED, vendors=wanted, were=sorted(had))
+        end_answered_requests(organization.id)
     return wanted
 
 
@@ -99,18 +112,35 @@ def require_vendors(slugs: Sequence[str]) -> list[str]:
     known = registry.load()
     unknown = sorted({slug for slug in slugs if slug not in known})
     if unknown:
-        raise Invalid(fields={"vendors": [f"There is no vendor {slug[:60]!r}." for slug in unknown[:5]]})
+        raise Invalid(
+            fields={
+                "vendors": [sentence("There is no vendor %(slug)s.", slug=f"{slug[:60]!r}") for slug in unknown[:5]]
+            }
+        )
     return sorted(set(slugs))
 
 
-def _add(holder: _Holder, actor: User, vendor: str) -> ServerAccess:
+def _add(holder: _Holder, actor: User, vendor: str, expires_at: datetime | None) -> ServerAccess:
     registry.known_vendor(vendor)
+    end = checked_end(expires_at, clock.now())
+    given = {"granted_by": actor, "expires_at": end}
     row, created = ServerAccess.objects.get_or_create(
-        organization=holder.organization, vendor=vendor, defaults={"granted_by": actor}, **holder.column
+        organization=holder.organization, vendor=vendor, defaults=given, **holder.column
     )
-    if created:
-        holder.record(EventType.SERVER_ACCESS_GRANTED, vendor=vendor)
+    if not created and row.expires_at == end:
+        return row
+    facts = {} if row.expires_at == end is None else {"expiresAt": _shown(end)}
+    if not created:
+        facts["formerEnd"] = _shown(row.expires_at)
+        row.expires_at, row.granted_by = end, actor
+        row.save(update_fields=["expires_at", "granted_by"])
+    holder.record(EventType.SERVER_ACCESS_GRANTED, vendor=vendor, **facts)
+    end_answered_requests(holder.organization.id)
     return row
+
+
+def _shown(end: datetime | None) -> str | None:
+    return None if end is None else clock.rfc3339(end)
 
 
 def _remove(holder: _Holder, vendor: str) -> None:
@@ -123,9 +153,15 @@ def _remove(holder: _Holder, vendor: str) -> None:
 
 def _member(actor: User | Actor, organization: Organization, user_id: UUID) -> _Holder:
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    return _Holder(organization, actor, selectors.member(organization, str(user_id)))
+    return _without_ended(_Holder(organization, actor, selectors.member(organization, str(user_id))))
 
 
 def _team(actor: User | Actor, organization: Organization, team_id: UUID) -> _Holder:
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
-    return _Holder(organization, actor, selectors.team(organization, str(team_id)))
+    return _without_ended(_Holder(organization, actor, selectors.team(organization, str(team_id))))
+
+
+def _without_ended(holder: _Holder) -> _Holder:
+    # A row that has ended is no access that could be taken, or given again.
+    remove_ended(holder.rows.select_related("membership__user", "team"), holder.organization.id)
+    return holder

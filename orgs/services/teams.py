@@ -18,6 +18,7 @@ from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, Team, TeamMembership, User
 from orgs.quotas import require_quota
 from orgs.roles import Role
+from orgs.services.open_requests import end_answered_requests
 
 
 @transaction.atomic
@@ -68,6 +69,7 @@ def add_team_member(*, actor: User, organization: Organization, team_id: UUID, u
     row, created = TeamMembership.objects.get_or_create(team=team, membership=member)
     if created:
         _record(EventType.TEAM_MEMBER_ADDED, actor, team, userId=str(user_id), user=member.user.label)
+        end_answered_requests(organization.id)
         epochs.bump_on_commit(epochs.subject(str(user_id)))
     return row
 

@@ -15,6 +15,7 @@ from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, is_tool_name
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
+from gateway.lib.sentences import sentence
 from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, ToolAllowlist, User
@@ -43,7 +44,7 @@ def set_allowlist(
     lock_for_change(organization, actor=actor, role=Role.OWNER)
     known_vendor(vendor)
     # The vendor is not asked whether it has these tools: it may be down. Spec: D76
-    names = _checked(tools)
+    names = checked_tools(tools)
     _require_unchanged(organization, vendor, known_role, seen_version)
     row, _ = ToolAllowlist.objects.update_or_create(
         organization=organization,
@@ -80,11 +81,23 @@ def _require_unchanged(organization: Organization, vendor: str, role: Role, seen
         raise AllowlistChanged(row.updated_by.name if row and row.updated_by else "")
 
 
-def _checked(tools: Sequence[str]) -> list[str]:
+def checked_tools(tools: Sequence[str]) -> list[str]:
+    """The tools of a list, each once. Raises: Invalid. Spec: D76"""
     if len(tools) > settings.ALLOWLIST_TOOLS:
-        raise Invalid(fields={"tools": [f"At most {settings.ALLOWLIST_TOOLS} tools."]})
+        raise Invalid(
+            fields={"tools": [sentence("At most %(allowlist_tools)s tools.", allowlist_tools=settings.ALLOWLIST_TOOLS)]}
+        )
     if not all(is_tool_name(name) for name in tools):
-        raise Invalid(fields={"tools": [f"A tool name has 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters."]})
+        raise Invalid(
+            fields={
+                "tools": [
+                    sentence(
+                        "A tool name has 1 to %(tool_name_max_characters)s printable characters.",
+                        tool_name_max_characters=TOOL_NAME_MAX_CHARACTERS,
+                    )
+                ]
+            }
+        )
     # Removes repeated names and keeps the order.
     return list(dict.fromkeys(tools))
 

@@ -165,6 +165,14 @@ def signed_claims(provider: Provider, token: str, *, required: Sequence[str] = (
     return claims
 
 
+def asked_now() -> Provider:
+    """The provider as it answers now, with its keys read; nothing is kept. Raises: ProviderUnavailable."""
+    found = _discover()
+    if not ProviderKeys(found.jwks_uri).fetch_data()["keys"]:
+        raise ProviderUnavailable(f"it publishes no key for {settings.OIDC_RP_SIGN_ALGO}")
+    return found
+
+
 def _discover() -> Provider:
     if not settings.OIDC_OP_DISCOVERY_URL:
         raise ProviderUnavailable("no identity provider is configured")

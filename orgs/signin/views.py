@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.generic import View
 from mozilla_django_oidc.views import (
@@ -22,6 +23,7 @@ from mozilla_django_oidc.views import (
 )
 
 from gateway.lib import error_responses
+from gateway.lib.translated import translated
 from orgs.models import User
 from orgs.signin import backchannel, provider, session_confirmation
 from orgs.signin.provider import ProviderUnavailable
@@ -117,7 +119,11 @@ class SignOutView(OIDCLogoutView):
         answer: HttpResponse = super().post(request)
         if not onward:
             return answer
-        page = render(request, "site/signed_out.html", {"onward": onward, "provider_name": settings.OIDC_PROVIDER_NAME})
+        page = render(
+            request,
+            "site/signed_out.html",
+            {"onward": onward, "provider_name": translated(settings.OIDC_PROVIDER_NAME)},
+        )
         page["Refresh"] = f"0;url={onward}"
         page["Cache-Control"] = "no-store"
         return page
@@ -176,9 +182,9 @@ class StaffSignInView(View):
             return error_responses.page(
                 request,
                 403,
-                title="This part is for support staff",
-                message=f"You are signed in as {request.user}, who has no support access.",
-                what_to_do="Whoever runs this service gives it with manage.py make_staff.",
+                title=gettext("This part is for support staff"),
+                message=gettext("You’re signed in as %(user)s, who has no support access.") % {"user": request.user},
+                what_to_do=gettext("The operator of this service can give it with manage.py make_staff."),
             )
         return HttpResponseRedirect(target)
 

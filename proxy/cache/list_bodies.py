@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from gateway.lib.fair_share_cache import FairShareCache
+from gateway.lib.shared_body import SharedBody
 from proxy.vendors.tool_list import ToolList
 
-MAX_BYTES = 32 * 1024 * 1024  # default of the setting
 ENTRY_BYTES = 1024  # estimate of a key and its table entries
 
 
@@ -29,13 +29,14 @@ class ListBodies:
     """One event loop. Bodies by the keys of their parts; past the bound, the organization that built most loses its
     least recently used one."""
 
-    def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
-        self._kept: FairShareCache[Hashable, bytes] = FairShareCache(max_bytes=max_bytes)
+    def __init__(self, *, max_bytes: int) -> None:
+        self._kept: FairShareCache[Hashable, SharedBody] = FairShareCache(max_bytes=max_bytes, on_drop=SharedBody.drop)
 
-    def get(self, parts: Sequence[ListPart]) -> bytes | None:
+    def get(self, parts: Sequence[ListPart]) -> SharedBody | None:
         return self._kept.get(_key(parts))
 
-    def put(self, parts: Sequence[ListPart], body: bytes, *, owner: Hashable) -> None:
+    def put(self, parts: Sequence[ListPart], body: SharedBody, *, owner: Hashable) -> None:
+        """The body may be dropped at once."""
         self._kept.put(_key(parts), body, owner=owner, size_bytes=len(body) + ENTRY_BYTES)
 
 

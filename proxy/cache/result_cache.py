@@ -23,7 +23,6 @@ from proxy.single_flight import SingleFlight
 from proxy.vendors import fair_scheduler
 
 log = structlog.get_logger(__name__)
-CAPACITY_BYTES = 64 * 1024 * 1024
 RESULT_BYTES = 1024 * 1024  # larger results are not kept
 MAX_CONCURRENT_CHECKS = 16  # long results being checked; further ones are not kept
 ENTRY_BYTES = 1024  # estimate of a key and its table entries
@@ -42,9 +41,7 @@ class _Kept:
 class ResultCache:
     """One event loop. Past the capacity, the organization that holds most loses its oldest results."""
 
-    def __init__(
-        self, *, capacity_bytes: int = CAPACITY_BYTES, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, capacity_bytes: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._kept: FairShareCache[CacheKey, _Kept] = FairShareCache(max_bytes=capacity_bytes)
         self._flights: SingleFlight[tuple[CacheKey, str], tuple[CacheKey, VendorOutcome]] = SingleFlight(

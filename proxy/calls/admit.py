@@ -27,7 +27,8 @@ async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = Non
     if results is not None and current is not None:
         context.cache_epoch, current = (results, current[-1]), current[:-1]
     # Reloads the caller if an epoch has changed, and raises InvalidBearer if the right is gone.
-    return admission, await context.runtime.caller_cache.revalidated(context.bearer, caller, current)
+    callers = context.callers or context.runtime.caller_cache
+    return admission, await callers.revalidated(context.bearer, caller, current)
 
 
 def _results_epoch(caller: Caller, vendor: Vendor) -> str | None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from time import perf_counter
 from typing import Any
 
 from audit.call_record import CallRecord
 from audit.call_status import CallStatus
 from gateway.lib import clock, ids
+from proxy.calls import call_figures
 from proxy.calls.find_tool import FoundTool
 from proxy.outcomes import (
     BadArguments,
     CacheStatus,
     ClientClosed,
+    CutOff,
     Delivered,
     Denied,
     Failed,
@@ -51,28 +54,34 @@ def set_tool(row: OpenCall, found: FoundTool) -> None:
 
 async def record_intent(context: RequestContext, row: OpenCall) -> None:
     """For a writing call: if the process dies, its row stays `unknown`. Raises: AuditUnavailable; then send nothing."""
-    await context.runtime.audit.write(_record(context, row, status=CallStatus.UNKNOWN))
+    await _write(context, _record(context, row, status=CallStatus.UNKNOWN))
 
 
-async def record_outcome(context: RequestContext, row: OpenCall, outcome: Outcome | ClientClosed) -> None:
-    """Raises: AuditUnavailable, and then the answer is 503."""
+async def record_outcome(context: RequestContext, row: OpenCall, outcome: Outcome | ClientClosed | CutOff) -> str:
+    """Returns the row's status. Raises: AuditUnavailable, and then the answer is 503."""
     status, code, size = _status_of(outcome)
     cached = context.cache is CacheStatus.HIT
     row.vendor = row.vendor or getattr(outcome, "vendor", "")
     if isinstance(outcome, Failed) and outcome.credential is not None:  # failed before the tool was found
         row.credential_scope, row.credential_name = outcome.credential.scope, outcome.credential.name
-    await context.runtime.audit.write(
-        _record(
-            context,
-            row,
-            status=status,
-            error_code=code,
-            duration_ms=context.timing.total_ms(),
-            vendor_ms=0 if cached else context.timing.vendor.ms,
-            cached=cached,
-            response_bytes=size,
-        )
+    record = _record(
+        context,
+        row,
+        status=status,
+        error_code=code,
+        duration_ms=context.timing.total_ms(),
+        vendor_ms=0 if cached else context.timing.vendor.ms,
+        cached=cached,
+        response_bytes=size,
     )
+    await _write(context, record)
+    return status.value
+
+
+async def _write(context: RequestContext, record: CallRecord) -> None:
+    began_s = perf_counter()
+    await context.runtime.audit.write(record)
+    call_figures.count_commit(context, began_s)
 
 
 def _record(
@@ -112,7 +121,7 @@ async def record_rate_limited(context: RequestContext, *, vendor: str, tool: str
     await context.runtime.rate_limited.record(principal.org_id, principal.subject, first_row)
 
 
-def _status_of(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
+def _status_of(outcome: Outcome | ClientClosed | CutOff) -> tuple[CallStatus, str, int]:
     if isinstance(outcome, Delivered):
         size = len(outcome.raw_result)
         return (CallStatus.ERROR, "tool_error", size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
@@ -122,6 +131,8 @@ def _status_of(outcome: Outcome | ClientClosed) -> tuple[CallStatus, str, int]:
         return CallStatus.ERROR, outcome.fault.value, 0
     if isinstance(outcome, ClientClosed):
         return CallStatus.ERROR, "client_closed", 0
+    if isinstance(outcome, CutOff):
+        return CallStatus.ERROR, "gateway_stopped", 0
     if isinstance(outcome, InternalError):
         return CallStatus.ERROR, "internal_error", 0
     if isinstance(outcome, Denied):

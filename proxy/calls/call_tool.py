@@ -16,19 +16,21 @@ import structlog
 from django.conf import settings
 
 from audit.pending_record import AuditUnavailable
+from gateway import draining
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
-from proxy.caller_cache import DatabaseUnavailable
-from proxy.calls import caching, call_audit
+from proxy.calls import caching, call_audit, call_figures
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import (
     BadArguments,
     CacheStatus,
     ClientClosed,
+    CutOff,
     Delivered,
     Denial,
     Denied,
@@ -62,16 +64,23 @@ class ToolCall:
     relay: ProgressRelay | None = None  # asks the vendor for progress; the caller may leave during the call
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
 
+    @property
+    def route(self) -> str:
+        """Its name in metrics. Contract: 7"""
+        return "cli" if self.cli else "mcp" if self.vendor is None else "vendor_mcp"
+
 
 async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
     """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
     vendor_slug = call.vendor.slug if call.vendor else ""
+    tool = ""  # known to its vendor
     context.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
     row: call_audit.OpenCall | None = None
     outcome: Outcome
     try:
         refused = await _admit_call(context, vendor_slug, call.name, call.vendor if call.cli else None)
         if refused is not None:
+            call_figures.count_outcome(context, call.route, refused, "denied", vendor=vendor_slug)
             return refused
         row = call_audit.open_record(vendor=vendor_slug, tool=call.name)
         found = (
@@ -81,31 +90,54 @@ async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
         )
         if isinstance(found, FoundTool):
             call_audit.set_tool(row, found)
+            tool = row.tool
             outcome = await _decide_and_send(context, call, found, row)
+            if not isinstance(outcome, Denied):
+                context.runtime.caller_cache.note_credential(found.credential.id)
         else:
             outcome = found
     except asyncio.CancelledError:
         if row is not None and (context.client_disconnected or (call.relay is not None and call.relay.is_closed)):
-            await call_audit.record_outcome(context, row, ClientClosed())
+            await _record_end(context, call, row, tool, ClientClosed())
+        elif row is not None and draining.have_calls_ended():
+            await _record_end(context, call, row, tool, CutOff())
         raise
-    except FAIL_CLOSED:
+    except FAIL_CLOSED as fault:
+        call_figures.count_failure(context, call.route, fault, vendor=vendor_slug if row is None else row.vendor)
         raise
     except Exception:
         log.exception("call failed", request_id=context.request_id, vendor=vendor_slug)
         row = row or call_audit.open_record(vendor=vendor_slug, tool=call.name)
         outcome = InternalError()
-    await call_audit.record_outcome(context, row, outcome)
+    try:
+        status = await call_audit.record_outcome(context, row, outcome)
+    except AuditUnavailable as fault:
+        call_figures.count_failure(context, call.route, fault, vendor=row.vendor)
+        raise
+    call_figures.count_outcome(context, call.route, outcome, status, vendor=row.vendor, tool=tool)
     return outcome
+
+
+async def _record_end(
+    context: RequestContext, call: ToolCall, row: call_audit.OpenCall, tool: str, end: ClientClosed | CutOff
+) -> None:
+    status = await call_audit.record_outcome(context, row, end)
+    call_figures.count_outcome(context, call.route, end, status, vendor=row.vendor, tool=tool)
 
 
 async def refuse_unknown_vendor(context: RequestContext, slug: str, tool: str) -> Outcome:
     """Counted and recorded like every refusal."""
-    refused = await _admit_call(context, slug, tool)
-    if refused is not None:
-        return refused
-    denied = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
-    await call_audit.record_outcome(context, call_audit.open_record(vendor=slug, tool=tool), denied)
-    return denied
+    status = "denied"
+    try:
+        outcome: Outcome | None = await _admit_call(context, slug, tool)
+        if outcome is None:
+            outcome = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
+            status = await call_audit.record_outcome(context, call_audit.open_record(vendor=slug, tool=tool), outcome)
+    except FAIL_CLOSED as fault:
+        call_figures.count_failure(context, "cli", fault, vendor=slug)
+        raise
+    call_figures.count_outcome(context, "cli", outcome, status, vendor=slug)
+    return outcome
 
 
 async def _admit_call(
@@ -125,7 +157,10 @@ async def _decide_and_send(
     context: RequestContext, call: ToolCall, found: FoundTool, row: call_audit.OpenCall
 ) -> Outcome:
     caller = context.caller
-    denied = may_call_tool(caller.principal, caller.organization, found.vendor, found.tool.vendor_name)
+    denied = may_call_tool(
+        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
+        is_read_only=found.policy.read_only,
+    )
     if denied is not None:
         return denied
     arguments = call.arguments
@@ -160,8 +195,9 @@ async def _send(
 ) -> VendorOutcome:
     deadline = asyncio.get_running_loop().time() + found.vendor.timeout_seconds
     params: dict[str, Any] = {"name": found.tool.vendor_name, "arguments": arguments}
-    if call.meta:
-        params["_meta"] = call.meta
+    meta = call.meta if context.trace is None else {**(call.meta or {}), **context.trace.for_vendor()}
+    if meta:
+        params["_meta"] = meta
     try:
         reply = await send_request(
             context.runtime.pool,

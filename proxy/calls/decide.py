@@ -1,6 +1,6 @@
 """Pure: whether a caller may use a vendor and a tool, and with which credential; the one rule for lists and calls.
 
-Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105
+Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105, D165
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import cast
 from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
+from gateway.lib.sentences import sentence
 from oauth_ext import scopes
 from orgs import access_rules
+from orgs.access_rules import ToolLimit
 from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
@@ -41,11 +43,32 @@ def may_use_vendor(caller: Caller, vendor: Vendor) -> CredentialRef | Denied:
         needed = " ".join(sorted({*principal.scopes, f"mcp:{vendor.slug}"}))
         return Denied(Denial.SCOPE, f"This token does not cover {vendor.name}.", vendor.slug, needed)
     credential = applicable_credential(principal, organization, vendor)
+    denied = _refused_vendor(principal, organization, vendor, credential)
+    return cast("CredentialRef", credential) if denied is None else denied  # the last check passes no None
+
+
+def may_call(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, vendor_tool_name: str, *, is_read_only: bool
+) -> Denied | None:
+    """VENDOR_CHECKS and then `may_call_tool`, for a caller whose token covers the vendor: the first that fails."""
+    return refused_vendor(principal, organization, vendor) or may_call_tool(
+        principal, organization, vendor, vendor_tool_name, is_read_only=is_read_only
+    )
+
+
+def refused_vendor(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Denied | None:
+    """The first of VENDOR_CHECKS that fails."""
+    return _refused_vendor(principal, organization, vendor, applicable_credential(principal, organization, vendor))
+
+
+def _refused_vendor(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
+) -> Denied | None:
     for _, check in VENDOR_CHECKS:
         denied = check(principal, organization, vendor, credential)
         if denied is not None:
             return denied
-    return cast("CredentialRef", credential)  # the last check passes no None
+    return None
 
 
 def applicable_credential(
@@ -69,8 +92,14 @@ def _check_server_access(
         return None
     return Denied(
         Denial.NO_SERVER_ACCESS,
-        f"{principal.label} has no access to {vendor.name}. An admin of {organization.name} can grant it.",
+        sentence(
+            "%(who)s has no access to %(vendor)s. An admin of %(organization)s can give it.",
+            who=principal.label,
+            vendor=vendor.name,
+            organization=organization.name,
+        ),
         vendor.slug,
+        page=f"/orgs/{organization.org_id}/access-requests?vendor={vendor.slug}" if principal.user_id else "",
     )
 
 
@@ -93,19 +122,34 @@ VENDOR_CHECKS: tuple[tuple[CallStep, Check], ...] = (
 
 
 def may_call_tool(
-    principal: Principal, organization: OrganizationAccess, vendor: Vendor, vendor_tool_name: str
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, vendor_tool_name: str, *, is_read_only: bool
 ) -> Denied | None:
-    """The step after VENDOR_CHECKS: None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77"""
-    if access_rules.may_call_tool(principal, vendor.slug, vendor_tool_name, organization.allowlists):
-        return None
-    return Denied(
-        Denial.TOOL_NOT_ALLOWED,
-        f"The tool {vendor_tool_name} is not on the allowlist of the role {principal.role.value}."
-        f" An owner of {organization.name} can add it.",
-        vendor.slug,
+    """The step after VENDOR_CHECKS: None if allowed; `vendor_tool_name` in the vendor's spelling. Spec: D77, D165"""
+    limit = access_rules.refusing_limit(
+        principal, vendor.slug, vendor_tool_name, organization.allowlists, is_read_only=is_read_only
     )
+    if limit is None:
+        return None
+    return Denied(Denial.TOOL_NOT_ALLOWED, _limit_text(limit, principal, organization, vendor_tool_name), vendor.slug)
+
+
+def _limit_text(limit: ToolLimit, principal: Principal, organization: OrganizationAccess, tool: str) -> str:
+    owner = f"An owner of {organization.name}"
+    match limit:
+        case ToolLimit.ROLE:
+            return f"The tool {tool} is not on the allowlist of the role {principal.role.value}. {owner} can add it."
+        case ToolLimit.OWN:
+            return (
+                f"The tool {tool} is not on the allowlist of the service client {principal.label}. {owner} can add it."
+            )
+        case ToolLimit.READ_ONLY:
+            return (
+                f"The service client {principal.label} may call read-only tools only, and {tool} is not marked"
+                f" read-only. {owner} can change that."
+            )
 
 
 def tool_rights(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Hashable:
     """All that `may_call_tool` depends on beside the tool: equal values allow equal tools of the vendor."""
-    return access_rules.allowed_tools(principal.role, vendor.slug, organization.allowlists)
+    by_role = access_rules.allowed_tools(principal.role, vendor.slug, organization.allowlists)
+    return by_role, access_rules.own_tools(principal, vendor.slug), principal.is_read_only

@@ -15,6 +15,7 @@ import structlog
 from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
+from gateway.lib.shared_body import SharedBody
 from proxy.cache.list_bodies import ListPart
 from proxy.calls.decide import may_call_tool, may_use_vendor, tool_rights
 from proxy.calls.open_destination import usable_vendor
@@ -33,7 +34,7 @@ class ListedTools:
     """`body`: definitions sorted by name, joined by commas. `unavailable`: by slug, the reason for each vendor that is
     missing or outdated."""
 
-    body: bytes
+    body: SharedBody
     unavailable: dict[str, str]
 
 
@@ -53,7 +54,8 @@ async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None =
     owner = context.caller.principal.org_id
     work = partial(_build, context, listed)
     size_bytes = sum(part.content.received_bytes for part in parts)
-    body, failed = await fair_scheduler.run_small_inline(owner, work, size_bytes)
+    built, failed = await fair_scheduler.run_small_inline(owner, work, size_bytes)
+    body = SharedBody(built, owner=owner, is_kept=not failed)
     if not failed:
         context.runtime.list_bodies.put(parts, body, owner=owner)
     return ListedTools(body, {**unavailable, **dict.fromkeys(failed, INTERNAL_ERROR)})
@@ -107,12 +109,12 @@ def _build(context: RequestContext, listed: Sequence[tuple[Vendor, ListPart]]) -
 
 def _shown(context: RequestContext, vendor: Vendor, part: ListPart) -> dict[str, bytes]:
     """Definitions by exposed name, without names that start as `other_prefixes`."""
-    principal, organization = context.caller.principal, context.caller.organization
+    rights = (context.caller.principal, context.caller.organization, vendor)
     return {
         tool.exposed_name: part.content.encoded[tool.exposed_name]
         for tool in part.content.tools.tools
         if not (part.other_prefixes and tool.exposed_name.startswith(part.other_prefixes))
-        and may_call_tool(principal, organization, vendor, tool.vendor_name) is None
+        and may_call_tool(*rights, tool.vendor_name, is_read_only=part.content.policy(tool).read_only) is None
     }
 
 

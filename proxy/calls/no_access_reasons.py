@@ -13,13 +13,17 @@ from proxy.outcomes import Denial, Denied
 
 _SENTENCES = {
     Denial.NO_SERVER_ACCESS: (
-        "You have no access to {names}: an admin of {organization} can grant it at {place}/access."
+        "You have no access to {names}: an admin of {organization} can give it at {place}/access."
     ),
     Denial.NO_CREDENTIALS: (
         "The credentials of {names} are not for you: an admin of {organization} can store others at"
         " {place}/connections."
     ),
     Denial.SCOPE: "This token does not cover {names}: sign in again from the app and ask for the scope mcp:all.",
+}
+_FOR_PEOPLE = {
+    **_SENTENCES,
+    Denial.NO_SERVER_ACCESS: "You have no access to {names}. Ask for it at {place}/access-requests.",
 }
 _NONE_CONNECTED = "No vendor is connected here: an admin of {organization} can connect one at {place}/connections."
 
@@ -36,7 +40,7 @@ def why_no_vendor(caller: Caller, vendors: Sequence[Vendor]) -> str:
             names.setdefault(verdict.denial, []).append(vendor.name)
     found = [
         sentence.format(names=", ".join(names[denial]), **facts)
-        for denial, sentence in _SENTENCES.items()
+        for denial, sentence in (_SENTENCES if caller.principal.user_id is None else _FOR_PEOPLE).items()
         if denial in names
     ]
     return " ".join(found) or _NONE_CONNECTED.format(**facts)

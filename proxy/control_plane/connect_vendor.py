@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
 
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from credentials.services.credentials import ServiceClient, store_credential
+from credentials.services.credentials import ServiceClient, replace_named_key, store_credential
 from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
@@ -34,16 +35,17 @@ def connect_vendor(
     team: Team | None = None,
     service_client: ServiceClient | None = None,
     name: str = "",
+    anyway: bool = False,
 ) -> Connected:
-    """Store the fields unless the vendor refuses them within five seconds. Spec: §4.6 · D62-D66
+    """Store the fields unless the vendor refuses them within five seconds. Spec: §4.6 · D62-D66, D170
 
-    Raises: Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as `store_credential`.
+    Stored fields are replaced only by fields that the vendor accepted. `anyway`: also by fields that it did not answer
+    for. Raises: Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as
+    `store_credential`.
     """
     values = check_fields(vendor, fields)
-    # No transaction is open during the vendor's answer.
-    with vendor_requests.slot(organization.id):
-        result = async_to_sync(check)(vendor, values, ask=credential_probe.probe_credentials)
-    result.raise_if_refused()
+    result = ask_vendor(organization, vendor, values)
+    result.raise_if_refused(vendor.name)
     stored = store_credential(
         actor=actor,
         organization=organization,
@@ -53,6 +55,38 @@ def connect_vendor(
         team=team,
         service_client=service_client,
         name=name,
-        validated=result.validated,
+        check=result,
+        anyway=anyway,
     )
     return Connected(stored, result)
+
+
+def replace_key(
+    *,
+    actor: User,
+    organization: Organization,
+    vendor: Vendor,
+    key_id: UUID,
+    fields: Mapping[str, object],
+    anyway: bool = False,
+) -> Connected:
+    """New fields for a named key, as `connect_vendor`. Raises: the same; NotFound. Spec: D153, D170"""
+    values = check_fields(vendor, fields)
+    result = ask_vendor(organization, vendor, values)
+    result.raise_if_refused(vendor.name)
+    stored = replace_named_key(
+        actor=actor,
+        organization=organization,
+        key_id=key_id,
+        vendor=vendor,
+        fields=values,
+        check=result,
+        anyway=anyway,
+    )
+    return Connected(stored, result)
+
+
+def ask_vendor(organization: Organization, vendor: Vendor, values: Mapping[str, str]) -> CheckResult:
+    """The vendor's word on these fields. No transaction may be open. Raises: TooManyVendorRequests."""
+    with vendor_requests.slot(organization.id):
+        return async_to_sync(check)(vendor, values, ask=credential_probe.probe_credentials)

@@ -46,7 +46,7 @@ class CredentialHolder:
         """Raises: NotFound."""
         return credential_at(self.organization, vendor, self.scope, **self.ids)
 
-    def connect(self, *, actor: User, vendor: Vendor, fields: Mapping[str, object]) -> Connected:
+    def connect(self, *, actor: User, vendor: Vendor, fields: Mapping[str, object], anyway: bool = False) -> Connected:
         """Raises: as `connect_vendor`."""
         return connect_vendor(
             actor=actor,
@@ -56,6 +56,7 @@ class CredentialHolder:
             scope=self.scope,
             team=self.team,
             service_client=self.service_client,
+            anyway=anyway,
         )
 
 

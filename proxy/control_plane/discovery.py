@@ -15,6 +15,7 @@ from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from orgs.models import Membership
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
@@ -25,16 +26,16 @@ from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import approvable_json
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.pool import SessionPool
-from proxy.vendors.tool_index import ToolDirectory
+from proxy.vendors.pool import configured_pool
+from proxy.vendors.tool_directory import configured_directory
 from proxy.vendors.tool_list import ReceivedList, definitions_of
-from proxy.vendors.transport import configured_limits, configured_transport
+from proxy.vendors.transport import configured_transport
 
 
 class NotConnected(DomainError):
     """The person has no credential for the vendor. Spec: D78"""
 
-    code, message, status = "no_credentials", "This vendor is not connected.", 403
+    code, message, status = "no_credentials", sentence("This vendor isn’t connected."), 403
 
 
 class VendorFailed(DomainError):
@@ -85,16 +86,10 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
 
 async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dict[str, Any]]:
     """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
-    transport = configured_transport(configured_limits())
-    pool = SessionPool(transport, idle_s=settings.VENDOR_SESSION_IDLE_S)
+    transport = configured_transport()
+    pool = configured_pool(transport, None)
     received: list[ReceivedList] = []
-    directory = ToolDirectory(
-        pool,
-        settings.VENDOR_TOOL_CONFIG,
-        ttl_s=settings.TOOL_LIST_TTL_S,
-        max_pages=settings.TOOL_LIST_MAX_PAGES,
-        on_fetched=lambda _, fetched: received.append(fetched),
-    )
+    directory = configured_directory(pool, on_fetched=lambda _, fetched: received.append(fetched))
     deadline = asyncio.get_running_loop().time() + settings.DISCOVER_DEADLINE_S
     try:
         await directory.fresh_index(vendor, destination, deadline=deadline)

@@ -15,7 +15,7 @@ from proxy.protocol.json_schema import COMBINATORS, as_dict
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.conversation import Conversation, Reply
 from proxy.vendors.handshake import INITIALIZED, base_headers
-from proxy.vendors.transport import VendorTransport, configured_limits, configured_transport
+from proxy.vendors.transport import VendorTransport, configured_transport
 
 # Problems of each kind that are listed; the rest is counted.
 PROBLEMS_SHOWN = 20
@@ -44,7 +44,7 @@ class OpenedCredential:
 async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
     """Findings in the order of the checks. Without `opened` only the checks without credentials run."""
     # A customer-supplied address never gets a request without credentials.
-    transport = configured_transport(configured_limits())
+    transport = configured_transport()
     try:
         return [_plain(finding) for finding in await _diagnose(transport, vendor, opened)]
     finally:

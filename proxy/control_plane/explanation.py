@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
 
+from credentials.credential_scope import CredentialScope
 from credentials.errors import UnusableCredential
 from credentials.resolve import CredentialRef
 from gateway.catalog import registry
@@ -17,41 +19,58 @@ from gateway.coordination import backend as coordination
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from gateway.lib.rows import required_row
-from oauth_ext import scopes
+from gateway.lib.sentences import sentence
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.models import Client
 from oauth_ext.selectors import service_client_of_any_organization
 from orgs import selectors
-from orgs.models import User
+from orgs.access_rules import ToolLimit, own_tools, refusing_limit
+from orgs.models import Organization, User
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess
 from proxy.caller_rows import organization_access, principal_of
-from proxy.calls.decide import VENDOR_CHECKS, CallStep, applicable_credential, may_call_tool
+from proxy.calls.decide import VENDOR_CHECKS, CallStep, applicable_credential
 from proxy.calls.open_destination import open_destination
+from proxy.control_plane.assumed_callers import identity_of_client, identity_of_person
 from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.selectors import circuit_of
 from proxy.control_plane.health.states import LABELS, HealthStatus
 from proxy.vendors.circuit import CircuitState
 
-_NO_CLIENT = uuid.UUID(int=0)
+_TITLES = {
+    CallStep.BEARER: sentence("Token"),
+    CallStep.QUOTA: sentence("Call limit"),
+    CallStep.SERVER_ACCESS: sentence("Vendor access"),
+    CallStep.CREDENTIAL: sentence("Credentials"),
+    CallStep.ALLOWLIST: sentence("Allowed tools"),
+    CallStep.VENDOR: sentence("Vendor"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One check. `remedy` says who can fix a failed one, and is empty otherwise."""
+    """One check. A failed one has a `remedy`, and a `limit` where a limit refuses the tool."""
 
     name: str
     passed: bool
     detail: str
     remedy: str = ""
+    limit: ToolLimit | None = None
+
+    @property
+    def title(self) -> str:
+        """The name as pages show it."""
+        return _TITLES[CallStep(self.name)]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The checks in the order of a call."""
+    """The checks in the order of a call. `principal` is None for an unknown caller, `vendor` for an unknown tool."""
 
     steps: tuple[Step, ...]
+    principal: Principal | None = None
+    vendor: Vendor | None = None
 
     @property
     def failing(self) -> Step | None:
@@ -73,10 +92,8 @@ def explain_access(
         principal = principal_of(identity)
         organization = organization_access(identity.org_id)
     except (InvalidBearer, NotFound) as fault:
-        detail = (
-            fault.reason if isinstance(fault, InvalidBearer) else "There is no such person or service account here."
-        )
-        remedy = "An admin of the organization can invite the person or create the service account."
+        detail = fault.reason if isinstance(fault, InvalidBearer) else sentence("No member or agent matches.")
+        remedy = sentence("An admin of the organization can invite the person or create the agent.")
         return Explanation((Step(CallStep.BEARER, False, detail, remedy),))
     vendor = registry.load().owner_of(tool)
     credential = applicable_credential(principal, organization, vendor) if vendor else None
@@ -84,7 +101,7 @@ def explain_access(
     # Without a vendor there is nothing to check after server access.
     last = CallStep.VENDOR if vendor else CallStep.SERVER_ACCESS
     shown = list(CallStep)[: list(CallStep).index(last) + 1]
-    return Explanation(tuple(Step(step, *_EXPLANATIONS[step](call)) for step in shown))
+    return Explanation(tuple(Step(step, *_EXPLANATIONS[step](call)) for step in shown), principal, vendor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,63 +127,160 @@ class ExplainedCall:
         return check(self.principal, self.organization, self.vendor, self.credential) is None
 
 
-# Whether the step is passed, the detail, and the remedy.
-_Explained = tuple[bool, str, str]
+# By role; None for an agent.
+_CALLERS: dict[Role | None, str] = {
+    None: sentence("%(who)s is an agent of %(organization)s (assuming a token that covers the vendor)."),
+    Role.MEMBER: sentence("%(who)s is a member of %(organization)s (assuming a token that covers the vendor)."),
+    Role.ADMIN: sentence("%(who)s is an admin of %(organization)s (assuming a token that covers the vendor)."),
+    Role.OWNER: sentence("%(who)s is an owner of %(organization)s (assuming a token that covers the vendor)."),
+}
+
+
+# Whether the step is passed, the detail, the remedy, and the limit that refuses a tool.
+_Explained = tuple[bool, str, str] | tuple[bool, str, str, ToolLimit]
 
 
 def _caller(call: ExplainedCall) -> _Explained:
     principal = call.principal
-    kind = "a service account" if principal.user_id is None else principal.role.value
-    assumed = "A token for mcp:all or mcp:<vendor> is assumed."
-    return True, f"{principal.label} is {kind} of {call.organization.name}. {assumed}", ""
+    kind = None if principal.user_id is None else principal.role
+    return True, sentence(_CALLERS[kind], who=principal.label, organization=call.organization.name), ""
 
 
 def _server_access(call: ExplainedCall) -> _Explained:
     if call.known_vendor is None:
-        remedy = "Use a name from tools/list; an operator can load vendors into the catalog."
-        return False, f"No vendor's prefix begins the name {call.tool}.", remedy
+        remedy = sentence("Tool names start with their vendor, for example acme_search.")
+        return False, sentence("There is no tool called %(tool)s.", tool=call.tool), remedy
     principal, vendor = call.principal, call.vendor
     if not call.passes(CallStep.SERVER_ACCESS):
-        who = "the service account" if principal.kind is PrincipalKind.SERVICE else "the member or one of their teams"
-        remedy = f"An admin of {call.organization.name} can grant {vendor.name} to {who}."
-        return False, f"{principal.label} has no access to {vendor.name}.", remedy
+        names = {"who": principal.label, "vendor": vendor.name, "organization": call.organization.name}
+        remedy = (
+            sentence("An admin of %(organization)s can give the agent access.", **names)
+            if principal.kind is PrincipalKind.SERVICE
+            else sentence(
+                "An admin of %(organization)s can give access to the person or to one of their teams.", **names
+            )
+        )
+        return False, sentence("%(who)s has no access to %(vendor)s.", **names), remedy
     if principal.role.at_least(Role.ADMIN):
-        why = f"the role {principal.role.value} may use every vendor"
+        why = sentence("%(who)s can use %(vendor)s: owners and admins can use all vendors.")
     elif principal.granted_vendors is not None and vendor.slug in principal.granted_vendors:
-        why = "by access of its own or of a team"
+        why = sentence("%(who)s can use %(vendor)s: access was given directly or through a team.")
     elif principal.kind is PrincipalKind.SERVICE:
-        why = "no list restricts it" if principal.granted_vendors is None else "it has credentials of its own"
+        why = (
+            sentence("%(who)s can use %(vendor)s: the agent isn’t limited to chosen vendors.")
+            if principal.granted_vendors is None
+            else sentence("%(who)s can use %(vendor)s: the agent has its own credentials.")
+        )
     else:
-        why = "by the organization's default"
-    return True, f"{principal.label} may use {vendor.name}: {why}.", ""
+        why = sentence("%(who)s can use %(vendor)s: all members can by default.")
+    return True, sentence(why, who=principal.label, vendor=vendor.name), ""
 
 
 def _credential(call: ExplainedCall) -> _Explained:
     organization, vendor, credential = call.organization, call.vendor, call.credential
-    remedy = f"An admin of {organization.name} can store credentials of {vendor.name}."
-    if not call.passes(CallStep.CREDENTIAL) or credential is None:
-        return False, f"No credential of {vendor.name} applies.", remedy
-    named = (
-        f"the {credential.scope.value.replace('_', ' ')} credential{f' {credential.name}' if credential.name else ''}"
+    remedy = sentence(
+        "An admin of %(organization)s can add %(vendor)s credentials.",
+        organization=organization.name,
+        vendor=vendor.name,
     )
+    if not call.passes(CallStep.CREDENTIAL) or credential is None:
+        return False, sentence("There are no %(vendor)s credentials for this caller.", vendor=vendor.name), remedy
+    named = sentence(_CREDENTIALS[credential.scope], name=credential.name)
     try:
         open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
     except UnusableCredential as fault:
-        return False, f"{named} does not open ({fault.reason.value}).", remedy
+        return (
+            False,
+            sentence("Can’t be decrypted: %(credential)s (%(reason)s).", credential=named, reason=fault.reason.value),
+            remedy,
+        )
     except FieldError:
-        return False, f"{named} does not fit what {vendor.name} needs now.", remedy
-    return True, f"{named} is used and opens.", ""
+        return (
+            False,
+            sentence(
+                "Doesn’t have the fields that %(vendor)s needs now: %(credential)s.",
+                vendor=vendor.name,
+                credential=named,
+            ),
+            remedy,
+        )
+    return True, sentence("Uses %(credential)s.", credential=named), ""
+
+
+_CREDENTIALS = {
+    CredentialScope.ORGANIZATION: sentence("the shared credentials"),
+    CredentialScope.TEAM: sentence("the team’s credentials"),
+    CredentialScope.SERVICE_CLIENT: sentence("the agent’s own credentials"),
+    CredentialScope.NAMED_KEY: sentence("the key %(name)s"),
+}
 
 
 def _allowlist(call: ExplainedCall) -> _Explained:
     principal, organization, vendor, tool = call.principal, call.organization, call.vendor, call.tool
     # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
-    spellings = {tool, tool.removeprefix(f"{vendor.tool_prefix}_")}
-    if any(may_call_tool(principal, organization, vendor, name) is None for name in spellings):
-        listed = (vendor.slug, principal.role.value) in organization.allowlists
-        return True, "The tool is on the role's list." if listed else "The role has no list: any tool.", ""
-    detail = f"{tool} is not on the list of the role {principal.role.value}."
-    return False, detail, f"An owner of {organization.name} can add it, or clear the list."
+    spellings = sorted({tool, tool.removeprefix(f"{vendor.tool_prefix}_")})
+    marked = _marked_read_only(call, spellings) if principal.is_read_only else set()
+    limits = [
+        refusing_limit(principal, vendor.slug, name, organization.allowlists, is_read_only=name in marked)
+        for name in spellings
+    ]
+    if None in limits:
+        return True, _allowing(call), ""
+    # A list refuses each spelling that is not on it; the mode refuses only what the lists let pass.
+    limit = max(filter(None, limits), key=list(ToolLimit).index)
+    detail, remedy = _LIMITS[limit]
+    words = {"tool": tool, "who": principal.label, "org": organization.name}
+    detail = detail or _ROLE_LIMITS[principal.role]
+    return False, sentence(detail, **words), sentence(remedy, **words), limit
+
+
+_ROLE_LIMITS = {
+    Role.MEMBER: sentence("Members aren’t allowed to call %(tool)s."),
+    Role.ADMIN: sentence("Admins aren’t allowed to call %(tool)s."),
+    Role.OWNER: sentence("Owners aren’t allowed to call %(tool)s."),
+}
+# By limit, the detail and the remedy. The detail of a role's limit is its own.
+_LIMITS = {
+    ToolLimit.ROLE: (
+        "",
+        sentence("An owner of %(org)s can allow it."),
+    ),
+    ToolLimit.OWN: (
+        sentence("%(who)s isn’t allowed to call %(tool)s."),
+        sentence("An owner of %(org)s can allow it."),
+    ),
+    ToolLimit.READ_ONLY: (
+        sentence("%(who)s can only call read-only tools, and %(tool)s isn’t marked read-only."),
+        sentence("An owner of %(org)s can let %(who)s call all tools."),
+    ),
+}
+
+
+def _allowing(call: ExplainedCall) -> str:
+    principal, vendor = call.principal, call.vendor
+    by_role = (vendor.slug, principal.role.value) in call.organization.allowlists
+    own = own_tools(principal, vendor.slug) is not None
+    if by_role:
+        lists = (
+            sentence("The role and the agent may call this tool.") if own else sentence("The role may call this tool.")
+        )
+    else:
+        lists = sentence("The agent may call this tool.") if own else sentence("The role may call all tools.")
+    if principal.is_read_only:
+        return sentence("%(lists)s It’s marked read-only.", lists=lists)
+    return lists
+
+
+def _marked_read_only(call: ExplainedCall, names: Iterable[str]) -> set[str]:
+    """Those of the vendor's own `names` that count as read-only, as the organization last saw the vendor's tools."""
+    organization = required_row(Organization.objects.filter(pk=call.principal.org_id))
+    known, vendor = selectors.offered_definitions(organization, call.vendor.slug), call.vendor
+    policies = {
+        name: settings.VENDOR_TOOL_CONFIG.policy(vendor, name, json.loads(known[name] or "{}"))
+        for name in names
+        if name in known
+    }
+    return {name for name, policy in policies.items() if policy.read_only}
 
 
 def _quota(call: ExplainedCall) -> _Explained:
@@ -175,34 +289,45 @@ def _quota(call: ExplainedCall) -> _Explained:
     window = coordination.current().peek(rule, call.principal.subject)
     if not call.shows_count:
         # Calls of all organizations count together: an admin of one must not learn about calls in another.
-        known = "another call is possible" if window.allowed else "they are used up"
-        remedy = "" if window.allowed else "By itself within the hour; an operator sets the number."
-        return window.allowed, f"Of {rule.limit} calls in an hour {known}.", remedy
-    detail = f"{rule.limit - window.remaining} of {rule.limit} calls in the last hour."
+        if window.allowed:
+            return True, sentence("Within the limit of %(limit)s calls an hour.", limit=rule.limit), ""
+        detail = sentence("The limit of %(limit)s calls an hour is used up.", limit=rule.limit)
+        return False, detail, sentence("It resets within the hour. An operator sets the limit.")
+    used = rule.limit - window.remaining
+    detail = sentence("%(used)s of %(limit)s calls in the last hour.", used=used, limit=rule.limit)
     if window.allowed:
         return True, detail, ""
     minutes = -(-window.retry_after_s // 60)
-    return False, detail, f"The next call is possible in {minutes} min, by itself; an operator sets the number."
+    return (
+        False,
+        detail,
+        sentence("The next call is possible in %(minutes)s min. An operator sets the limit.", minutes=minutes),
+    )
 
 
 def _vendor_state(call: ExplainedCall) -> _Explained:
     # Only an open circuit holds a call back. docs/decisions/0023
     vendor = call.vendor
     circuit = circuit_of(vendor.slug, [call.credential.id] if call.credential else [])
-    tried = ""
+    names = {"vendor": vendor.name, "count": 0 if circuit is None else circuit.failures}
     if circuit is not None and circuit.state(clock.now()) is CircuitState.OPEN:
-        detail = f"{vendor.name} could not be reached {circuit.failures} times in a row: calls are held back."
-        return False, detail, f"By itself: one call is let through after {circuit.until:%H:%M:%S} UTC."
+        detail = sentence("%(vendor)s couldn’t be reached %(count)s times in a row: calls are paused.", **names)
+        return False, detail, sentence("Retrying at %(time)s UTC.", time=f"{circuit.until:%H:%M:%S}")
+    tried = ""
     if circuit is not None:
-        tried = f" It could not be reached {circuit.failures} times in a row: the next call is let through to see."
+        tried = sentence("%(vendor)s couldn’t be reached %(count)s times in a row. The next call is a retry.", **names)
     if vendor.customer_supplied_url:
-        return True, f"{vendor.name} is not monitored: it runs at an address of your own.{tried}", ""
+        unwatched = sentence("%(vendor)s is self-hosted and not monitored.", **names)
+        return True, sentence("%(first)s %(second)s", first=unwatched, second=tried) if tried else unwatched, ""
     state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
     seen = "; ".join(each for each in (state.error_detail, state.remark) if each)
-    detail = f"{vendor.name}: {LABELS[state.status]}" + (f", {seen}" if seen else "")
+    label = LABELS[state.status]
+    detail = sentence("%(vendor)s: %(status)s", vendor=vendor.name, status=label)
+    if seen:
+        detail = sentence("%(vendor)s: %(status)s, %(detail)s", vendor=vendor.name, status=label, detail=seen)
     if state.status is HealthStatus.DOWN and not tried:
-        tried = " Calls are let through all the same, and will probably fail."
-    return True, f"{detail}.{tried}" if tried else detail, ""
+        tried = sentence("Calls are still attempted and will probably fail.")
+    return True, sentence("%(first)s. %(second)s", first=detail, second=tried) if tried else detail, ""
 
 
 _EXPLANATIONS: dict[CallStep, Callable[[ExplainedCall], _Explained]] = {
@@ -225,7 +350,7 @@ def _identity(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
         raise NotFound
     rows = selectors.memberships(user)
     membership = required_row(rows.filter(organization_id=org_id) if org_id else rows)
-    return _assumed(subject, membership.organization_id, user_id=user.pk)
+    return identity_of_person(user.pk, membership.organization_id)
 
 
 def _of_client(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
@@ -235,30 +360,5 @@ def _of_client(subject: str, org_id: uuid.UUID | None) -> BearerIdentity:
     if org_id is not None and client.organization_id != org_id:
         raise NotFound
     if client.is_expired():
-        raise InvalidBearer("The service account has expired.")
-    return _assumed(
-        subject, client.organization_id, client_pk=client.pk, client_id=client.client_id, client_name=client.name
-    )
-
-
-def _assumed(
-    subject: str,
-    org_id: uuid.UUID,
-    *,
-    user_id: uuid.UUID | None = None,
-    client_pk: uuid.UUID = _NO_CLIENT,
-    client_id: str = "",
-    client_name: str = "",
-) -> BearerIdentity:
-    return BearerIdentity(
-        kind="jwt",
-        subject=subject,
-        org_id=org_id,
-        user_id=user_id,
-        client_pk=client_pk,
-        client_id=client_id,
-        client_name=client_name,
-        scopes=frozenset({scopes.ALL}),
-        audiences=(),
-        expires_at=clock.now(),
-    )
+        raise InvalidBearer(sentence("The agent has expired."))
+    return identity_of_client(client)

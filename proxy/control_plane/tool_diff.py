@@ -9,6 +9,7 @@ from difflib import SequenceMatcher, unified_diff
 from typing import Literal
 
 from gateway.lib.hidden_text import replace_hidden
+from gateway.lib.sentences import sentence
 
 Kind = Literal["same", "added", "removed"]
 MAX_COMPARED = 200  # words or lines between the common ends; SequenceMatcher takes cubic time at worst
@@ -80,11 +81,11 @@ def hints(annotations: object) -> list[str]:
     """The vendor's unverified claims about a tool: read-only, destructive, writes."""
     given: Mapping[str, object] = annotations if isinstance(annotations, dict) else {}
     if given.get("readOnlyHint") is True:
-        return ["read-only"]
+        return [sentence("read-only")]
     if given.get("destructiveHint") is True:
-        return ["destructive"]
+        return [sentence("destructive")]
     if given.get("readOnlyHint") is False or given.get("destructiveHint") is False:
-        return ["writes"]
+        return [sentence("writes")]
     return []
 
 

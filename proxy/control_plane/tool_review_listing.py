@@ -12,10 +12,9 @@ from typing import Any
 from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
+from gateway.lib.sentences import sentence
 from orgs import selectors
-from orgs.access_rules import Allowlists, role_may_call_tool
 from orgs.models import KnownTool, Organization
-from orgs.roles import Role
 from proxy.control_plane.tool_diff import DiffPiece, VisibleText, hints, line_diff, visible, word_diff
 from proxy.protocol.tool_definitions import description_of, title_of
 from proxy.vendors.tool_list import ToolList, build_list
@@ -24,6 +23,8 @@ CHARACTERS_PER_TOKEN = 4  # D138
 MAX_COMPARED = 10  # enough to review at once; the rest follows after their approval
 MAX_NAMED = 100  # changes listed by name
 TOOLS_ON_A_PAGE = 250
+# A changed tool may be in use; one that is gone cannot be called.
+_REVIEW_ORDER = ("changed", "new", "gone")
 COMPARE_TIME_S = 0.25  # CPU time per page, because the vendor's text decides how long a comparison takes
 
 
@@ -61,7 +62,7 @@ class ChangedTool:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """tools/list for a role: exposed names with encoded definitions, and an estimated number of tokens."""
+    """tools/list for a role or an agent: exposed names with encoded definitions, and an estimated number of tokens."""
 
     tools: list[tuple[str, VisibleText]]
     tokens: int
@@ -103,8 +104,9 @@ class ToolReview:
         return sum(not row.is_approved for row in self.rows)
 
     def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
-        """Up to MAX_NAMED changes since the approval."""
-        waiting = [row for row in self.rows if not row.is_approved][:MAX_NAMED]
+        """Up to MAX_NAMED changes since the approval: changed tools first, tools that are gone last."""
+        unapproved = [row for row in self.rows if not row.is_approved]
+        waiting = sorted(unapproved, key=lambda row: _REVIEW_ORDER.index(_state(row)))[:MAX_NAMED]
         texts = selectors.tool_texts(waiting[:MAX_COMPARED])
         # CPU seconds of this thread, so that a busy machine compares as many tools.
         stop_at = clock() + COMPARE_TIME_S
@@ -118,13 +120,13 @@ class ToolReview:
     def _owner(self, row: KnownTool) -> str:
         return self._owners.get(row.credential_scope, "a key that is gone") if row.credential_scope else ""
 
-    def preview(self, role: Role, allowlists: Allowlists) -> Preview:
-        """Uses the functions that build tools/list."""
+    def preview(self, may_call: Callable[[str, bool], bool] = lambda name, is_read_only: True) -> Preview:
+        """Uses the functions that build tools/list. `may_call`: by own name, and whether the tool is read-only."""
         listed = self._list
         allowed = [
             tool.exposed_name
             for tool in listed.tools.tools
-            if role_may_call_tool(role, self.vendor.slug, tool.vendor_name, allowlists)
+            if may_call(tool.vendor_name, listed.policy(tool).read_only)
         ]
         encoded = [(name, listed.encoded[name].decode()) for name in sorted(allowed)]
         tokens = sum(len(text) for _, text in encoded) // CHARACTERS_PER_TOKEN
@@ -173,7 +175,7 @@ def _listed(row: KnownTool, owner: str) -> ChangedTool:
 
 
 def _state(row: KnownTool) -> str:
-    return "gone" if not row.is_offered else "changed" if row.approved_sha256 else "new"
+    return sentence("gone") if not row.is_offered else sentence("changed") if row.approved_sha256 else sentence("new")
 
 
 def _definition(tool: str, stored: str) -> dict[str, Any]:

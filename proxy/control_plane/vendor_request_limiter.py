@@ -10,6 +10,7 @@ from django.conf import settings
 
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.errors import DomainError
+from gateway.lib.sentences import sentence
 from gateway.lib.shared_slots import SharedSlots, SlotResult
 
 # Seconds.
@@ -20,7 +21,7 @@ class TooManyVendorRequests(DomainError):
     """The process's or the organization's limit is reached."""
 
     code, status = "rate_limited", 429  # nothing was done, so a retry is safe
-    message = "Other questions to vendors are still waiting for an answer. Try again in a moment."
+    message = sentence("Other vendor requests are still in progress. Try again in a moment.")
     headers: Mapping[str, str] = {"Retry-After": str(_RETRY_AFTER_S)}
 
 

@@ -1,100 +1,124 @@
-"""The explain_access page, for oneself and, for admins, any subject of the organization."""
+"""The page that checks the access of oneself and, for admins, of any person or agent of the organization."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext, gettext_lazy
 
 from gateway.catalog import registry
-from gateway.lib import ids
-from gateway.lib.errors import Forbidden, Invalid, NotFound
+from gateway.lib.errors import Forbidden
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
-from oauth_ext import selectors as clients
-from orgs import selectors
-from orgs.models import Organization
+from gateway.web.search import MAX_SEARCH_CHARACTERS, typed_text
+from gateway.web.signed_in import is_by_htmx
 from orgs.roles import Role
 from proxy.control_plane.explanation import Explanation, explain_access
+from proxy.pages.access_fixes import fix_of
+from proxy.pages.caller_search import FoundCaller, callers_meant, callers_named
+from proxy.pages.tool_search import tools_named
 from proxy.protocol.tool_names import exposed_name
 
-# Entries of the suggestion list, of people and of service clients each.
-SUGGESTED = 200
+# Suggestions while typing and choices after a search: people, agents and tools each.
+SUGGESTED = 20
 TOOL_MAX_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A caller and a tool as they were typed, and what they were found to be.
+
+    `fault`: why there is no answer. `choices`: (address, name, note), where several match.
+    """
+
+    explanation: Explanation | None = None
+    fault: str = ""
+    choices: Sequence[tuple[str, str, str]] = field(default=())
 
 
 class ExplainPage(OrgPage):
     """GET /orgs/:orgId/explain?who=&tool=[&vendor=]. Asks no vendor and counts nothing. Spec: §5 · D33, D67, D77"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    title = "Explain access"
+    title = gettext_lazy("Check access")
     nav_route = "proxy_pages:explain"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        who, tool = request.GET.get("who", "").strip(), _exposed(request)
-        fault, explanation = "", None
-        if tool:
-            try:
-                explanation = self._explanation(who, tool)
-            except Invalid as refusal:
-                fault = refusal.message
+        if is_by_htmx(request):
+            return render(request, "proxy/_suggestions.html", {"suggestions": self._suggestions()})
+        asked = self._asked()
+        fix = fix_of(asked.explanation, self.membership) if asked.explanation else None
         context = {
-            "who": who,
-            "tool": tool,
-            "fault": fault,
-            "explanation": explanation,
+            "who": self._who,
+            "tool": self._tool,
+            "asked": asked,
+            "fault": asked.fault,
+            "explanation": asked.explanation,
+            "fix": fix,
             "may_choose": self._may_choose,
-            "people": self._suggestions(),
-            "own_id": str(self.actor.id),
+            "people": self._callers("") if self._may_choose else (),
+            "tools": self._tools(""),
         }
-        return self.page("proxy/explain.html", context, status=400 if fault else 200)
+        return self.page("proxy/explain.html", context, status=400 if asked.fault else 200)
 
     @property
     def _may_choose(self) -> bool:
         return self.membership.has_role(Role.ADMIN)
 
-    def _explanation(self, who: str, tool: str) -> Explanation:
-        if len(tool) > TOOL_MAX_CHARACTERS:
-            raise Invalid(f"A tool name has at most {TOOL_MAX_CHARACTERS} characters.")
-        subject = str(self.actor.id)
-        # Members may ask about themselves only.
-        if who and who != subject:
+    @property
+    def _who(self) -> str:
+        return typed_text(self.request, "who")
+
+    @property
+    def _tool(self) -> str:
+        """The exposed tool name; with `vendor`, `tool` is the vendor's own name as in the request log."""
+        tool = typed_text(self.request, "tool")
+        vendor = registry.vendor_or_none(self.request.GET.get("vendor", ""))
+        return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
+
+    def _asked(self) -> Question:
+        """Raises: Forbidden."""
+        tool, subject = self._tool, str(self.actor.id)
+        if self._who and self._who != subject:
+            # Members may ask about themselves only.
             if not self._may_choose:
-                raise Forbidden("You may look at your own access only.")
-            subject = _subject(self.organization, who)
+                raise Forbidden(gettext("You can check your own access only."))
+            found = callers_meant(self.organization, self._who, SUGGESTED)
+            if len(found) > 1:
+                return Question(choices=[self._choice(each.name, each.note, who=each.subject) for each in found])
+            # An unknown subject is refused at the token step.
+            subject = found[0].subject if found else self._who
+        if not tool:
+            return Question()
+        if len(tool) > TOOL_MAX_CHARACTERS:
+            return Question(
+                fault=gettext("A tool name has at most %(tool_max_characters)s characters.")
+                % {"tool_max_characters": TOOL_MAX_CHARACTERS}
+            )
+        if registry.load().owner_of(tool) is None:
+            tools = self._tools(tool)
+            if tools:
+                return Question(choices=[self._choice(name, vendor, tool=name) for name, vendor in tools])
         is_own = subject == str(self.actor.id)
-        return explain_access(subject, tool, org_id=self.organization.id, shows_count=is_own)
+        return Question(explain_access(subject, tool, org_id=self.organization.id, shows_count=is_own))
+
+    def _choice(self, name: str, note: str, **changed: str) -> tuple[str, str, str]:
+        return f"?{urlencode({'who': self._who, 'tool': self._tool, **changed})}", name, note
 
     def _suggestions(self) -> list[tuple[str, str]]:
-        """(value to type, name) pairs."""
-        if not self._may_choose:
-            return []
-        people = [(row.user.email, row.user.name) for row in selectors.members(self.organization)[:SUGGESTED]]
-        machines = clients.service_clients(self.organization)[:SUGGESTED]
-        return people + [(client.client_id, client.name) for client in machines]
+        """(value to type, name) of the field that a script asks for."""
+        if self.request.GET.get("suggest") == "tool":
+            return self._tools(self._tool[:MAX_SEARCH_CHARACTERS])
+        found = self._callers(self._who[:MAX_SEARCH_CHARACTERS]) if self._may_choose else []
+        return [(each.typed, each.name) for each in found]
 
+    def _callers(self, words: str) -> list[FoundCaller]:
+        return callers_named(self.organization, words, SUGGESTED)
 
-def _exposed(request: HttpRequest) -> str:
-    """The exposed tool name; with `vendor`, `tool` is the vendor's own name as in the request log."""
-    tool = request.GET.get("tool", "").strip()
-    vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
-    return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
-
-
-def _subject(organization: Organization, who: str) -> str:
-    """The subject of an e-mail address, id, `svc_` name or whole subject.
-
-    Raises: Invalid when several members have the address.
-    """
-    # Look-ups stay inside the organization. An unknown subject is returned unchanged and fails at the token step.
-    if "@" in who:
-        found = [str(row.user_id) for row in selectors.members(organization).filter(user__email__iexact=who)[:2]]
-        if len(found) > 1:
-            raise Invalid("Several members have this e-mail address. Use the id of the one you mean.")
-        return found[0] if found else who
-    key = ids.parse_id(who)
-    is_member = key is not None and selectors.members(organization).filter(user_id=key).exists()
-    if is_member or who.startswith("svc:"):
-        return who
-    try:
-        return clients.service_client(organization, who).subject
-    except NotFound:
-        return who
+    def _tools(self, words: str) -> list[tuple[str, str]]:
+        """(exposed name, name of the vendor)."""
+        return [(each.name, each.vendor.name) for each in tools_named(self.membership, words, SUGGESTED)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from gateway.lib import clock
+from gateway.lib.translated import translated
 from proxy.control_plane.health import summary
 from proxy.control_plane.health.selectors import every_vendor_health
 
@@ -17,9 +19,9 @@ def status(request: HttpRequest) -> HttpResponse:
     entries = every_vendor_health()
     checked_at = summary.oldest_check(entries)
     context = {
-        "page_title": "Status",
-        "summary": summary.summarize(entries),
-        "age": summary.format_age(clock.now() - checked_at) if checked_at else "",
+        "page_title": gettext("Status"),
+        "summary": translated(summary.summarize(entries)),
+        "age": translated(summary.format_age(clock.now() - checked_at)) if checked_at else "",
         # Totals only: names would reveal which vendors are in use.
         "has_trouble": summary.has_trouble(entries),
         "is_collecting": summary.is_collecting(entries),

@@ -1,265 +1,161 @@
-"""Tool access: a vendor's tools as a checklist per role, changes to review, and a role's preview."""
+"""Tool access: the vendors' tools in a table, and the editors of a role's and an agent's list."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.conf import settings
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy
 
-from audit.selectors import MAX_COUNTED, tool_use
-from credentials.selectors import credential_summaries, people_vendors
-from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
-from gateway.coordination import backend as coordination
-from gateway.lib import clock
-from gateway.lib.errors import DomainError, NotFound
-from gateway.web.gate import Gate
-from gateway.web.org_page import OrgPage
+from gateway.web.navigation import AGENT_TABS, VENDOR_TABS
+from oauth_ext.bearer_rows import client_row
+from oauth_ext.selectors import client_allowlists, service_client, service_client_names
+from oauth_ext.services.service_client_allowlists import clear_client_allowlist, set_client_allowlist
 from orgs import selectors
-from orgs.errors import AllowlistChanged, ToolsChanged
+from orgs.access_rules import Allowlists, refusing_limit, role_may_call_tool
 from orgs.models import ToolAllowlist
 from orgs.roles import Role, role_named
 from orgs.services.tool_access import clear_allowlist, set_allowlist
-from orgs.services.tool_approval import Review, approve_shown_tools, fingerprint_of
-from proxy.control_plane import discovery
-from proxy.control_plane.health import state_cache as health
-from proxy.control_plane.health.states import HealthStatus
-from proxy.control_plane.tool_review_listing import ToolReview
-from proxy.credential_lists import list_owners
-from proxy.pages.tool_choice import Choice, from_form, from_row, proposed
+from orgs.services.tool_approval import Review
+from proxy.control_plane.assumed_callers import principal_of_client_row
+from proxy.pages.tool_choice import Choice, StoredList
+from proxy.pages.tool_editor import Holder, ToolEditorPage
 
-# Period of the usage figures beside each tool.
-USED_WITHIN = timedelta(days=30)
+# Agents that the editor of the members' list names; it counts the others.
+NAMED_AGENTS = 5
 
 
-class ToolsPage(OrgPage):
-    """GET /orgs/:orgId/tools: connected vendors, and how many tools each role may call."""
-
-    gates = {"GET": Gate(Role.ADMIN)}
-    title = "Tool access"
-    nav_route = "proxy_pages:tools"
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        counts = selectors.tool_counts(self.organization)
-        allowlists = selectors.allowlists(self.organization.id)
-        catalog = registry.load()
-        slugs = {*people_vendors(self.organization), *(vendor for vendor, _ in allowlists)}
-        vendors = sorted(filter(None, map(catalog.get, slugs)), key=lambda vendor: vendor.name.casefold())
-        rows = [
-            {
-                "vendor": vendor,
-                "offered": counts.get(vendor.slug, (0, 0))[0],
-                "waiting": counts.get(vendor.slug, (0, 0))[1],
-                "roles": [(role.value, allowlists.get((vendor.slug, role.value))) for role in Role],
-            }
-            for vendor in vendors
-        ]
-        return self.page("proxy/tools.html", {"rows": rows, "roles": [role.value for role in Role]})
+_PLURALS = {
+    Role.MEMBER: gettext_lazy("members"),
+    Role.ADMIN: gettext_lazy("admins"),
+    Role.OWNER: gettext_lazy("owners"),
+}
 
 
-class ToolAccessPage(OrgPage):
-    """GET, POST /orgs/:orgId/tools/:vendor?role=. Only `discover` asks the vendor. Spec: §4.9 · D75-D78 · ux.md 7"""
+class ToolAccessPage(ToolEditorPage):
+    """GET, POST /orgs/:orgId/vendors/:vendor/tools?role=: the list of a role. Spec: §4.9 · D75-D78"""
 
-    gates = {
-        "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.OWNER),
-        "POST approve": Gate(Role.OWNER),
-        "POST discover": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
-    }
-    title = "Tool access"
-    nav_route = "proxy_pages:tools"
+    title = gettext_lazy("Vendor")
+    nav_route = "proxy_pages:vendors"
+    tabs = VENDOR_TABS
+    tab_route = "proxy_pages:tool-access"
+    template = "proxy/tool_access.html"
+    preview_template = "proxy/tool_preview.html"
 
-    def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        """The role's stored list, or the proposal of `?start=`."""
-        known, role = registry.known_vendor(vendor), role_named(request.GET.get("role", Role.MEMBER.value))
-        tools = self._tools(known)
-        if request.GET.get("view") == "preview":
-            return self._preview(tools, role)
-        lists = self._lists(known)
-        begin = request.GET.get("start", "")
-        choice = proposed(begin, tools, lists, role.value) if begin else from_row(lists.get(role.value))
-        return self._page(tools, role, choice)
+    @cached_property
+    def role(self) -> Role:
+        named = self.request.POST.get("role", "") if self.request.method == "POST" else self.request.GET.get("role")
+        if self.request.method == "POST" and self.request.POST.get("action") in {"discover", "approve"}:
+            named = named or None
+        return role_named(Role.MEMBER.value if named is None else named)
 
-    def _tools(self, vendor: Vendor) -> ToolReview:
-        return ToolReview(
-            self.organization, vendor, list_owners(credential_summaries(self.organization, vendor=vendor.slug))
-        )
+    def holder(self) -> Holder:
+        role = self.role.value
+        plural = str(_PLURALS[self.role])
+        return Holder(name=plural, plural=plural, query=urlencode({"role": role}))
 
-    def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        known = registry.known_vendor(vendor)
-        match request.POST.get("action"):
-            case "discover":
-                return self._discover(known)
-            case "approve":
-                return self._approve(known)
-        return self._save(known, role_named(request.POST.get("role", "")))
+    def stored(self, vendor: Vendor) -> StoredList | None:
+        return self._lists(vendor).get(self.role.value)
 
-    def _discover(self, vendor: Vendor) -> HttpResponse:
-        try:
-            found = discovery.discover_for(self.membership, vendor)
-        except NotFound:
-            raise
-        except discovery.NotConnected:
-            messages.error(self.request, f"{vendor.name} is not connected. What was seen of it before is kept.")
-        except DomainError as refusal:
-            messages.error(self.request, f"Could not reach {vendor.name}: {refusal.message} The saved list is kept.")
-        else:
-            changed = f", {len(found.changed)} of them new or changed" if found.changed else ""
-            messages.success(self.request, f"{vendor.name} offers {len(found.definitions)} tools{changed}.")
-        return self._back(vendor)
-
-    def _approve(self, vendor: Vendor) -> HttpResponse:
-        try:
-            count = approve_shown_tools(
-                actor=self.actor, organization=self.organization, vendor=vendor.slug, review=self._review()
-            )
-        except ToolsChanged as refusal:
-            messages.error(self.request, refusal.message)
-        else:
-            what = "1 change" if count == 1 else f"{count} changes"
-            messages.success(self.request, f"{what} approved. The lists stay as they are.")
-        return self._back(vendor)
-
-    def _save(self, vendor: Vendor, role: Role) -> HttpResponse:
-        tools, choice = self._tools(vendor), from_form(self.request.POST)
-        # An empty list blocks the whole vendor for the role, so it needs confirmation.
-        if choice.is_list and not choice.tools and self.request.POST.get("confirm") != "empty":
-            return self._page(tools, role, choice, asks_about_empty=True, status=422)
-        before = self._lists(vendor).get(role.value)
-        try:
-            self._store(vendor, role, choice)
-        except AllowlistChanged as refusal:
-            return self._page(tools, role, choice, conflict=refusal, status=409)
-        except DomainError as refusal:
-            if refusal.status not in {400, 422}:
-                raise
-            return self._page(tools, role, choice, fault=refusal.sentences, status=422)
-        messages.success(self.request, _saved(role, before, choice, tools))
-        if choice.is_list and fingerprint_of(tools.rows) != self._review().fingerprint:
-            messages.warning(self.request, f"{ToolsChanged.message} They are not approved.")
-        return self._back(vendor)
-
-    def _store(self, vendor: Vendor, role: Role, choice: Choice) -> None:
+    def store(self, vendor: Vendor, choice: Choice, review: Review) -> None:
         target: dict[str, Any] = {
             "actor": self.actor,
             "organization": self.organization,
             "vendor": vendor.slug,
-            "role": role.value,
+            "role": self.role.value,
             "seen_version": choice.version,
         }
         if choice.is_list:
-            set_allowlist(tools=choice.tools, review=self._review(), **target)
+            set_allowlist(tools=choice.tools, review=review, **target)
         else:
             clear_allowlist(**target)
 
-    def _review(self) -> Review:
-        return Review(self.request.POST.get("fingerprint", ""), frozenset(self.request.POST.getlist("shown")))
+    def may_call(self, vendor: Vendor) -> Callable[[str, bool], bool]:
+        allowlists = self._rights(vendor)
+        return lambda name, is_read_only: role_may_call_tool(self.role, vendor.slug, name, allowlists)
+
+    def others(self, vendor: Vendor) -> dict[str, Sequence[str]]:
+        lists = self._lists(vendor)
+        # In the order of the roles.
+        return {role.value: lists[role.value].tools for role in Role if role is not self.role and role.value in lists}
+
+    def own_context(self, vendor: Vendor) -> dict[str, Any]:
+        # Agents have the rights of the role member.
+        agents = service_client_names(self.organization) if self.role is Role.MEMBER else []
+        return {
+            "role": self.role.value,
+            "roles": [each.value for each in Role],
+            "agents": agents[:NAMED_AGENTS],
+            "more_agents": max(len(agents) - NAMED_AGENTS, 0),
+        }
+
+    def _rights(self, vendor: Vendor) -> Allowlists:
+        return {(vendor.slug, role): frozenset(row.tools) for role, row in self._lists(vendor).items()}
 
     def _lists(self, vendor: Vendor) -> dict[str, ToolAllowlist]:
-        return {row.role: row for row in selectors.allowlist_rows(self.organization, vendor.slug)}
+        """By role."""
+        # A form changes them.
+        return self._lists_shown if self.request.method == "GET" else self._read_lists()
 
-    def _preview(self, tools: ToolReview, role: Role) -> HttpResponse:
-        preview = tools.preview(role, selectors.allowlists(self.organization.id))
-        # Without allowlists: the comparison shows how many tokens the list saves.
-        everything = tools.preview(role, {})
-        context = {"preview": preview, "everything": everything, **self._frame(tools, role)}
-        return self.page("proxy/tool_preview.html", context)
+    @cached_property
+    def _lists_shown(self) -> dict[str, ToolAllowlist]:
+        return self._read_lists()
 
-    def _page(
-        self,
-        tools: ToolReview,
-        role: Role,
-        choice: Choice,
-        *,
-        asks_about_empty: bool = False,
-        conflict: AllowlistChanged | None = None,
-        fault: str = "",
-        status: int = 200,
-    ) -> HttpResponse:
-        lists = self._lists(tools.vendor)
-        row = lists.get(role.value)
-        offered = set(tools.names)
-        checked = set(choice.tools) if choice.is_list else offered
-        allowlists = selectors.allowlists(self.organization.id)
-        changes = tools.changes()
-        context = {
-            **self._frame(tools, role),
-            "row": row,
-            "allowed": len(offered.intersection(row.tools)) if row else len(offered),
-            "offered": len(offered),
-            "all_tokens": tools.preview(role, {}).about,
-            "role_tokens": tools.preview(role, allowlists).about,
-            "choice": choice,
-            "version": (row.version if row else "") if conflict else choice.version,
-            **self._page_part(tools, checked),
-            "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
-            "changes": changes,
-            "waiting": tools.waiting,
-            "shown": [change.row for change in changes if not change.is_listed_only],
-            "fingerprint": fingerprint_of(tools.rows),
-            "max_counted": MAX_COUNTED,
-            "other_roles": [other.value for other in Role if other is not role and other.value in lists],
-            "asks_about_empty": asks_about_empty,
-            "conflict": conflict,
-            "fault": fault,
+    def _read_lists(self) -> dict[str, ToolAllowlist]:
+        return {row.role: row for row in selectors.allowlist_rows(self.organization, self.kwargs["vendor"])}
+
+
+class ClientToolsPage(ToolEditorPage):
+    """GET, POST /orgs/:orgId/agents/:clientId/tools/:vendor: the list of one agent. Spec: D165"""
+
+    title = gettext_lazy("Allowed tools")
+    nav_route = "oauth_pages:service-clients"
+    tabs = AGENT_TABS
+    tab_route = "oauth_pages:service-client-tools"
+    template = "proxy/client_tools.html"
+    preview_template = "proxy/client_tool_preview.html"
+
+    @cached_property
+    def client(self) -> Any:
+        return service_client(self.organization, self.kwargs["client_id"])
+
+    def tab_ids(self) -> tuple[object, ...]:
+        return (self.client.client_id,)
+
+    def holder(self) -> Holder:
+        return Holder(name=self.client.name, plural=self.client.name)
+
+    def stored(self, vendor: Vendor) -> StoredList | None:
+        return client_allowlists(self.client, vendor.slug).first()
+
+    def store(self, vendor: Vendor, choice: Choice, review: Review) -> None:
+        target: dict[str, Any] = {
+            "actor": self.actor,
+            "organization": self.organization,
+            "client": self.client,
+            "vendor": vendor.slug,
+            "seen_version": choice.version,
         }
-        return self.page("proxy/tool_access.html", context, status=status)
+        if choice.is_list:
+            set_client_allowlist(tools=choice.tools, review=review, **target)
+        else:
+            clear_client_allowlist(**target)
 
-    def _page_part(self, tools: ToolReview, checked: set[str]) -> dict[str, Any]:
-        """One page of the checklist; `elsewhere` are the checked tools on other pages."""
-        page = _page_number(self.request.GET.get("page", ""), tools.pages)
-        on_page = tools.tools(page)
-        on_this_page = {tool.name for tool in on_page}
-        use = tool_use(self.organization.id, tools.vendor.slug, sorted(on_this_page), clock.now() - USED_WITHIN)
-        return {
-            "tools": [(tool, tool.name in checked, use.get(tool.name)) for tool in on_page],
-            "elsewhere": [name for name in tools.names if name in checked and name not in on_this_page],
-            "page": page,
-            "pages": range(1, tools.pages + 1),
-        }
+    def may_call(self, vendor: Vendor) -> Callable[[str, bool], bool]:
+        principal, member = principal_of_client_row(client_row(self.client)), Role.MEMBER.value
+        allowlists = {(vendor.slug, member): frozenset(self._by_role.tools)} if self._by_role else {}
+        return lambda name, is_read_only: (
+            refusing_limit(principal, vendor.slug, name, allowlists, is_read_only=is_read_only) is None
+        )
 
-    @staticmethod
-    def _vanished(row: ToolAllowlist | None, choice: Choice, offered: set[str]) -> list[str]:
-        """Names on a list that the vendor no longer offers."""
-        listed = [*(row.tools if row else []), *(choice.tools if choice.is_list else [])]
-        return [name for name in dict.fromkeys(listed) if name not in offered]
+    def own_context(self, vendor: Vendor) -> dict[str, Any]:
+        return {"client": self.client, "by_role": self._by_role, "is_read_only": self.client.is_read_only}
 
-    def _frame(self, tools: ToolReview, role: Role) -> dict[str, Any]:
-        vendor = tools.vendor
-        state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
-        return {
-            "vendor": vendor,
-            "role": role.value,
-            "roles": [each.value for each in Role],
-            "may_edit": self.membership.has_role(Role.OWNER),
-            "owners": selectors.people_who_may(self.organization, Role.OWNER),
-            "is_connected": bool(credential_summaries(self.organization, vendor=vendor.slug)),
-            "looked_at": selectors.looked_at(self.organization, vendor.slug),
-            "is_down": state.status is HealthStatus.DOWN,
-        }
-
-    def _back(self, vendor: Vendor) -> HttpResponse:
-        role = self.request.POST.get("role") or Role.MEMBER.value
-        # Redirect after POST, so that a reload does not repeat the change.
-        path = reverse("proxy_pages:tool-access", args=[self.organization.id, vendor.slug])
-        return redirect(f"{path}?{urlencode({'role': role_named(role).value})}")
-
-
-def _page_number(raw: str, pages: int) -> int:
-    # The nearest existing page.
-    return min(max(int(raw), 1), pages) if raw.isascii() and raw.isdigit() and len(raw) < 6 else 1
-
-
-def _saved(role: Role, before: ToolAllowlist | None, choice: Choice, tools: ToolReview) -> str:
-    """The change in words, as the audit log also has it."""
-    offered = set(tools.names)
-    was = set(before.tools) if before else offered
-    now = set(choice.tools) if choice.is_list else offered
-    state = f"{len(now & offered)} of {len(offered)} tools allowed" if choice.is_list else "all tools allowed"
-    return f"Saved for the role {role.value}: {state} (+{len(now - was)} \N{MINUS SIGN}{len(was - now)})."
+    @cached_property
+    def _by_role(self) -> ToolAllowlist | None:
+        """The list of the role member, which binds agents too."""
+        rows = selectors.allowlist_rows(self.organization, self.kwargs["vendor"])
+        return rows.filter(role=Role.MEMBER.value).first()

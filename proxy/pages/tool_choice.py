@@ -1,13 +1,15 @@
-"""A role's selected tools: as stored, as proposed, or as posted."""
+"""The selected tools of a list: as stored, as proposed, or as posted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 
-from orgs.models import ToolAllowlist
+from gateway.lib.translated import translated
 from proxy.control_plane.tool_review_listing import ToolReview
 
 
@@ -25,7 +27,18 @@ class Choice:
     origin: str = ""
 
 
-def from_row(row: ToolAllowlist | None) -> Choice:
+class StoredList(Protocol):
+    """The row of a list, of a role or of an agent."""
+
+    tools: Any
+    updated_at: Any
+    updated_by: Any
+
+    @property
+    def version(self) -> str: ...
+
+
+def from_row(row: StoredList | None) -> Choice:
     return Choice(True, tuple(row.tools), row.version) if row else Choice(False, (), "")
 
 
@@ -34,17 +47,19 @@ def from_form(form: QueryDict) -> Choice:
     return Choice(is_list, tuple(form.getlist("tool")) if is_list else (), form.get("version", ""), is_unsaved=True)
 
 
-def proposed(begin: str, tools: ToolReview, lists: Mapping[str, ToolAllowlist], role: str) -> Choice:
-    """A starting point for the role's list: everything, nothing, read-only tools, or another role's list."""
-    version = lists[role].version if role in lists else ""
-    if begin in lists:
-        return Choice(True, tuple(lists[begin].tools), version, True, f"The list of the role {begin}")
+def proposed(begin: str, tools: ToolReview, row: StoredList | None, others: Mapping[str, Sequence[str]]) -> Choice:
+    """A starting point for the list: everything, nothing, read-only tools, or one of `others`, lists by role."""
+    version = row.version if row else ""
+    if begin in others:
+        return Choice(
+            True, tuple(others[begin]), version, True, gettext("The %(role)s list") % {"role": translated(begin)}
+        )
     match begin:
         case "all":
-            return Choice(True, tuple(tools.names), version, True, "Every tool")
+            return Choice(True, tuple(tools.names), version, True, gettext("All tools"))
         case "read-only":
             names = tuple(tool.name for tool in tools.tools() if "read-only" in tool.hints)
-            return Choice(True, names, version, True, "Every tool that the vendor calls read-only")
+            return Choice(True, names, version, True, gettext("Tools that the vendor marks as read-only"))
         case "none":
-            return Choice(True, (), version, True, "No tool")
-    return from_row(lists.get(role))
+            return Choice(True, (), version, True, gettext("No tools"))
+    return from_row(row)

@@ -5,6 +5,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gateway.lib.sentences import plain
+
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -14,7 +16,7 @@ INTERNAL_ERROR: Final = -32603
 
 MessageId: TypeAlias = str | int
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=plain).encode
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from gateway.lib.sentences import plain
 from proxy.protocol import reserved_meta
 from proxy.protocol.replies import VendorNotification
 
@@ -35,7 +36,7 @@ class _Members(msgspec.Struct):
 
 _heads = msgspec.json.Decoder(_Head)
 _members = msgspec.json.Decoder(_Members)
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=plain).encode
 
 
 def split_meta(meta: object) -> tuple[ProgressToken | None, dict[str, Any] | None]:

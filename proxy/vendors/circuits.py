@@ -37,8 +37,8 @@ class Circuits:
         self,
         store: CoordinationStore | None = None,
         *,
-        trial_s: float = 5.0,
-        max_circuits: int = 5_000,
+        trial_s: float,
+        max_circuits: int,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`trial_s`: the timeout of connecting; for so long one trial keeps other calls from connecting.
@@ -57,6 +57,12 @@ class Circuits:
     @property
     def has_trouble(self) -> bool:
         return bool(self._circuits)
+
+    def open_vendors(self) -> set[str]:
+        """The vendors some of whose calls are refused now."""
+        now_s = self._monotonic()
+        names = (name for name, circuit in self._circuits.items() if circuit.state(now_s) is CircuitState.OPEN)
+        return {shared_circuits.vendor_of(name) for name in names}
 
     def check(self, destination: Destination) -> None:
         """Raises: VendorProblem if a call may not pass now."""

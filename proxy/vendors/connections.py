@@ -52,7 +52,7 @@ class Connections:
         tls: Callable[[], ssl.SSLContext],
         resolver: Resolver,
     ) -> None:
-        self._origin = origin
+        self.origin = origin
         self._resolver = resolver
         self._allow_private = allow_private
         self._limits = limits
@@ -71,6 +71,11 @@ class Connections:
     @property
     def is_unused(self) -> bool:
         return not (self._idle or self._busy or self._draining) and self._permits.is_unused
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Connections that requests use or drain, and idle ones."""
+        return len(self._busy) + len(self._draining), len(self._idle)
 
     def acquire_idle(self, organization: Hashable) -> Connection | None:
         """An idle connection and a place for `organization`; None if either is missing."""
@@ -193,11 +198,11 @@ class Connections:
             raise errors.unavailable(evidence=Evidence.CONNECT_FAILED) from fault
 
     async def _addresses(self) -> list[str]:
-        host = self._origin.host
+        host = self.origin.host
         if _is_address(host):
             found = [host]
         else:
-            found = await self._resolver.resolve(host, self._origin.port, self._origin.owner)
+            found = await self._resolver.resolve(host, self.origin.port, self.origin.owner)
         check_addresses(found, allow_private=self._allow_private)
         return found
 
@@ -215,7 +220,7 @@ class Connections:
         raise OSError("no address")
 
     async def _open_one(self, address: str) -> Connection:
-        origin = self._origin
+        origin = self.origin
         # The address was checked; SNI and the certificate check still use the name.
         connection = Connection(self._loop, self._limits)
         try:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from credentials.vendor_check import ProbeAnswer
 from gateway.lib.outbound import AddressRefused
 from proxy.outcomes import VendorFault
@@ -14,6 +16,10 @@ from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import configured_transport
 from proxy.vendors.vendor_access import VendorAccess
+
+# Seconds. The count of tools takes no longer, and leaves the rest of the check's time to its end.
+_COUNT_WITHIN_S = 2.0
+_TIME_LEFT_S = 0.5
 
 
 async def probe_credentials(
@@ -26,6 +32,7 @@ async def probe_credentials(
     try:
         await session.initialize(deadline=deadline)
         answer = await session.request(method, params, deadline=deadline)
+        tools = await _count_tools(session, answer, method, deadline)
         await session.close()
     except AddressNotAllowed as fault:
         raise AddressRefused from fault
@@ -37,12 +44,37 @@ async def probe_credentials(
         return ProbeAnswer(200, is_error=True, error_text=answer.message)
     if answer.is_error:
         return ProbeAnswer(200, is_error=True, error_text=replies.error_text(answer.raw_result))
-    return ProbeAnswer(200, tools_listed=method == "tools/list")
+    return ProbeAnswer(200, tools_listed=method == "tools/list", tools=tools)
+
+
+async def _count_tools(
+    session: VendorSession, answer: replies.VendorResult | replies.RpcError, method: str, deadline: float
+) -> int | None:
+    """How many tools the vendor lists; None if it does not say in time. The answer to the check counts without it."""
+    if isinstance(answer, replies.RpcError) or answer.is_error:
+        return None
+    by_then = min(deadline - _TIME_LEFT_S, asyncio.get_running_loop().time() + _COUNT_WITHIN_S)
+    listed, cursor = 0, None
+    try:
+        if method != "tools/list":
+            answer = await session.request("tools/list", {}, deadline=by_then)
+        for _ in range(settings.TOOL_LIST_MAX_PAGES):
+            if isinstance(answer, replies.RpcError):
+                return None
+            page = replies.raw_tools_page(answer.raw_result)
+            listed += len(page.tools)
+            if page.next_cursor is None or page.next_cursor == cursor:
+                return listed
+            cursor = page.next_cursor
+            answer = await session.request("tools/list", {"cursor": cursor}, deadline=by_then)
+    except (VendorProblem, StaleSession, replies.BadVendorReply):
+        return None
+    return None
 
 
 def _as_probe_answer(fault: VendorProblem | StaleSession) -> ProbeAnswer:
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.REJECTED_CREDENTIALS:
-        return ProbeAnswer(401)  # 403 as well
+        return ProbeAnswer(fault.status or 401)
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.BAD_RESPONSE:
         return ProbeAnswer(200)
-    return ProbeAnswer(None)
+    return ProbeAnswer(fault.status if isinstance(fault, VendorProblem) else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from gateway.lib.sentences import sentence
 from proxy.outcomes import VendorFault
 from proxy.protocol.replies import RpcError
 
@@ -28,13 +29,22 @@ class VendorProblem(Exception):
         *,
         evidence: Evidence = Evidence.RESPONDED,
         retry_after_s: int | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(detail)
         self.fault, self.detail, self.evidence, self.retry_after_s = fault, detail, evidence, retry_after_s
+        # Of HTTP; None if the failure is not one.
+        self.status = status
 
     def copy(self) -> VendorProblem:
         """A copy to raise: the traceback refers to the frames that hold the original, a reference cycle."""
-        return VendorProblem(self.fault, self.detail, evidence=self.evidence, retry_after_s=self.retry_after_s)
+        return VendorProblem(
+            self.fault,
+            self.detail,
+            evidence=self.evidence,
+            retry_after_s=self.retry_after_s,
+            status=self.status,
+        )
 
     @property
     def is_own_timeout(self) -> bool:
@@ -54,7 +64,9 @@ class AddressNotAllowed(VendorProblem):
     """The outbound rules forbid the address; the catalog or the credential is wrong."""
 
     def __init__(self) -> None:
-        super().__init__(VendorFault.UNAVAILABLE, "The vendor's address is not allowed.", evidence=Evidence.NONE)
+        super().__init__(
+            VendorFault.UNAVAILABLE, sentence("The vendor's address is not allowed."), evidence=Evidence.NONE
+        )
 
 
 class StaleSession(Exception):
@@ -65,30 +77,44 @@ class StaleSession(Exception):
         self.status, self.error, self.is_certain = status, error, is_certain  # `error`: the JSON-RPC error, if any
 
 
-def unavailable(detail: str = "The vendor could not be reached.", evidence: Evidence = Evidence.NONE) -> VendorProblem:
-    return VendorProblem(VendorFault.UNAVAILABLE, detail, evidence=evidence)
+def unavailable(
+    detail: str = sentence("The vendor couldn't be reached."),
+    evidence: Evidence = Evidence.NONE,
+    status: int | None = None,
+) -> VendorProblem:
+    return VendorProblem(VendorFault.UNAVAILABLE, detail, evidence=evidence, status=status)
 
 
 def bulkhead_full() -> VendorProblem:
-    text = "Too many calls of the organization are under way at the vendor."
+    text = sentence("Your organization has too many calls in progress at this vendor.")
     return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=1)
 
 
 def circuit_open(retry_after_s: int) -> VendorProblem:
-    text = f"The vendor could not be reached several times in a row. It is tried again in {retry_after_s} s."
+    text = sentence(
+        "The vendor couldn't be reached several times in a row. Next attempt in %(retry_after_s)s s.",
+        retry_after_s=retry_after_s,
+    )
     return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=retry_after_s)
 
 
 def rate_limited(retry_after_s: int | None) -> VendorProblem:
-    return VendorProblem(VendorFault.UNAVAILABLE, "The vendor asks to slow down.", retry_after_s=retry_after_s)
+    return VendorProblem(
+        VendorFault.UNAVAILABLE,
+        sentence("The vendor is limiting calls. Try again later."),
+        retry_after_s=retry_after_s,
+        status=429,
+    )
 
 
 def timeout(evidence: Evidence = Evidence.NONE) -> VendorProblem:
-    return VendorProblem(VendorFault.TIMEOUT, "The vendor did not answer in time.", evidence=evidence)
+    return VendorProblem(VendorFault.TIMEOUT, sentence("The vendor didn't respond in time."), evidence=evidence)
 
 
 def bad_response(detail: str) -> VendorProblem:
-    return VendorProblem(VendorFault.BAD_RESPONSE, f"The vendor sent an unusable answer: {detail}.")
+    return VendorProblem(
+        VendorFault.BAD_RESPONSE, sentence("The vendor sent an unusable answer: %(detail)s.", detail=detail)
+    )
 
 
 def interrupted() -> VendorProblem:
@@ -99,8 +125,7 @@ def no_response() -> VendorProblem:
     return bad_response("it ended without an answer")
 
 
-def rejected_credentials() -> VendorProblem:
+def rejected_credentials(status: int | None = None) -> VendorProblem:
     """401 or 403 of the vendor. A 401 of the gateway would ask the caller to log in again."""
-    return VendorProblem(
-        VendorFault.REJECTED_CREDENTIALS, "The vendor rejected the stored credentials. An admin can replace them."
-    )
+    text = sentence("The vendor rejected the stored credentials. An admin can replace them.")
+    return VendorProblem(VendorFault.REJECTED_CREDENTIALS, text, status=status)

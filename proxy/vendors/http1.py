@@ -34,9 +34,9 @@ DRAIN_S = 1.0  # for the end of an event stream after its last message
 class Limits:
     """Seconds and bytes that bound one exchange, besides the caller's deadline."""
 
-    connect_s: float = 5.0
-    chunk_s: float = 10.0  # longest pause within a body that is no event stream
-    body_bytes: int = 10 * 1024 * 1024
+    connect_s: float
+    chunk_s: float  # longest pause within a body that is no event stream
+    body_bytes: int
 
 
 class ConnectionOwner(Protocol):

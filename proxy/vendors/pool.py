@@ -8,6 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.conf import settings
+
+from gateway.coordination.store import CoordinationStore
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.fair_share_cache import FairShareCache
 from proxy.single_flight import SingleFlight
@@ -20,13 +23,11 @@ from proxy.vendors.session import CLOSE_DEADLINE_S, VendorSession
 from proxy.vendors.transport import VendorTransport
 from proxy.vendors.vendor_access import VendorAccess
 
-MAX_SESSIONS = 50_000  # default of the setting
-MAX_AWAKE = 20_000  # default of the setting
 # A session without an id costs the vendor nothing. It ends all the same: a vendor that was replaced by a newer release
 # may refuse the version that was negotiated.
 STATELESS_IDLE_S = 3_600.0
 CLOSED_AT_ONCE = 32  # sessions; closing must not take the connections from calls
-_PARK_ATTEMPTS = 8  # sessions in use that are passed over at one lease
+_PARK_ATTEMPTS = 8  # sessions that cannot be parked yet and are passed over at one lease
 
 
 class SessionPool:
@@ -41,13 +42,12 @@ class SessionPool:
         transport: VendorTransport,
         *,
         idle_s: float,
-        max_sessions: int = MAX_SESSIONS,
-        max_awake: int = MAX_AWAKE,
-        bulkhead: Bulkhead | None = None,
-        circuits: Circuits | None = None,
+        max_sessions: int,
+        max_awake: int,
+        bulkhead: Bulkhead,
+        circuits: Circuits,
     ) -> None:
-        self.bulkhead = bulkhead or Bulkhead(calls=30, max_queued=100, wait_s=5.0)
-        self.circuits = circuits or Circuits()
+        self.bulkhead, self.circuits = bulkhead, circuits
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
         # Gets the tool whose answer contained a stored credential.
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
@@ -64,10 +64,16 @@ class SessionPool:
         self._closing = BackgroundTasks()
         self._closers = asyncio.Semaphore(CLOSED_AT_ONCE)
 
+    @property
+    def session_count(self) -> int:
+        return len(self._sessions)
+
     async def lease(self, destination: Destination, *, deadline: float) -> VendorSession:
         """The key's session, opened if there is none; nothing to give back. Raises: VendorProblem."""
         session = self._sessions.get(destination.key)
         if session is not None:
+            # An equal key may have a newer destination: of a credential that was sealed again under another data key.
+            session.destination = destination
             self._keep_awake(destination.key, session)
             return session
         try:
@@ -84,7 +90,10 @@ class SessionPool:
             self._sessions.pop(destination.key)
 
     def close_idle(self) -> None:
-        """A session with a call in flight is not idle, however long the call runs."""
+        """End sessions that were idle for long, and park those that cost the vendor nothing.
+
+        A session with a call in flight is not idle, however long the call runs.
+        """
         now_s = asyncio.get_running_loop().time()
         edge, stateless_edge = now_s - self._idle_s, now_s - max(self._idle_s, STATELESS_IDLE_S)
         for key in list(self._sessions):
@@ -93,6 +102,8 @@ class SessionPool:
                 continue
             if session.needs_closing or session.last_used_s < stateless_edge:
                 self._sessions.pop(key)
+            elif key in self._awake and session.park():
+                del self._awake[key]
 
     async def aclose(self) -> None:
         """Waits CLOSE_DEADLINE_S at most for vendors; they end the other sessions themselves."""
@@ -147,11 +158,10 @@ class SessionPool:
             if len(self._awake) <= self._max_awake:
                 return
             oldest_key, oldest = next(iter(self._awake.items()))
-            if oldest.is_in_use or oldest is session:  # this one is about to be used
-                self._awake.move_to_end(oldest_key)
-            else:
+            if oldest is not session and oldest.park():  # this one is about to be used
                 del self._awake[oldest_key]
-                oldest.park()
+            else:
+                self._awake.move_to_end(oldest_key)
 
     def _on_connected_of(self, vendor: str) -> Callable[[], None]:
         found = self._on_connected.get(vendor)
@@ -187,3 +197,19 @@ class SessionPool:
     async def _close(self, session: VendorSession) -> None:
         async with self._closers:
             await session.close()
+
+
+def configured_pool(transport: VendorTransport, store: CoordinationStore | None) -> SessionPool:
+    """A pool under the bounds of the settings. Circuits are shared through `store`."""
+    return SessionPool(
+        transport,
+        idle_s=settings.VENDOR_SESSION_IDLE_S,
+        max_sessions=settings.VENDOR_SESSIONS,
+        max_awake=settings.VENDOR_SESSIONS_AWAKE,
+        bulkhead=Bulkhead(
+            calls=settings.VENDOR_CALLS_PER_ORGANIZATION,
+            max_queued=settings.VENDOR_CALLS_QUEUED,
+            wait_s=settings.VENDOR_CALLS_WAIT_S,
+        ),
+        circuits=Circuits(store, trial_s=settings.VENDOR_CONNECT_TIMEOUT_S, max_circuits=settings.VENDOR_CIRCUITS),
+    )

@@ -87,10 +87,15 @@ class VendorSession:
     def needs_closing(self) -> bool:
         return self.session_id is not None and not self.is_lost
 
-    def park(self) -> None:
-        """Drop all that can be made again without the vendor, unless it is in use. The next request makes it again."""
-        if self.destination is not None and not self.is_in_use and not self._background:
-            self.access = self._prepared = self._background = None
+    def park(self) -> bool:
+        """Drop all that can be made again without the vendor. The next request makes it again.
+
+        False if the session is in use and was not parked.
+        """
+        if self.destination is None or self.is_in_use or self._background:
+            return False
+        self.access = self._prepared = self._background = None
+        return True
 
     async def initialize(self, *, deadline: float) -> None:
         """Raises: VendorProblem."""
@@ -323,8 +328,8 @@ def is_response(message: replies.VendorMessage, message_id: int) -> TypeGuard[re
 
 def _raise_if_refused(answer: VendorResponse) -> None:
     if answer.status in (401, 403):
-        raise errors.rejected_credentials()
+        raise errors.rejected_credentials(answer.status)
     if answer.status == 429:
         raise errors.rate_limited(parse_retry_after(answer.header("Retry-After"), now=clock.now()))
     if answer.status >= 500:
-        raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Evidence.RESPONDED)
+        raise errors.unavailable(f"The vendor answered HTTP {answer.status}.", Evidence.RESPONDED, answer.status)

@@ -43,6 +43,10 @@ def of_credential(vendor: str, credential_id: UUID) -> str:
     return f"{vendor}:{credential_id}"
 
 
+def vendor_of(name: str) -> str:
+    return name.partition(":")[0]
+
+
 def publish(store: CoordinationStore, name: str, circuit: SharedCircuit | None) -> None:
     """Write the circuit; None when it is closed. Raises: CoordinationUnavailable."""
     if circuit is None:

@@ -9,6 +9,7 @@ import hmac
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -27,16 +28,21 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES, ReceivedList
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 _COMPRESSION = 1  # the fastest: lists are repetitive
-# Two of the longest lists. A store of 512 MB holds what sixty organizations could waste in an hour.
+# Two of the longest lists. A body lives for two hours, so three hours' bytes are there at once: with four processes,
+# a store of 512 MB holds what five organizations could waste.
 BODY_BYTES_PER_HOUR = 8 * 1024 * 1024
 HOUR_S = 3_600.0
+LEAST_BYTES = 8 * 1024  # that one body counts: bounds the bodies of an hour to a thousand
 MAX_ORGANIZATIONS = 10_000  # that are counted; a round number
 
 
-class Values(Protocol):
+class Blobs(Protocol):
     """gateway.coordination.blob_store. Each method raises CoordinationUnavailable."""
 
+    max_value_bytes: int  # larger values are not stored
+
     async def get(self, name: str) -> bytes | None: ...
+    async def size(self, name: str) -> int: ...
     async def put(self, name: str, value: bytes, ttl_s: int) -> None: ...
     async def extend(self, name: str, ttl_s: int) -> bool: ...
     async def claim(self, name: str, ttl_s: int) -> bool: ...
@@ -60,26 +66,45 @@ class StoredList(msgspec.Struct, frozen=True):
     age_s: float
 
 
+@dataclass(slots=True)
+class _Hour:
+    """Bytes and lists that one organization has stored, and kept stored, since `began_s`."""
+
+    began_s: float
+    used_bytes: int = 0
+    digests: set[bytes] = field(default_factory=set)
+
+
 class _Budget:
-    """Bytes of new bodies that each organization stores in an hour. Some vendors let customers write their tools."""
+    """Bytes of bodies that each organization stores or renews in an hour, each body once.
+
+    Some vendors let customers write their tools.
+    """
 
     def __init__(self) -> None:
-        self._used: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()  # when the hour began, bytes since
+        self._hours: OrderedDict[Hashable, _Hour] = OrderedDict()
 
-    def take(self, org_id: Hashable, size_bytes: int, now_s: float) -> bool:
-        began_s, used = self._used.get(org_id, (now_s, 0))
-        if not 0 <= now_s - began_s < HOUR_S:
-            began_s, used = now_s, 0
-        if used + size_bytes > BODY_BYTES_PER_HOUR:
+    def has_paid(self, org_id: Hashable, digest: bytes, now_s: float) -> bool:
+        return digest in self._hour(org_id, now_s).digests
+
+    def take(self, org_id: Hashable, digest: bytes, size_bytes: int, now_s: float) -> bool:
+        hour, counted = self._hour(org_id, now_s), max(size_bytes, LEAST_BYTES)
+        if hour.used_bytes + counted > BODY_BYTES_PER_HOUR:
             return False
-        put_newest(self._used, org_id, (began_s, used + size_bytes), MAX_ORGANIZATIONS)
+        hour.used_bytes += counted
+        hour.digests.add(digest)
+        put_newest(self._hours, org_id, hour, MAX_ORGANIZATIONS)
         return True
+
+    def _hour(self, org_id: Hashable, now_s: float) -> _Hour:
+        known = self._hours.get(org_id)
+        return known if known is not None and 0 <= now_s - known.began_s < HOUR_S else _Hour(now_s)
 
 
 class StoredLists:
     """One event loop. A store that is away, and a value that does not open or does not fit its name, are misses."""
 
-    def __init__(self, store: Values, secret: bytes, *, ttl_s: int, now_s: Callable[[], float]) -> None:
+    def __init__(self, store: Blobs, secret: bytes, *, ttl_s: int, now_s: Callable[[], float]) -> None:
         """`secret` is the deployment's. `ttl_s`: of a pointer and its list. `now_s`: Unix time."""
         self._store = store
         self._names = hmac.digest(secret, b"tool-lists|names", "sha256")
@@ -107,20 +132,36 @@ class StoredLists:
         """Store a list that was just fetched from an address of the catalog, within its organization's budget."""
         digest, at_s = received.digest, self._now_s()
         try:
-            # Twice the time of a pointer, so that no pointer outlives its list.
-            if not await self._store.extend(self._name("list", digest), 2 * self._ttl_s):
-                work = partial(self._sealed_body, received)
-                body = await fair_scheduler.run_small_inline(key.org_id, work, received.size_bytes)
-                if not self._budget.take(key.org_id, len(body), at_s):
-                    log.info("tool list not stored", vendor=key.vendor, fault="over the organization's budget")
-                    return
-                await self._store.put(self._name("list", digest), body, 2 * self._ttl_s)
+            if not await self._keep_body(key, received, at_s):
+                return
             pointer = msgspec.msgpack.encode(_Pointer(digest, received.size_bytes, at_s))
             await self._store.put(self._name("index", key.digest), self._sealed(pointer, _index_aad(key)), self._ttl_s)
             seen = self._sealed(msgspec.msgpack.encode(_Seen(at_s)), _seen_aad(digest))
             await self._store.put(self._name("seen", digest), seen, self._ttl_s)
         except CoordinationUnavailable as fault:
             log.info("tool list not stored", vendor=key.vendor, fault=str(fault))
+
+    async def _keep_body(self, key: PoolKey, received: ReceivedList, at_s: float) -> bool:
+        """Store or renew the body, at the organization's cost. Whether it is stored."""
+        org_id, digest = key.org_id, received.digest
+        name, ttl_s = self._name("list", digest), 2 * self._ttl_s  # so that no pointer outlives its list
+        if self._budget.has_paid(org_id, digest, at_s) and await self._store.extend(name, ttl_s):
+            return True
+        body, size_bytes = b"", await self._store.size(name)
+        if not size_bytes:
+            work = partial(self._sealed_body, received)
+            body = await fair_scheduler.run_small_inline(org_id, work, received.size_bytes)
+            size_bytes = len(body)
+        if size_bytes > self._store.max_value_bytes:
+            log.info("tool list not stored", vendor=key.vendor, fault="too large")
+            return False
+        if not self._budget.take(org_id, digest, size_bytes, at_s):
+            log.info("tool list not stored", vendor=key.vendor, fault="over the organization's budget")
+            return False
+        if not body:
+            return await self._store.extend(name, ttl_s)
+        await self._store.put(name, body, ttl_s)
+        return True
 
     async def seen_ago_s(self, digest: bytes) -> float | None:
         """Seconds since a process fetched this list from an address of the catalog."""

@@ -24,7 +24,7 @@ _basis = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Definition).decode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ReceivedList:
     """The unparsed tools of all pages. `digest` names the list: equal bytes of one vendor are parsed alike."""
 

@@ -30,7 +30,6 @@ from proxy.vendors.response import VendorResponse
 
 log = structlog.get_logger(__name__)
 SWEEP_EVERY_S = 15.0  # closes idle connections
-CONNECTIONS_PER_ORIGIN = 100  # default of the setting
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "te", "accept-encoding"})
@@ -56,13 +55,13 @@ class VendorTransport:
         self,
         *,
         allow_private: bool,
-        limits: Limits | None = None,
-        connections_per_origin: int = CONNECTIONS_PER_ORIGIN,
+        limits: Limits,
+        connections_per_origin: int,
         own_url: str = "",
         tls: Callable[[], ssl.SSLContext] = verifying_tls,
     ) -> None:
         self._allow_private = allow_private
-        self._limits = limits or Limits()
+        self._limits = limits
         self._connections_per_origin = connections_per_origin
         self._own_url = own_url  # refused: calls would loop
         self._tls = tls
@@ -101,6 +100,8 @@ class VendorTransport:
             name = f"{name}:{port}"
         lines = [b"Host: " + name.encode(), b"Accept-Encoding: gzip", *map(_header_line, headers.items())]
         origin = Origin(parts.scheme == "https", host, port, vendor, organization if has_own_address else None)
+        if (known := self._by_origin.get(origin)) is not None:
+            origin = known.origin  # one object for all sessions: each call looks it up
         # Hashing an int costs no Python call, hashing a UUID one; places are looked up four times a call.
         holder = organization.int if isinstance(organization, UUID) else organization
         return Prepared(origin, target.encode(), b"\r\n".join(lines), holder)
@@ -133,6 +134,11 @@ class VendorTransport:
             )
         connections = self._connections(prepared.origin)
         return _HttpExchange(connections, prepared.organization, request, deadline, on_connected, timing)
+
+    def connection_counts(self) -> tuple[int, int]:
+        """Connections that requests use, and idle ones."""
+        counts = [each.counts for each in self._by_origin.values()]
+        return sum(busy for busy, _ in counts), sum(idle for _, idle in counts)
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -219,22 +225,16 @@ class _HttpExchange:
             self._connections.release(self._connection, self._organization, may_drain=kind is None)
 
 
-def configured_limits() -> Limits:
-    return Limits(
-        connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
-        chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
-        body_bytes=settings.VENDOR_REPLY_BYTES,
-    )
-
-
-def configured_transport(
-    limits: Limits | None = None, *, connections_per_origin: int = CONNECTIONS_PER_ORIGIN
-) -> VendorTransport:
-    """A transport under the outbound rules of the settings."""
+def configured_transport() -> VendorTransport:
+    """A transport under the outbound rules and bounds of the settings."""
     return VendorTransport(
         allow_private=settings.ALLOW_PRIVATE_ENDPOINTS,
-        limits=limits,
-        connections_per_origin=connections_per_origin,
+        limits=Limits(
+            connect_s=settings.VENDOR_CONNECT_TIMEOUT_S,
+            chunk_s=settings.VENDOR_CHUNK_TIMEOUT_S,
+            body_bytes=settings.VENDOR_REPLY_BYTES,
+        ),
+        connections_per_origin=settings.VENDOR_CONNECTIONS_PER_ORIGIN,
         own_url=settings.BASE_URL,
     )
 

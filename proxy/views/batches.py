@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from audit.pending_record import AuditUnavailable
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
-from proxy.caller_cache import DatabaseUnavailable
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, versions
 from proxy.views import responses
 from proxy.views.responses import HttpError

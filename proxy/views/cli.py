@@ -93,9 +93,13 @@ async def _schema(context: RequestContext, route: Route, vendor: Vendor) -> dict
     if isinstance(index, str):
         raise HttpError(502, index, f"{vendor.name} did not list its tools: {index}.")
     # Only commands that the caller may run.
-    principal, organization = caller.principal, caller.organization
-    listed = index.content
-    allowed = {name for name in listed.definitions if may_call_tool(principal, organization, vendor, name) is None}
+    principal, listed = caller.principal, index.content
+    rights = (principal, caller.organization, vendor)
+    allowed = {
+        name
+        for name in listed.definitions
+        if may_call_tool(*rights, name, is_read_only=listed.policies[name].read_only) is None
+    }
     work = partial(_commands, vendor.tool_prefix, listed, allowed)
     commands = await fair_scheduler.run_small_inline(principal.org_id, work, listed.received_bytes)
     return {"vendor": vendor.slug, "vendorName": vendor.name, "commands": commands}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from django.http import HttpResponse
 
+from gateway.lib.sentences import plain
 from proxy.outcomes import (
     BadArguments,
     Delivered,
@@ -55,7 +56,7 @@ def forbidden(route: Route, denied: Denied) -> HttpError:
     """403; a missing scope is named in the challenge."""
     if denied.denial is Denial.SCOPE:
         return responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
-    return HttpError(403, denied.denial.value, denied.text)
+    return HttpError(403, denied.denial.value, responses.denial_text(denied))
 
 
 def _result(raw_result: bytes) -> HttpResponse:
@@ -64,4 +65,4 @@ def _result(raw_result: bytes) -> HttpResponse:
     except replies.BadVendorReply as fault:
         text = f"The vendor's result is unusable: {fault}."
         raise HttpError(502, VendorFault.BAD_RESPONSE.value, text) from fault
-    return responses.json_response(msgspec.json.encode({"result": {"content": content}}))
+    return responses.json_response(msgspec.json.encode({"result": {"content": content}}, enc_hook=plain))

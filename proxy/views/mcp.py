@@ -21,6 +21,8 @@ from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.hot_path_request import HotPathRequest
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
+from gateway.lib.sentences import plain
+from gateway.lib.shared_body import SharedBody
 from gateway.middleware.body_parts import ClientDisconnected
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.decide import may_use_vendor
@@ -40,20 +42,24 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import initialize, jsonrpc, progress, versions
+from proxy.protocol.trace_context import take_parent
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
 from proxy.views import deprecation, responses
 from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
+from proxy.views.mcp_page import explain_endpoint, is_opened_in_browser
 from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
-Parts = tuple[bytes, ...]  # of one response
+Parts = tuple[bytes | SharedBody, ...]  # of one response
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
 
 
 async def mcp(request: HotPathRequest) -> HttpResponseBase:
+    if is_opened_in_browser(request):
+        return explain_endpoint()
     return await _serve(request, UNIFIED)
 
 
@@ -117,7 +123,7 @@ async def _dispatch(
         return responses.accepted()
     if method != "tools/call":
         return responses.json_parts(await _run_method(context, route, vendor, message))
-    call = _tool_call(vendor, message, request.META.get("HTTP_ACCEPT"))
+    call = _tool_call(context, vendor, message, request.META.get("HTTP_ACCEPT"))
     answer = _run_call(context, route, message.id, call)
     if call.relay is None:
         return responses.json_response(await answer)
@@ -139,8 +145,8 @@ async def _serve_batch(
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
             if message.method != "tools/call":
-                return b"".join(await _run_method(context, route, vendor, message))
-            return await _run_call(context, route, message.id, _tool_call(vendor, message))
+                return b"".join(map(bytes, await _run_method(context, route, vendor, message)))
+            return await _run_call(context, route, message.id, _tool_call(context, vendor, message))
         finally:
             batch_timing.add(context.timing)
             context.timing = batch_timing
@@ -170,7 +176,9 @@ async def _run_method(context: RequestContext, route: Route, vendor: Vendor | No
     return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
 
 
-def _tool_call(vendor: Vendor | None, message: jsonrpc.Request, accept: str | None = None) -> ToolCall:
+def _tool_call(
+    context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request, accept: str | None = None
+) -> ToolCall:
     """With a relay if the caller asks for progress and accepts event streams."""
     name, arguments, fault = message.params.get("name"), message.params.get("arguments"), ""
     if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
@@ -179,8 +187,10 @@ def _tool_call(vendor: Vendor | None, message: jsonrpc.Request, accept: str | No
         fault = "params.arguments must be an object"
     # The vendor does not get the caller's token: callers share sessions, and their tokens may be equal.
     token, meta = progress.split_meta(message.params.get("_meta"))
+    if context.trace is not None and meta is not None:
+        context.trace.adopt_late(take_parent(meta))  # the vendor gets ours in its place
     relay = ProgressRelay(token) if token is not None and accepts_events(accept) else None
-    return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta, relay=relay, fault=fault)
+    return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
 
 
 async def _run_call(context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall) -> bytes:
@@ -211,7 +221,7 @@ async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc
         return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page"),)
     listed = await list_tools(context, [vendor] if vendor else None)
     # The result of tools/list has no member of its own for the reasons.
-    meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable})
+    meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable}, enc_hook=plain)
     end = b'],"_meta":%b}' % meta if listed.unavailable else b"]}"
     # The body is one object for all callers with the same tools: it is sent as it is, and not joined.
     return jsonrpc.result_head(message.id) + b'{"tools":[', listed.body, end + b"}"
@@ -244,7 +254,9 @@ def _denied(route: Route, message_id: jsonrpc.MessageId, denied: Denied) -> byte
     if denied.denial is Denial.SCOPE:
         raise responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
     # A model can explain other rules to its user.
-    return jsonrpc.result(message_id, {"content": [{"type": "text", "text": denied.text}], "isError": True})
+    return jsonrpc.result(
+        message_id, {"content": [{"type": "text", "text": responses.denial_text(denied)}], "isError": True}
+    )
 
 
 def _check_accept(accept: str | None) -> None:

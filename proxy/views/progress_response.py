@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from django.http.response import HttpResponseBase
 
+from gateway import draining
 from gateway.lib.event_stream import EventStream
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, sse
@@ -47,7 +48,10 @@ async def respond_with_progress(
     if running.done() and (not relay.has_pending or running.cancelled() or running.exception() is not None):
         return responses.json_response(await running)
 
+    draining.at_end(running.cancel)
+
     async def end() -> None:
+        draining.forget(running.cancel)
         relay.close()
         running.cancel()
         await asyncio.wait([running])
@@ -75,6 +79,8 @@ def _last_message(message_id: jsonrpc.MessageId, running: asyncio.Future[bytes])
     """The response, or an error in place of the 503: no result without its row."""
     try:
         return running.result()
+    except asyncio.CancelledError:
+        return jsonrpc.error(message_id, jsonrpc.INTERNAL_ERROR, draining.CUT_OFF, {"reason": "unavailable"})
     except Exception as fault:
         log.error("call failed after its stream began", exc_info=fault)
         text = "The gateway cannot serve this right now. Try again."

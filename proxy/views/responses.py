@@ -12,8 +12,11 @@ from gateway.coordination import limit_headers
 from gateway.coordination.store import Admission
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.hot_path_response import HotPathResponse, SharedBodyResponse
+from gateway.lib.sentences import plain
+from gateway.lib.shared_body import SharedBody
 from gateway.middleware.refusal import Refusal
 from oauth_ext import challenges
+from proxy.outcomes import Denied
 
 EXPOSED_HEADERS = (
     "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Auth-Ms, X-Session-Ms, X-Vendor-Ms, X-Total-Ms,"
@@ -45,10 +48,10 @@ def json_response(body: bytes, status: int = 200) -> HttpResponse:
     )
 
 
-def json_parts(parts: Sequence[bytes]) -> HttpResponse:
+def json_parts(parts: Sequence[bytes | SharedBody]) -> HttpResponse:
     """200 with a body in parts, which are not joined if they are large."""
     if sum(map(len, parts)) <= FREE_BYTES:
-        return json_response(b"".join(parts))
+        return json_response(b"".join(map(bytes, parts)))
     return SharedBodyResponse(parts, headers={"Content-Type": "application/json", "Cache-Control": "no-store"})
 
 
@@ -75,10 +78,15 @@ def http_error_response(refusal: HttpError, *, cli: bool) -> HttpResponse:
         body: dict[str, str] = {"error": refusal.description}
     else:
         body = {"error": refusal.error, "error_description": refusal.description}
-    response = json_response(msgspec.json.encode(body), refusal.status)
+    response = json_response(msgspec.json.encode(body, enc_hook=plain), refusal.status)
     for name, value in refusal.headers.items():
         response.headers[name] = value
     return response
+
+
+def denial_text(denied: Denied) -> str:
+    """The rule, with the address of the page where a person can ask for access."""
+    return f"{denied.text} Ask for it at {settings.BASE_URL}{denied.page}" if denied.page else denied.text
 
 
 def unauthorized(resource_path: str, scope: str, description: str | None) -> HttpError:

@@ -20,16 +20,18 @@ from gateway.coordination.store import CoordinationUnavailable
 from gateway.hot_path_request import HotPathRequest
 from gateway.lib.client_address import client_address
 from gateway.lib.event_stream import EventStream
+from gateway.lib.metrics.names import CALLS, NO_VENDOR, CallOutcome
 from oauth_ext.bearer import InvalidBearer
 from proxy import runtime
 from proxy.authenticate import MalformedAuthorization, NoBearer, accepted_audiences, authenticate, bearer_of
-from proxy.caller_cache import DatabaseUnavailable
 from proxy.calls.admit import admit
 from proxy.failed_auth_throttle import AuthThrottled
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import CacheStatus
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
-from proxy.views import responses
+from proxy.trace import Trace
+from proxy.views import request_end, responses
 from proxy.views.origin import check_origin, cors_headers, preflight_response
 from proxy.views.responses import HttpError
 
@@ -50,6 +52,11 @@ class Route:
     headers: Mapping[str, str] = field(default_factory=dict)  # of every answer but a preflight's
 
     @property
+    def name(self) -> str:
+        """In metrics, traces and logs. Contract: 7"""
+        return "cli" if self.is_cli else "mcp" if self.vendor is None else "vendor_mcp"
+
+    @property
     def is_cli(self) -> bool:
         return self.source is CallSource.CLI
 
@@ -62,12 +69,13 @@ class Route:
 class ServedRequest:
     """One request at one route: `open`, then the view's work, then `finish`; `refusal` makes a response of a fault."""
 
-    __slots__ = ("_context", "_request", "_route", "_timing")
+    __slots__ = ("_context", "_request", "_route", "_timing", "_trace")
 
     def __init__(self, request: HotPathRequest, route: Route) -> None:
         self._request, self._route = request, route
         self._timing = Timing()
         self._context: RequestContext | None = None  # of an authenticated request
+        self._trace: Trace | None = None
 
     async def open(self) -> RequestContext | None:
         """The authenticated request; None for a preflight, which names no caller.
@@ -78,7 +86,11 @@ class ServedRequest:
         check_origin(request)
         if request.method == "OPTIONS":
             return None
+        traces = runtime.current().traces
+        if traces is not None:
+            self._trace = traces.begin(request.META)
         self._context = await _authenticate(request, self._route, self._timing)
+        self._context.trace = self._trace
         request.owner = self._context.caller.principal.org_id
         if request.method != method and (request.method, method) != ("HEAD", "GET"):  # D30
             raise HttpError(405, "method_not_allowed", f"Use {method}.", {"Allow": method})
@@ -106,6 +118,8 @@ class ServedRequest:
         elif isinstance(fault, AuthThrottled):
             error = responses.auth_throttled(fault.admission)
         elif isinstance(fault, DatabaseUnavailable | AuditUnavailable | CoordinationUnavailable):
+            if self._context is None:  # a call of a caller that is known is counted by itself
+                CALLS.add(NO_VENDOR, route.name, CallOutcome.UNAVAILABLE)
             error = responses.unavailable()
         else:
             log.error("request failed", path=self._request.path, exc_info=fault)
@@ -121,7 +135,31 @@ class ServedRequest:
             response.headers["X-Cache"] = (CacheStatus.BYPASS if context is None else context.cache).value
         known = timing.headers_so_far() if isinstance(response, EventStream) else timing.headers()
         request.response_headers = [*known, *_limits(context)]
+        if request_end.is_reported():
+            if isinstance(response, EventStream):
+                self._report_after(response)
+            else:
+                self._report(response.status_code)
         return response
+
+    def _report(self, status: int) -> None:
+        request_end.report(
+            request_id=self._request.request_id,
+            route=self._route.name,
+            status=status,
+            timing=self._timing,
+            context=self._context,
+            trace=self._trace,
+        )
+
+    def _report_after(self, stream: EventStream) -> None:
+        end = stream.on_end
+
+        async def end_and_report() -> None:
+            await end()
+            self._report(stream.status_code)
+
+        stream.on_end = end_and_report
 
 
 async def _authenticate(request: HotPathRequest, route: Route, timing: Timing) -> RequestContext:

@@ -166,17 +166,17 @@ class Visitor:
 
     def connect_acme(self, org: str, key: str = "demo-browser-tests-0001") -> None:
         """The demo vendor's form, sent with `key`."""
-        self.open(f"{org}/connections/acme")
+        self.open(f"{org}/vendors/acme/settings")
         self.page.get_by_label("API key").fill(key)
         self.page.get_by_role("button", name="Connect").click()
         self.page.wait_for_load_state()
 
-    def create_service_client(self, org: str, name: str) -> None:
-        """The form for a service client, sent."""
-        self.open(f"{org}/service-accounts")
+    def create_agent_by_form(self, org: str, name: str) -> str:
+        """The form for a new agent, sent; its key. The page is the one that shows it."""
+        self.open(f"{org}/agents/new")
         self.page.get_by_label("Name").fill(name)
-        self.page.get_by_role("button", name="Create service account").click()
-        self.page.wait_for_load_state()
+        self.page.get_by_role("button", name="Create agent").click()
+        return self.page.get_by_label("Agent key", exact=True).input_value()
 
     def call_tool(self, key: str, tool: str = "acme_whoami") -> httpx.Response:
         """One call with an agent key, from outside the browser."""

@@ -26,10 +26,10 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 WIDE, PHONE, NARROW = 1280, 390, 320
 ATTEMPTS = 3
 SETTLED_MS = 10_000  # of a loaded machine
-SERIOUS = {"serious", "critical"}
+SERIOUS = {"moderate", "serious", "critical"}
 AXE = Axe().axe_script
-# Rules whose violations are never of SERIOUS impact: what they find is no fault, and they take a quarter of the time.
-HARMLESS = re.findall(r'id:"([a-z0-9-]+)",impact:"(?:minor|moderate)"', AXE)
+# Rules whose violations are always minor: what they find is no fault.
+HARMLESS = re.findall(r'id:"([a-z0-9-]+)",impact:"minor"', AXE)
 # Axe describes the places that pass a rule as well, unless it is told not to.
 VIOLATIONS = {"resultTypes": ["violations"]}
 ALL_RULES = {**VIOLATIONS, "rules": {name: {"enabled": False} for name in HARMLESS}}
@@ -46,6 +46,22 @@ TAKE_THEME = """async (theme) => {
 }"""
 THEME = "document.documentElement.dataset.bsTheme"
 PAGE_WIDTH = "document.documentElement.scrollWidth"
+
+# The elements of a page without its texts. Of siblings that are alike, one stands for all.
+SHAPE = """() => {
+  const shape = (each) => {
+    if (each.tagName === "svg") return "svg";
+    const parts = new Set([...each.children].map(shape));
+    const names = [...each.attributes].map((one) => one.name).filter((name) => name !== "id");
+    return `${each.tagName}.${each.getAttribute("class") || ""}[${names}](${[...parts].join()})`;
+  };
+  return shape(document.querySelector("main"));
+}"""
+# Controls that the Tab key does not reach.
+USED = "a[href], button, input, select, textarea, summary, [role=button]"
+UNREACHABLE = """(used) => [...document.querySelectorAll(used)]
+  .filter((each) => each.tabIndex < 0 && !each.disabled && each.type !== "hidden" && each.checkVisibility())
+  .map((each) => each.outerHTML.slice(0, 160))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +83,7 @@ SCREENS = (*BOTH_THEMES, LIGHT_PHONE)
 
 
 def faults(page: Page, rules: dict[str, Any] = ALL_RULES) -> list[str]:
-    """Violations that axe calls serious or critical on the page as it is."""
+    """Violations that axe calls more than minor on the page as it is."""
     return [
         f"{page.url} {each['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
         for each in violations(page, rules)
@@ -108,6 +124,25 @@ def faults_in(page: Page, views: tuple[View, ...], pictures: Path | None = None)
     assert size is not None
     show(page, View("light", size["width"], ALL_RULES))
     return found
+
+
+class Looker:
+    """Looks at many pages, but once at those that differ by their texts alone."""
+
+    def __init__(self, views: tuple[View, ...], folder: Path) -> None:
+        self.views, self._folder = views, folder
+        self._shapes: set[str] = set()
+        self.found: list[str] = []
+
+    def look(self, page: Page, who: str) -> None:
+        """The faults of the page as it is are among those found."""
+        shape = page.evaluate(SHAPE)
+        if shape in self._shapes:
+            return
+        self._shapes.add(shape)
+        unreachable = [f"{page.url}: the Tab key does not reach {each}" for each in page.evaluate(UNREACHABLE, USED)]
+        faulty = faults_in(page, self.views, self._folder / f"{who} {len(self._shapes)}")
+        self.found += [f"{who}: {fault}" for fault in (*unreachable, *faulty)]
 
 
 def excess_width(page: Page, width: int) -> int | None:

@@ -16,8 +16,8 @@ WITHOUT_SCRIPTS = {"java_script_enabled": False}
 
 def discover(someone: Visitor, org: str) -> Page:
     """Acme's tools, seen once, with their page open."""
-    page = someone.open(f"{org}/tools/acme")
-    page.get_by_role("button", name="Discover").click()
+    page = someone.open(f"{org}/vendors/acme/tools")
+    page.get_by_role("button", name="Refresh tools").click()
     page.wait_for_load_state()
     expect(said(page, "Acme RMM offers 9 tools")).to_be_visible()
     return page
@@ -35,7 +35,7 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
     expect(page.locator(".tool-row:visible")).to_have_count(1)
     box = page.get_by_label("Delete a ticket acme_delete_ticket")
     box.uncheck()
-    expect(page.get_by_label("Only the ticked tools")).to_be_checked()
+    expect(page.get_by_label("Selected tools only")).to_be_checked()
     expect(page.get_by_text("Not saved yet: +0 −1")).to_be_visible()
 
     asked: list[str] = []
@@ -45,19 +45,19 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
         dialog.dismiss()
 
     page.once("dialog", stay)
-    page.get_by_role("link", name="Preview as member").click()
+    page.get_by_role("link", name="Preview", exact=True).click()
     wait_until(page, lambda: asked)
     page.wait_for_timeout(300)
     assert asked == ["beforeunload"]
     expect(box).not_to_be_checked()
     page.get_by_role("button", name="Save for members").click()
-    expect(said(page, "Saved for the role member: 8 of 9 tools allowed (+0 −1).")).to_be_visible()
+    expect(said(page, "Saved for members: 8 of 9 tools allowed (0 added, 1 removed).")).to_be_visible()
     expect(page.get_by_role("heading", name="8 of 9 allowed")).to_be_visible()
 
     refused = owner.call_tool(key, "acme_delete_ticket").json()["result"]
     assert refused["isError"]
     assert "is not on the allowlist of the role member" in refused["content"][0]["text"]
-    page.get_by_role("link", name="Preview as member").click()
+    page.get_by_role("link", name="Preview", exact=True).click()
     expect(page.get_by_text("8 of 9 tools, about")).to_be_visible()
     expect(page.get_by_text("acme_delete_ticket")).to_have_count(0)
     page.get_by_role("link", name="Admin", exact=True).click()
@@ -65,14 +65,14 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
 
     owner.open(f"{org}/explain")
     bot = page.locator("#people option").filter(has_text="Triage bot").get_attribute("value")
-    page.get_by_label("Who", exact=True).fill(bot or "")
+    page.get_by_label("Person or agent", exact=True).fill(bot or "")
     page.get_by_label("Tool", exact=True).fill("acme_delete_ticket")
-    page.get_by_role("button", name="Explain").click()
-    expect(page.get_by_role("heading", name="acme_delete_ticket would be refused")).to_be_visible()
-    expect(said(page, "An owner of Nordwind can add it")).to_be_visible()
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.get_by_role("heading", name="acme_delete_ticket denied")).to_be_visible()
+    expect(said(page, "An owner of Nordwind can allow it.")).to_be_visible()
     page.get_by_label("Tool", exact=True).fill("acme_whoami")
-    page.get_by_role("button", name="Explain").click()
-    expect(page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
 
 def test_two_owners_of_one_list(visitor: NewVisitor) -> None:
@@ -81,17 +81,17 @@ def test_two_owners_of_one_list(visitor: NewVisitor) -> None:
     one.has_acme(org)
     page = discover(one, org)
     other = page.context.new_page()
-    other.goto(f"{one.base}{org}/tools/acme")
+    other.goto(f"{one.base}{org}/vendors/acme/tools")
     other.get_by_label("Fail acme_fail").uncheck()
     other.get_by_role("button", name="Save for members").click()
     expect(said(other, "8 of 9 tools allowed")).to_be_visible()
     page.get_by_label("Who am I").uncheck()
     page.get_by_role("button", name="Save for members").click()
-    expect(page.get_by_role("alert").filter(has_text="changed this list meanwhile")).to_be_focused()
+    expect(page.get_by_role("alert").filter(has_text="changed this list while you were editing")).to_be_focused()
     expect(page.get_by_label("Who am I")).not_to_be_checked()
     assert not faults(page)
     page.get_by_role("button", name="Overwrite with mine").click()
-    expect(said(page, "8 of 9 tools allowed (+1 −1)")).to_be_visible()
+    expect(said(page, "8 of 9 tools allowed (1 added, 1 removed)")).to_be_visible()
 
 
 def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
@@ -102,22 +102,44 @@ def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
     member.post(owner.invitation(org))
     member.open(f"{org}/explain?tool=acme_whoami")
     expect(said(member.page, "Mia Member has no access to Acme RMM.")).to_be_visible()
-    expect(member.page.get_by_label("Who", exact=True)).to_have_count(0)
+    expect(member.page.get_by_label("Person or agent", exact=True)).to_have_count(0)
     assert not faults(member.page)
 
     page = owner.open(f"{org}/access")
-    box = page.get_by_label("Grant Acme RMM to Mia Member")
+    box = page.get_by_label("Give Mia Member access to Acme RMM")
     page.get_by_role("button", name="All vendors for Mia Member").click()
     expect(box).to_be_checked()
     expect(page.get_by_text("Not saved yet: +1 −0")).to_be_visible()
     page.get_by_role("button", name="Save vendor access").click()
-    expect(said(page, "Saved: 1 given, 0 taken back.")).to_be_visible()
+    expect(said(page, "Access updated: 1 added, 0 removed.")).to_be_visible()
     expect(box).to_be_checked()
     member.page.reload()
-    expect(member.page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+    expect(member.page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
-    page.get_by_role("link", name="Give every member every vendor").click()
-    expect(page.get_by_role("heading", level=1, name="Open every vendor to members")).to_be_visible()
+    page.get_by_role("link", name="Give all members all vendors").click()
+    expect(page.get_by_role("heading", level=1, name="Give members access to all vendors")).to_be_visible()
+
+
+def test_access_is_asked_for_and_given_for_a_day(visitor: NewVisitor) -> None:
+    owner, member = visitor(), visitor(java_script_enabled=False)
+    org = owner.found_organization("Nordwind")
+    owner.has_acme(org)
+    member.sign_in(name="Mia Member")
+    member.post(owner.invitation(org))
+    page = member.open(org)
+    page.get_by_role("main").get_by_role("link", name="Set up a client").first.click()
+    page.get_by_label("Reason").fill("For the night shift")
+    page.get_by_role("button", name="Ask for access").click()
+    expect(page.get_by_text("An admin decides.")).to_be_visible()
+
+    page = owner.open(org)
+    page.get_by_role("region", name="Waiting for you").get_by_role("link").first.click()
+    expect(page.get_by_text("For the night shift")).to_be_visible()
+    page.get_by_label("Access lasts").select_option("1d")
+    page.get_by_role("button", name="Give access").click()
+    expect(page.get_by_role("row").filter(has_text="Mia Member")).to_contain_text("Access until")
+    member.open(f"{org}/explain?tool=acme_whoami")
+    expect(member.page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
 
 def test_without_scripts(visitor: NewVisitor) -> None:
@@ -128,19 +150,19 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(page.get_by_role("button", name="destructive")).to_have_count(0)
     page.get_by_role("link", name="none").click()
     page.get_by_role("button", name="Save for members").click()
-    expect(page.get_by_text("Members will be able to call nothing of Acme RMM.")).to_be_visible()
-    page.get_by_role("button", name="Allow nothing").click()
+    expect(page.get_by_text("Members won’t be able to call any Acme RMM tool.")).to_be_visible()
+    page.get_by_role("button", name="Block all tools").click()
     expect(said(page, "0 of 9 tools allowed")).to_be_visible()
     page.get_by_role("link", name="read-only").click()
     page.get_by_role("button", name="Save for members").click()
-    expect(said(page, "Saved for the role member: 6 of 9 tools allowed (+6 −0).")).to_be_visible()
+    expect(said(page, "Saved for members: 6 of 9 tools allowed (6 added, 0 removed).")).to_be_visible()
     make_team(owner, org)
     owner.open(f"{org}/access?view=teams")
-    page.get_by_label("Grant Acme RMM to Night shift").check()
+    page.get_by_label("Give Night shift access to Acme RMM").check()
     page.get_by_role("button", name="Save vendor access").click()
-    expect(said(page, "Saved: 1 given")).to_be_visible()
+    expect(said(page, "Access updated: 1 added")).to_be_visible()
     owner.open(f"{org}/explain?tool=acme_whoami")
-    expect(page.get_by_role("heading", name="acme_whoami would be called")).to_be_visible()
+    expect(page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
 
 def test_every_page_is_accessible(visitor: NewVisitor) -> None:
@@ -148,14 +170,14 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
     look = partial(faults_in, views=SCREENS)
     org = someone.found_organization()
     page, found = someone.page, []
-    empty = ["/tools", "/tools/acme", "/access", "/access?view=teams", "/explain"]
+    empty = ["/vendors", "/vendors/acme/tools", "/access", "/access?view=teams", "/explain"]
     full = [
         *empty,
         "/access?q=nobody",
         "/access?vendor=nothing",
-        "/tools/acme?start=read-only",
-        "/tools/acme?view=preview",
-        "/tools/acme?role=admin",
+        "/vendors/acme/tools?start=read-only",
+        "/vendors/acme/tools?view=preview",
+        "/vendors/acme/tools?role=admin",
         "/explain?tool=acme_whoami",
         "/explain?tool=nothing_like_it",
     ]
@@ -166,8 +188,8 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
     make_team(someone, org)
     for path in full:
         found += look(someone.open(f"{org}{path}"))
-    someone.open(f"{org}/tools/acme?start=none")
+    someone.open(f"{org}/vendors/acme/tools?start=none")
     press(page.get_by_role("button", name="Save for members"))
-    page.get_by_role("button", name="Allow nothing").wait_for()
+    page.get_by_role("button", name="Block all tools").wait_for()
     found += look(page)
     assert not found, "\n".join(found)

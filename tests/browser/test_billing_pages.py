@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Visitor, stop_clock, visitors
-from tests.browser.looking import LIGHT_NARROW, PHONE, SCREENS, faults_in, press
+from tests.browser.every_page import colleagues, paths_of_nothing
+from tests.browser.looking import DARK_PHONE, LIGHT_NARROW, PHONE, SCREENS, Looker, faults_in, press
+from tests.browser.test_every_page import look_at_all
 from tests.e2e.started import Started, started
 from tests.fakes.payment_provider.billing import FAILING_LATER_CARD
 from tests.fakes.payment_provider.running import PRICE_ID, SECRET_KEY, PaymentProvider, payment_provider
@@ -82,7 +85,7 @@ def test_from_no_plan_to_the_provider_and_back(market: Market, visitor: NewVisit
         press(page.get_by_text("I have a coupon"))
         page.get_by_label("Coupon").fill("no-such-coupon")
         press(page.get_by_role("button", name="Subscribe"))
-        expect(page.get_by_role("alert")).to_contain_text("This coupon is not valid.")
+        expect(page.get_by_role("alert")).to_contain_text("This coupon isn’t valid.")
         page.get_by_label("Coupon").fill("")
     page.get_by_role("button", name="Subscribe").click()
     page.wait_for_url(f"{market.provider.url}/c/pay/*")
@@ -109,7 +112,7 @@ def test_from_no_plan_to_the_provider_and_back(market: Market, visitor: NewVisit
     page.get_by_role("button", name="Cancel at the end of the period").click()
     market.provider.settle()
     page.get_by_role("link", name="Return").click()
-    expect(page.get_by_text("The plan is cancelled. Everything works until")).to_be_visible()
+    expect(page.get_by_text("The plan is canceled. Everything works until")).to_be_visible()
 
 
 def test_a_minute_without_a_confirmation_ends_in_words(market: Market, visitor: NewVisitor) -> None:
@@ -125,7 +128,9 @@ def test_a_minute_without_a_confirmation_ends_in_words(market: Market, visitor: 
     expect(page.locator("[hx-get]")).to_have_count(0)
 
 
-def test_every_page_of_a_plan_in_trouble_is_accessible_and_fits(market: Market, visitor: NewVisitor) -> None:
+def test_every_page_of_a_plan_in_trouble_is_accessible_and_fits(
+    market: Market, visitor: NewVisitor, tmp_path: Path
+) -> None:
     owner = visitor(viewport={"width": PHONE, "height": 760})
     org = owner.found_organization("Nordwind Handelsgesellschaft")
     views = (*SCREENS, LIGHT_NARROW)
@@ -138,11 +143,11 @@ def test_every_page_of_a_plan_in_trouble_is_accessible_and_fits(market: Market, 
     page.get_by_role("button", name="Subscribe").click()
     expect(page.get_by_role("alert")).to_be_visible()
     found += faults_in(page, views)
-    for path in ("/connections/acme", "/teams", "/audit"):
+    for path in ("/vendors/acme/settings", "/teams", "/activity"):
         found += faults_in(owner.open(f"{org}{path}"), views)
 
     subscribe(owner, market, org)
-    invited = owner.invitation(org)
+    people = {"owner": owner, **colleagues(visitor, owner, org)}
     found += faults_in(owner.open(f"{org}/billing"), views)
     page.get_by_role("button", name="Manage plan and invoices").click()
     page.get_by_label("Card number").fill(FAILING_LATER_CARD)
@@ -150,11 +155,16 @@ def test_every_page_of_a_plan_in_trouble_is_accessible_and_fits(market: Market, 
     market.provider.advance(days=32)
     market.provider.settle()
     notice(owner.open(org), "The last payment of Nordwind Handelsgesellschaft failed. Everything works until")
-    member = visitor(viewport={"width": PHONE, "height": 760})
-    member.sign_in(name="Mo Member")
-    member.open(invited).get_by_role("button", name="Join").click()
+    member = people["member"]
     notice(member.open(org), "An owner can update the payment method: Nina Novak.")
     for each in (owner, member):
         found += faults_in(each.open(org), views)
     found += faults_in(owner.open(f"{org}/billing"), views)
+
+    market.provider.advance(days=32)
+    market.provider.settle()
+    notice(owner.open(org), "The plan of Nordwind Handelsgesellschaft is not active.")
+    looker = Looker((*SCREENS, DARK_PHONE), tmp_path)
+    look_at_all(people, paths_of_nothing(owner, org), looker)
+    found += looker.found
     assert not found, "\n".join(found)

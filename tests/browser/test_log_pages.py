@@ -17,7 +17,7 @@ TAIL_MS = 5_000
 
 
 def organization_with_calls(someone: Visitor, calls: int = 3) -> tuple[str, str]:
-    """The path of a new organization with a service account's calls, and the account's key."""
+    """The path of a new organization with an agent's calls, and the agent's key."""
     org = someone.found_organization("Nordwind")
     someone.has_acme(org)
     key = someone.agent_key(org)
@@ -33,7 +33,7 @@ def test_live_counts_new_rows_and_moves_none(visitor: NewVisitor) -> None:
     stop_clock(page)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "limit=1" in request.url else None)
-    someone.open(f"{org}/audit?tool=acme_whoami")
+    someone.open(f"{org}/activity?tool=acme_whoami")
     live, rows = page.get_by_role("switch", name="Live"), page.locator(".table-log > tbody > tr")
     expect(live).to_have_attribute("aria-checked", "false")
     page.clock.run_for(3 * TAIL_MS)
@@ -70,7 +70,7 @@ def test_a_hidden_page_asks_nothing(visitor: NewVisitor) -> None:
     stop_clock(page)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "limit=1" in request.url else None)
-    someone.open(f"{org}/audit/admin")
+    someone.open(f"{org}/activity/changes")
     page.get_by_role("switch", name="Live").click()
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     page.clock.run_for(3 * TAIL_MS)
@@ -83,7 +83,7 @@ def test_a_hidden_page_asks_nothing(visitor: NewVisitor) -> None:
 def test_an_export_shows_its_progress_and_is_saved(visitor: NewVisitor, tmp_path: Path) -> None:
     someone = visitor()
     org, _ = organization_with_calls(someone)
-    page = someone.open(f"{org}/audit?tool=acme_whoami")
+    page = someone.open(f"{org}/activity?tool=acme_whoami")
     with page.expect_download() as download:
         page.get_by_role("link", name="Export 3 calls").click()
     expect(page.locator("[data-export-text]")).to_have_text("3 rows exported.")
@@ -92,14 +92,14 @@ def test_an_export_shows_its_progress_and_is_saved(visitor: NewVisitor, tmp_path
     download.value.save_as(tmp_path / "saved.csv")
     rows = list(csv.DictReader((tmp_path / "saved.csv").read_text().splitlines()))
     assert [row["tool"] for row in rows] == ["acme_whoami"] * 3
-    assert page.url.endswith("/audit?tool=acme_whoami")
+    assert page.url.endswith("/activity?tool=acme_whoami")
 
 
 def test_an_export_can_be_cancelled_and_says_why_it_was_refused(visitor: NewVisitor) -> None:
     someone = visitor()
     org, _ = organization_with_calls(someone, calls=1)
     held: list[Route] = []
-    page = someone.open(f"{org}/audit")
+    page = someone.open(f"{org}/activity")
     page.route("**/api/audit?*format=csv*", lambda route: held.append(route))
     export = page.get_by_role("link", name="Export 1 call")
     export.click()
@@ -125,7 +125,7 @@ def test_the_drawer_by_keyboard_and_as_json(visitor: NewVisitor) -> None:
     org, key = organization_with_calls(someone, calls=1)
     someone.call_tool(key, "acme_fail")
     stop_clock(someone.page)  # the button says for two seconds that it has copied
-    page = someone.open(f"{org}/audit")
+    page = someone.open(f"{org}/activity")
     page.locator(".row-details > summary").first.click()
     opened = page.locator("[data-drawer][open]")
     expect(opened.get_by_role("heading")).to_have_text("acme_fail")
@@ -144,7 +144,7 @@ def test_the_drawer_by_keyboard_and_as_json(visitor: NewVisitor) -> None:
     expect(page.locator(".pill").filter(has_text=copied["requestId"])).to_be_visible()
     expect(page.locator(".table-log > tbody > tr")).to_have_count(1)
 
-    someone.open(f"{org}/audit/admin?event_type=agent_key.created")
+    someone.open(f"{org}/activity/changes?event_type=agent_key.created")
     page.locator(".row-details > summary").first.click()
     opened.get_by_role("button", name="Copy as JSON").click()
     expect(opened.get_by_role("button", name="Copied")).to_be_visible()
@@ -156,7 +156,7 @@ def test_the_drawer_by_keyboard_and_as_json(visitor: NewVisitor) -> None:
 def test_without_scripts(visitor: NewVisitor, tmp_path: Path) -> None:
     someone = visitor(java_script_enabled=False)
     org, _ = organization_with_calls(someone)
-    page = someone.open(f"{org}/audit")
+    page = someone.open(f"{org}/activity")
     expect(page.get_by_role("switch")).to_have_count(0)
     expect(page.get_by_role("button", name="Copy as JSON")).to_have_count(0)
     page.get_by_label("Who", exact=True).fill("triage bot")
@@ -175,7 +175,7 @@ def test_every_page_is_accessible(visitor: NewVisitor, tmp_path: Path) -> None:
     page, found = someone.page, []
     views = (LIGHT_WIDE, DARK_WIDE, LIGHT_PHONE, DARK_PHONE)
     org = someone.found_organization("Nordwind")
-    for path in ("/audit", "/audit/admin?event_type=team.created"):
+    for path in ("/activity", "/activity/changes?event_type=team.created"):
         found += faults_in(someone.open(f"{org}{path}"), views)
     someone.has_acme(org)
     key = someone.agent_key(org)
@@ -183,11 +183,11 @@ def test_every_page_is_accessible(visitor: NewVisitor, tmp_path: Path) -> None:
         someone.call_tool(key, tool)
     page.context.request.patch(f"{someone.base}/api{org}/settings", data={"defaultServerAccess": "all"})
     paths = [
-        "/audit",
-        "/audit?period=7d&tool=acme_whoami",
-        "/audit?start=2026-01-01T08:00:00Z&status=nothing",
-        "/audit/admin",
-        "/audit/admin?event_type=organization.settings_updated",
+        "/activity",
+        "/activity?period=7d&tool=acme_whoami",
+        "/activity?start=2026-01-01T08:00:00Z&status=nothing",
+        "/activity/changes",
+        "/activity/changes?event_type=organization.settings_updated",
     ]
     for number, path in enumerate(paths):
         someone.open(f"{org}{path}")

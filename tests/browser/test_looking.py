@@ -90,7 +90,7 @@ def test_what_a_pointer_cannot_reach_on_a_phone_is_not_pressed(page: Page) -> No
 def test_rules_that_are_left_out_find_nothing_serious(page: Page) -> None:
     look_at(page, SOUND)
     impacts = page.evaluate("Object.fromEntries(axe._audit.rules.map((each) => [each.id, each.impact]))")
-    assert {impacts[name] for name in HARMLESS} == {"minor", "moderate"}
+    assert {impacts[name] for name in HARMLESS} == {"minor"}
     assert sum(impact in looking.SERIOUS for impact in impacts.values()) > 60
 
 

@@ -17,16 +17,30 @@ NewVisitor = Callable[..., Visitor]
 ONCE = "This is the only time the complete secret is shown."
 PUBLIC_DOCS = ("/docs/api", "/docs/migrate")
 # Pages of an organization.
-PATHS = ("", "/setup", "/health", "/connections", "/connections/acme", "/service-accounts", "/audit", "/audit/admin")
+PATHS = (
+    "",
+    "/setup",
+    "/vendors",
+    "/catalog",
+    "/vendors/acme",
+    "/vendors/acme/access",
+    "/vendors/acme/activity",
+    "/vendors/acme/settings",
+    "/agents",
+    "/agents/new",
+    "/access?view=agents",
+    "/activity",
+    "/activity/changes",
+)
 
 
 def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
-    """From a service client's page: the demo vendor's form, sent with `key`."""
+    """From the access of an agent: the demo vendor's form, sent with `key`."""
     page.get_by_label("Store credentials for").select_option("acme")
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("API key").fill(key)
     page.get_by_role("button", name="Store").click()
-    page.wait_for_url("**/service-accounts/*")
+    page.wait_for_url("**/agents/*/access")
 
 
 def open_every_section(page: Page) -> Page:
@@ -41,26 +55,22 @@ def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
     page.get_by_role("main").get_by_role("link", name="Sign in").click()
     org = someone.found_organization_by_form("Nordwind")
     expect(page.get_by_role("status").filter(has_text="Nordwind is ready")).to_be_visible()
-    expect(page.get_by_role("heading", name="Get started 0 of 4 done")).to_be_visible()
+    expect(page.get_by_role("heading", name="First steps 0 of 3 done")).to_be_visible()
 
     someone.connect_acme(org, "a-wrong-key")
-    expect(page.get_by_role("alert")).to_contain_text("The vendor rejected these credentials. Nothing was stored.")
+    expect(page.get_by_role("alert")).to_contain_text("Acme RMM rejected these credentials (401). Nothing was saved.")
     expect(page.get_by_label("API key")).to_have_value("")
-    someone.open(f"{org}/connections")
-    expect(page.get_by_role("heading", name="Choose a vendor to connect")).to_be_visible()
+    someone.open(f"{org}/catalog")
+    expect(page.get_by_role("heading", name="Add a vendor")).to_be_visible()
 
     someone.connect_acme(org)
-    expect(page.get_by_role("status").filter(has_text="It accepted the credentials.")).to_be_visible()
-    expect(page.get_by_role("heading", name="Connected 1")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="is connected.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Acme RMM")).to_be_visible()
 
-    someone.create_service_client(org, "Triage bot")
-    page.get_by_role("link", name="I have saved it").click()
-    page.get_by_role("link", name="Create key for Triage bot").click()
-    page.get_by_role("button", name="Create key").click()
-    key = page.get_by_label("Agent key", exact=True).input_value()
+    key = someone.create_agent_by_form(org, "Triage bot")
     assert someone.call_tool(key).status_code == 200
 
-    someone.open(f"{org}/audit")
+    someone.open(f"{org}/activity")
     row = page.get_by_role("row").filter(has_text="acme_whoami")
     expect(row).to_contain_text("Triage bot")
     expect(row).to_contain_text("success")
@@ -69,8 +79,8 @@ def test_from_the_start_page_to_the_first_call(visitor: NewVisitor) -> None:
     page.keyboard.press("Escape")
     expect(row.get_by_text("Request ID")).to_be_hidden()
     someone.open(org)
-    expect(page.get_by_role("heading", name="Get started")).to_have_count(0)
-    expect(page.get_by_role("img", name="Calls per day: 1 in 14 days.")).to_be_visible()
+    expect(page.get_by_role("heading", name="First steps")).to_have_count(0)
+    expect(page.get_by_role("img", name="1 calls and 0 errors in 7 days.")).to_be_visible()
 
 
 def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
@@ -78,8 +88,13 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     stop_clock(someone.page)  # a button says for two seconds that it has copied
     org = someone.found_organization()
     page = someone.page
-    someone.create_service_client(org, "Night shift")
-    dialog = page.get_by_role("dialog", name="Client secret of Night shift")
+    someone.agent_key(org, "Night shift")
+    page = someone.open(f"{org}/agents")
+    page.get_by_role("link", name="Night shift").click()
+    page.get_by_role("link", name="Settings", exact=True).last.click()
+    page.get_by_role("link", name="New client secret").click()
+    page.get_by_role("button", name="Create new secret").click()
+    dialog = page.get_by_role("dialog", name="Night shift: client secret")
     expect(dialog).to_contain_text(ONCE)
     secret = dialog.get_by_label("Client secret", exact=True).input_value()
     client_id = dialog.get_by_label("Client ID", exact=True).input_value()
@@ -103,8 +118,8 @@ def test_a_secret_is_shown_once(visitor: NewVisitor, tmp_path: Path) -> None:
     assert secret not in str(page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)"))
 
     page.reload()  # sends the same form again
-    expect(page.get_by_role("status").filter(has_text="That form was already sent.")).to_be_visible()
-    expect(page.get_by_role("heading", name="1 account")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Already created.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Client ID and secret")).to_be_visible()
     assert secret not in page.content()
     page.go_back()
     assert secret not in page.content()
@@ -114,28 +129,22 @@ def test_a_service_client_with_credentials_of_its_own(visitor: NewVisitor) -> No
     someone = visitor()
     org = someone.found_organization()
     page = someone.page
-    someone.create_service_client(org, "Patch report")
-    page.get_by_role("link", name="I have saved it").click()
-    page.get_by_role("link", name="Create key for Patch report").click()
-    page.get_by_role("button", name="Create key").click()
-    key = page.get_by_label("Agent key", exact=True).input_value()
-    page.get_by_role("link", name="I have saved it").click()
+    key = someone.create_agent_by_form(org, "Patch report")
+    page.get_by_role("link", name="I have saved the key").click()
     assert "isError" in someone.call_tool(key).text
 
-    page.get_by_role("link", name="Patch report", exact=True).click()
+    page.get_by_role("navigation", name="Patch report").get_by_role("link", name="Access").click()
     store_own_credentials(page)
-    expect(page.get_by_role("status").filter(has_text="Patch report has credentials of its own")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="Acme RMM")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="for Patch report are saved and verified.")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="Acme RMM").first).to_be_visible()
     answer = someone.call_tool(key)
     assert answer.status_code == 200
     assert not answer.json()["result"].get("isError")
-    page.get_by_role("link", name="All service accounts").click()
-    expect(page.get_by_role("row").filter(has_text="Patch report")).to_contain_text("Acme RMM")
-
-    page.get_by_role("link", name="Patch report", exact=True).click()
     page.get_by_role("link", name="Replace or delete").click()
-    page.get_by_role("button", name="Delete credentials").click()
-    expect(page.get_by_role("status").filter(has_text="no credentials of its own for Acme RMM")).to_be_visible()
+    page.get_by_role("link", name="Delete credentials").click()
+    page.get_by_label("Type Patch report to confirm").fill("Patch report")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status").filter(has_text="credentials of Patch report are deleted.")).to_be_visible()
     assert someone.call_tool(key).json()["result"]["isError"]
 
 
@@ -145,10 +154,11 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     someone.has_acme(org)
     old = someone.agent_key(org, "Patch report")
     assert someone.call_tool(old).status_code == 200
-    page = someone.open(f"{org}/service-accounts")
-
-    page.get_by_role("link", name="Rotate key of Patch report").click()
-    expect(page.get_by_text("stops working immediately")).to_be_visible()
+    page = someone.open(f"{org}/agents")
+    page.get_by_role("link", name="Patch report").click()
+    page.get_by_role("link", name="Manage keys").click()
+    page.get_by_role("link", name="Rotate key").click()
+    expect(page.get_by_label("Immediately")).to_be_checked()
     rotate = page.get_by_role("button", name="Rotate key")
     name = page.get_by_label("it was used within the last day")
 
@@ -163,7 +173,7 @@ def test_a_key_in_use_is_rotated_by_name(visitor: NewVisitor) -> None:
     expect(rotate).to_be_disabled()
     name.fill("Patch report")
     rotate.click()
-    expect(page.get_by_role("dialog")).to_contain_text("The previous key stopped working just now.")
+    expect(page.get_by_role("dialog")).to_contain_text("The old one no longer works.")
     new = page.get_by_label("Agent key", exact=True).input_value()
     assert new != old
     assert someone.call_tool(old).status_code == 401
@@ -178,7 +188,7 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
         found += faults(someone.open(path))
     empty = someone.found_organization_by_form("Nordwind")
     found += faults(page)
-    for path in ("/service-accounts", "/connections", "/setup"):  # test_log_pages.py looks at the logs
+    for path in ("/agents", "/agents/new", "/catalog", "/setup"):  # test_log_pages.py looks at the logs
         found += faults(someone.open(f"{empty}{path}"))
     someone.connect_acme(empty, "a-wrong-key")
     found += faults(page)
@@ -190,32 +200,32 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
 
     someone.connect_acme(empty)
     found += faults(page)
-    someone.create_service_client(empty, "Night shift")
-    expect(page.get_by_role("dialog")).to_be_visible()
+    key = someone.create_agent_by_form(empty, "Night shift")
     found += faults(page)
-    page.get_by_role("link", name="I have saved it").click()
-    page.get_by_role("link", name="Create key").click()
-    found += faults(page)
-    page.get_by_role("button", name="Create key").click()
-    found += faults(page)
-    key = page.get_by_label("Agent key", exact=True).input_value()
     for tool in ("acme_whoami", "acme_fail", "acme_unknown"):
         someone.call_tool(key, tool)
-    page.get_by_role("link", name="I have saved it").click()
-    page.get_by_role("link", name="Night shift", exact=True).click()
+    expect(page.get_by_text("First call received").first).to_be_visible()
     found += faults(page)
+    page.get_by_role("link", name="I have saved the key").click()
+    found += faults(page)
+    agent = page.url.removeprefix(someone.base)
+    someone.open(f"{agent}/access")
     store_own_credentials(page)
+    found += faults(page)
+    page.get_by_role("button", name="Allow only chosen vendors").click()
     found += faults(page)
     page.get_by_role("link", name="Replace or delete").click()
     found += faults(page)
-    page.get_by_role("link", name="Back to the service account").click()
-    page.get_by_role("link", name="All service accounts").click()
-    for label in ("Rotate key of", "Revoke key of", "Delete"):
-        page.get_by_role("link", name=label).click()
-        found += faults(page)
-        page.get_by_role("link", name="All service accounts").click()
+    for rest in ("/tools", "/tools/acme", "/activity", "/settings", "/agent-key", "/agent-key?revoke=1", "/delete"):
+        found += faults(someone.open(f"{agent}{rest}"))
+    someone.open(f"{agent}/client-secret")
+    found += faults(page)
+    page.get_by_label("Type Night shift to confirm").fill("Night shift")
+    page.get_by_role("button", name="Create new secret").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    found += faults(page)
     for path in PATHS:
-        if not path.startswith("/audit"):
+        if not path.startswith("/activity"):
             found += faults(someone.open(f"{empty}{path}"))
     found += faults(someone.open("/profile"))
     found += faults(open_every_section(someone.open("/docs/api")))
@@ -247,31 +257,44 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     page.keyboard.type("Keyboard")
     page.keyboard.press("Enter")
     page.wait_for_url("**/orgs/*")
-    tab_to(page, "Create a service account")
+    tab_to(page, "An agent with a key of its own")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/service-accounts")
+    page.wait_for_url("**/agents/new")
     tab_to(page, "Name")
     page.keyboard.type("Typed bot")
-    tab_to(page, "Create service account")
+    tab_to(page, "Create agent")
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Client secret of Typed bot")
+    expect(page.get_by_role("heading", name="Typed bot is ready")).to_be_visible()
+    tab_to(page, "I have saved the key")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Agent, created")).to_be_visible()
+    tab_to(page, "Manage keys")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Client ID and secret")).to_be_visible()
+    tab_to(page, "New client secret")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/client-secret")
+    tab_to(page, "Create new secret")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Typed bot: client secret")
     expect(page.locator("dialog:modal:focus, dialog:modal :focus")).to_be_visible()
     expect(dialog).to_be_visible()
     tab_to(page, "I have saved it")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
-    expect(page.get_by_role("row").filter(has_text="Typed bot")).to_be_visible()
+    expect(page.get_by_role("heading", name="Typed bot")).to_be_visible()
 
-    tab_to(page, "My setup")
+    tab_to(page, "Home")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: url.rpartition("/")[0].endswith("/orgs"))
+    tab_to(page, "Set up a client")
     page.keyboard.press("Enter")
     page.wait_for_url("**/setup")
-    tab_to(page, "Claude Code")
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("tab", name="Claude Code (agent key)")).to_be_focused()
-    page.keyboard.press("End")
-    expect(page.get_by_role("tabpanel")).to_contain_text("grant_type=client_credentials")
-    page.reload()
-    expect(page.get_by_role("tab", selected=True)).to_have_text("curl (plain JSON)")
+    tab_to(page, "curl (plain JSON)")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("grant_type=client_credentials")).to_be_visible()
+    someone.open(urlsplit(page.url).path)
+    expect(page.get_by_role("heading", name="curl (plain JSON)")).to_be_visible()
 
     page.keyboard.press("Tab")
     tab_to(page, "Keyboard")
@@ -286,27 +309,46 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     someone = visitor(java_script_enabled=False)
     page = someone.page
     org = someone.found_organization_by_form("Scriptless")
-    expect(page.get_by_role("row", name="Day Calls")).to_have_count(0)
-    page.get_by_text("View as table").click()
-    expect(page.get_by_role("row", name="Day Calls")).to_be_visible()
+    expect(page.get_by_role("heading", name="First steps")).to_be_visible()
     someone.connect_acme(org, "a-wrong-key")
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was stored.")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was saved.")
     someone.connect_acme(org)
-    expect(page.get_by_text("It accepted the credentials.")).to_be_visible()
-    someone.create_service_client(org, "Plain bot")
+    expect(page.get_by_text("is connected.")).to_be_visible()
+    key = someone.create_agent_by_form(org, "Plain bot")
+    expect(page.get_by_text("Waiting for its first call")).to_be_visible()
+    expect(page.get_by_text(f"Bearer {key}").first).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+    page.get_by_role("link", name="Check now").click()
+    agent = page.url.rpartition("/")[0].removeprefix(someone.base)
+    expect(page.get_by_text("Waiting for its first call")).to_be_visible()
+    page.get_by_role("link", name="Settings", exact=True).last.click()
+    page.get_by_role("link", name="New client secret").click()
+    page.get_by_label("In 24 hours").check()
+    page.get_by_role("button", name="Create new secret").click()
     expect(page.get_by_text(ONCE)).to_be_visible()
     assert page.get_by_label("Client secret", exact=True).input_value()
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
     expect(page.get_by_role("button", name="Download .env")).to_have_count(0)
     page.get_by_role("link", name="I have saved it").click()
     expect(page.get_by_text(ONCE)).to_have_count(0)
-    page.get_by_role("link", name="Delete Plain bot").click()
-    page.get_by_role("button", name="Delete service account").click()
+    assert someone.call_tool(key).status_code == 200
+    someone.open(f"{agent}/first-call")
+    expect(page.get_by_text("First call received")).to_be_visible()
+    someone.open(f"{agent}/delete")
+    name = page.get_by_label("Type Plain bot to confirm")
+
+    def is_use_noted() -> bool:  # a few seconds after the call
+        page.reload()
+        return name.is_visible()
+
+    wait_until(page, is_use_noted)
+    name.fill("Plain bot")
+    page.get_by_role("button", name="Delete agent").click()
     expect(page.get_by_text("Plain bot is deleted.")).to_be_visible()
     someone.open(f"{org}/setup")
-    page.locator("summary", has_text="Codex").click()
+    page.get_by_role("link", name="Codex").click()
     expect(page.get_by_text("codex mcp add gateway")).to_be_visible()
-    expect(page.get_by_text("claude mcp add --transport http").first).to_be_hidden()
+    expect(page.get_by_text("claude mcp add --transport http")).to_have_count(0)
     page.locator(".menu-right > summary").click()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(lambda url: urlsplit(url).path == "/")  # by way of the identity provider, which ends its session
@@ -325,8 +367,8 @@ def test_a_form_is_sent_once_and_says_what_it_waits_for(visitor: NewVisitor) -> 
         else:
             route.continue_()
 
-    page.route("**/connections/acme", hold)
-    someone.open(f"{org}/connections/acme")
+    page.route("**/vendors/acme/settings", hold)
+    someone.open(f"{org}/vendors/acme/settings")
     page.get_by_label("API key").fill("demo-browser-tests-0001")
     pressed_twice = """() => {
       const button = document.querySelector("main form[data-busy] [type=submit]");
@@ -335,34 +377,41 @@ def test_a_form_is_sent_once_and_says_what_it_waits_for(visitor: NewVisitor) -> 
       button.click();
       return state;
     }"""
-    assert page.evaluate(pressed_twice) == ["true", "Validating with Acme RMM…"]
+    assert page.evaluate(pressed_twice) == ["true", "Checking with Acme RMM…"]
     wait_until(page, lambda: sent)
     page.wait_for_timeout(300)
     assert len(sent) == 1
     sent[0].continue_()
-    expect(page.get_by_role("heading", name="Connected 1")).to_be_visible()
+    expect(page.get_by_role("link", name="Acme RMM")).to_be_visible()
 
 
 def test_the_catalog_is_searched_while_typing(visitor: NewVisitor) -> None:
     someone = visitor()
-    page = someone.open(f"{someone.found_organization()}/connections")
+    page = someone.open(f"{someone.found_organization()}/catalog")
     search = page.get_by_label("Search the catalog")
     search.fill("acme")
     expect(page.locator("#catalog-list li:visible")).to_have_count(1)
     search.fill("nothing like it")
-    expect(page.get_by_text("No vendor matches.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
     search.fill("")
-    expect(page.get_by_text("No vendor matches.")).to_be_hidden()
+    expect(page.get_by_text("No matches.")).to_be_hidden()
 
 
 def test_the_theme_is_chosen_and_kept(visitor: NewVisitor) -> None:
     someone = visitor(color_scheme="light")
     page = someone.open("/")
-    page.get_by_role("button", name="Switch between light and dark").click()
+    button = page.get_by_role("button", name="Switch between light, dark and the theme of the system")
+    button.click()
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.reload()
     assert page.evaluate(THEME) == "dark"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground == "rgb(13, 18, 20)"
+    button.click()
+    assert page.evaluate(THEME) == "light"
+    button.click()
+    page.reload()
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{THEME} === 'dark'")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -374,7 +423,7 @@ def test_the_health_table_renews_itself_while_people_look(visitor: NewVisitor) -
     someone = visitor()
     someone.page.clock.install()
     org = someone.sign_in_owner()
-    page = someone.open(f"{org}/health")
+    page = someone.open(f"{org}/vendors")
     expect(page.get_by_role("row").filter(has_text="Acme")).to_be_visible()
     for _ in range(2):
         assert _status_of_next_renewal(page) == 200
@@ -397,7 +446,7 @@ def _status_of_next_renewal(page: Page) -> int:
     answers: list[Response] = []
 
     def collect(answer: Response) -> None:
-        if "/health?seen=" in answer.url:
+        if "/vendors?seen=" in answer.url:
             answers.append(answer)
 
     page.on("response", collect)
@@ -440,7 +489,8 @@ def test_what_the_documentation_and_an_account_show_fits_on_a_small_screen(visit
     org, found = someone.sign_in_owner(), []
     for path in PUBLIC_DOCS:
         found += faults(open_every_section(someone.open(path)))
-    service_client = someone.open(f"{org}/service-accounts").locator("tbody th a").first.get_attribute("href")
-    for path in (f"{service_client}", f"{service_client}/credentials/acme"):
+    agent = someone.open(f"{org}/agents").locator("tbody th a").first.get_attribute("href")
+    rests = ("", "/access", "/tools", "/activity", "/settings", "/agent-key", "/client-secret", "/credentials/acme")
+    for path in (f"{agent}{rest}" for rest in rests):
         found += faults(someone.open(path))
     assert not found, "\n".join(found)

@@ -7,12 +7,12 @@ from functools import partial
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visitor, stop_clock
+from tests.browser.conftest import Visitor, new_email, stop_clock
 from tests.browser.looking import BOTH_THEMES, LIGHT_NARROW, PHONE, SCREENS, faults_in
 from tests.browser.test_pages import NewVisitor
 
-GRANTED = "Vendor that everybody in the team may use"
-ADD = re.compile("^Member to add")
+GRANTED = "Add a vendor"
+ADD = "Add member"
 
 
 def said(page: Page, text: str) -> Locator:
@@ -45,15 +45,21 @@ def make_team(someone: Visitor, org: str, name: str = "Night shift") -> None:
     expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
 
 
+def open_tab(page: Page, label: str, team: str = "Night shift") -> None:
+    """A tab of the team, from another one."""
+    page.get_by_role("navigation", name=team, exact=True).get_by_role("link", name=label, exact=True).click()
+    page.wait_for_url(f"**/teams/*/{label.lower()}")
+
+
 def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None:
     owner, other = visitor(permissions=["clipboard-read", "clipboard-write"]), visitor()
     stop_clock(owner.page)  # a button says for two seconds that it has copied
     org = owner.found_organization("Nordwind")
-    page = owner.open(f"{org}/members")
+    page = owner.open(f"{org}/people")
     page.get_by_role("link", name="Invite").click()
     expect(page.get_by_text("No pending invitations")).to_be_visible()
     link = make_invitation(owner, org)
-    dialog = page.get_by_role("dialog", name="Invitation for anybody with the link")
+    dialog = page.get_by_role("dialog", name="Invitation for anyone with the link")
     page.wait_for_function("document.querySelector('dialog').matches(':modal')")
     expect(dialog.get_by_role("button", name="Copy the link")).to_be_focused()
     page.keyboard.press("Enter")
@@ -69,38 +75,39 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     expect(page.get_by_role("dialog")).to_have_count(0)
 
     join(other, link, "Bo Lindqvist")
-    expect(other.page.get_by_role("link", name="Members")).to_be_visible()
+    expect(other.page.get_by_role("link", name="People", exact=True)).to_be_visible()
     expect(other.page.get_by_role("link", name="Invitations")).to_have_count(0)
     owner.open(f"{org}/invitations")
     expect(page.get_by_text("No pending invitations")).to_be_visible()
 
     make_team(owner, org)
     page.get_by_label(ADD).select_option(label=page.locator("option", has_text="Bo Lindqvist").inner_text())
-    page.get_by_role("button", name="Add to the team").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "Bo Lindqvist is in the team.")).to_be_visible()
     page.get_by_role("button", name="Take out Bo Lindqvist").click()
-    expect(said(page, "Bo Lindqvist is out of the team.")).to_be_visible()
+    expect(said(page, "Bo Lindqvist was removed from the team.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_be_visible()
+    open_tab(page, "Access")
     page.get_by_label(GRANTED).select_option("acme")
-    page.get_by_role("button", name="Grant").click()
-    expect(said(page, "Everybody in the team may use Acme RMM.")).to_be_visible()
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(said(page, "Everyone in the team can use Acme RMM.")).to_be_visible()
 
-    owner.open(f"{org}/members")
+    owner.open(f"{org}/people")
     row = page.get_by_role("row").filter(has_text="Bo Lindqvist")
     expect(row).to_contain_text("Night shift")
     page.get_by_role("link", name="Change role of Bo Lindqvist").click()
     page.get_by_label("Admin", exact=True).check()
     page.get_by_role("button", name="Save role").click()
     expect(said(page, "Bo Lindqvist is now an admin.")).to_be_visible()
-    other.open(f"{org}/members")
+    other.open(f"{org}/people")
     expect(other.page.get_by_role("link", name="Invitations")).to_be_visible()
     page.get_by_role("link", name="Remove Bo Lindqvist").click()
     expect(page.get_by_text("the place in 1 team: Night shift")).to_be_visible()
     page.get_by_role("button", name="Remove Bo Lindqvist").click()
-    expect(said(page, "Bo Lindqvist is no longer a member.")).to_be_visible()
-    other.open(f"{org}/members")
-    expect(other.page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(said(page, "Bo Lindqvist was removed.")).to_be_visible()
+    other.open(f"{org}/people")
+    expect(other.page.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
 def test_a_member_leaves(visitor: NewVisitor) -> None:
@@ -108,20 +115,59 @@ def test_a_member_leaves(visitor: NewVisitor) -> None:
     org = owner.found_organization("Nordwind")
     other.sign_in(name="Bo Lindqvist")
     other.post(owner.invitation(org))
-    page = other.open(f"{org}/members")
+    page = other.open(f"{org}/people")
     page.get_by_role("link", name="Leave Nordwind").click()
-    expect(page.get_by_role("heading", name="You leave Nordwind")).to_be_visible()
+    expect(page.get_by_role("heading", name="Leave Nordwind?")).to_be_visible()
     page.get_by_role("button", name="Leave Nordwind").click()
     expect(said(page, "You left Nordwind.")).to_be_visible()
-    other.open(f"{org}/members")
-    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    other.open(f"{org}/people")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
 
     page = owner.open("/profile")
     page.get_by_role("link", name="Leave Nordwind").click()
-    expect(page.get_by_role("alert")).to_contain_text("You are the only owner")
+    expect(page.get_by_role("alert")).to_contain_text("You’re the only owner")
     expect(page.get_by_role("button", name="Leave Nordwind")).to_have_count(0)
-    page.get_by_role("link", name="Delete Nordwind").click()
+    page.get_by_role("link", name="delete Nordwind").click()
     expect(page.get_by_role("button", name="Delete organization")).to_be_visible()
+
+
+def test_an_organization_changes_hands(visitor: NewVisitor) -> None:
+    owner, other = visitor(), visitor()
+    org = owner.found_organization("Nordwind")
+    other.sign_in(name="Bo Lindqvist")
+    other.post(owner.invitation(org))
+    page = owner.open(f"{org}/people")
+    page.get_by_role("link", name="Change role of Bo Lindqvist").click()
+    page.get_by_role("link", name=re.compile("^Make Bo Lindqvist")).click()
+    expect(page.get_by_label("Stay an owner too")).to_be_checked()
+    page.get_by_label(re.compile("^Type Bo Lindqvist")).fill(
+        str(page.locator("[data-confirm-text]").get_attribute("data-confirm-text"))
+    )
+    page.get_by_role("button", name=re.compile("^Make Bo Lindqvist")).click()
+    expect(said(page, "You are still an owner.")).to_be_visible()
+    other.open(f"{org}/people").get_by_role("row").filter(has_text="you").get_by_role("link").first.click()
+    other.page.get_by_role("link", name="Settings", exact=True).last.click()
+    expect(other.page.get_by_role("heading", name="Your role: owner")).to_be_visible()
+    other.page.get_by_role("button", name="Step down").click()
+    expect(said(other.page, "You are now an admin.")).to_be_visible()
+
+
+def test_other_browsers_are_signed_out(visitor: NewVisitor) -> None:
+    here, there = visitor(), visitor()
+    email = new_email()
+    here.sign_in(email)
+    there.sign_in(email)
+    org = f"/orgs/{here.post('/api/orgs', name='Nordwind')['id']}"
+    there.open("/profile")
+    page = here.open("/profile")
+    expect(page.get_by_text("this browser")).to_be_visible()
+    page.get_by_role("button", name="Sign out others").click()
+    expect(said(page, "Signed out of 1 other browser.")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign out others")).to_have_count(0)
+    here.open(f"{org}/people")
+    expect(page.get_by_role("heading", name="Members")).to_be_visible()
+    there.open(f"{org}/people")
+    expect(there.page).to_have_url(re.compile("/signin"))
 
 
 def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
@@ -129,15 +175,16 @@ def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
     org = someone.found_organization("Kurzlebig")
     make_team(someone, org)
     page = someone.page
+    open_tab(page, "Settings")
     page.get_by_role("link", name="Delete Night shift").click()
     button = page.get_by_role("button", name="Delete team")
     expect(button).to_be_disabled()
     page.get_by_label("Type Night shift to confirm").fill("Night shift")
     button.click()
     expect(said(page, "The team Night shift is deleted.")).to_be_visible()
-    expect(page.get_by_text("No team yet")).to_be_visible()
+    expect(page.get_by_text("No teams yet")).to_be_visible()
 
-    page.get_by_role("link", name="General").click()
+    page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_role("link", name="Delete organization").click()
     button = page.get_by_role("button", name="Delete organization")
     expect(button).to_be_disabled()
@@ -165,19 +212,19 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(said(page, "The invitation is revoked.")).to_be_visible()
 
     make_team(owner, org)
-    page.get_by_role("button", name="Add to the team").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_text("Choose a member.")).to_be_visible()
     page.get_by_label(ADD).select_option(index=2)
-    page.get_by_role("button", name="Add to the team").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Take out").click()
     page.get_by_role("button", name="Undo").click()
     expect(said(page, "is in the team.")).to_be_visible()
 
-    owner.open(f"{org}/settings").get_by_label("Every connected vendor").check()
+    owner.open(f"{org}/settings").get_by_label("All connected vendors").check()
     page.get_by_role("button", name="Preview the change").click()
     expect(page.get_by_role("heading", name="1 member gains 1 vendor")).to_be_visible()
-    page.get_by_role("button", name="Open every vendor").click()
-    expect(page.get_by_label("Every connected vendor")).to_be_checked()
+    page.get_by_role("button", name="Give access").click()
+    expect(page.get_by_label("All connected vendors")).to_be_checked()
     page.get_by_label("None", exact=True).check()
     page.get_by_role("button", name="Preview the change").click()
     expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_contain_text("Acme RMM")
@@ -200,20 +247,24 @@ def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
     owner.invitation(org)
     make_team(owner, org, "Rufbereitschaftskoordinationsstelle" * 2)
     page = owner.page
-    page.get_by_label(ADD).select_option(index=2)
-    page.get_by_role("button", name="Add to the team").click()
-    page.get_by_label(GRANTED).select_option("acme")
-    page.get_by_role("button", name="Grant").click()
     team = page.url.removeprefix(owner.base)
-    paths = [f"{org}/members", f"{org}/invitations", f"{org}/teams", team, f"{team}/delete", f"{org}/settings"]
+    page.get_by_label(ADD).select_option(index=2)
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(said(page, "is in the team.")).to_be_visible()
+    owner.open(f"{team}/access").get_by_label(GRANTED).select_option("acme")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(said(page, "Everyone in the team can use Acme RMM.")).to_be_visible()
+    paths = [f"{org}/people", f"{org}/invitations", f"{org}/teams", team, f"{team}/access", f"{org}/settings"]
     paths += [
+        f"{team}/settings",
+        f"{team}/delete",
         f"{team}/credentials/acme",
         f"{org}/settings/default-access?to=all",
         f"{org}/settings/delete",
-        f"{org}/members?q=nobody",
+        f"{org}/people?q=nobody",
         f"{org}/leave",
     ]
-    owner.open(f"{org}/members")
+    owner.open(f"{org}/people")
     for name in ("Change role of", "Remove"):
         found = page.get_by_role("link", name=f"{name} Bo Lindqvist").get_attribute("href")
         assert found is not None
@@ -228,10 +279,10 @@ def test_every_page_is_accessible(visitor: NewVisitor) -> None:
     empty = someone.found_organization("Leere Halle")
     page, found = someone.page, []
     faults = partial(faults_in, views=BOTH_THEMES)
-    for rest in ("/members", "/invitations", "/teams", "/settings"):
+    for rest in ("/people", "/invitations", "/teams", "/settings"):
         found += faults(someone.open(f"{empty}{rest}"))
     page = someone.open(f"{empty}/invitations")
-    page.get_by_label("E-mail address").fill("nobody")
+    page.get_by_label("Email address").fill("nobody")
     page.get_by_role("button", name="Create invitation").click()
     expect(page.get_by_role("alert")).to_be_visible()
     found += faults(page)
@@ -249,13 +300,13 @@ def test_every_page_with_people_is_accessible_and_fits(visitor: NewVisitor) -> N
     for path in paths:
         found += faults_in(someone.open(path), (*SCREENS, LIGHT_NARROW))
     faults = partial(faults_in, views=BOTH_THEMES)
-    someone.open(paths[3]).get_by_role("button", name="Grant").click()
-    expect(page.get_by_text("Choose a vendor of the catalog.")).to_be_visible()
+    someone.open(paths[4]).get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_text("Choose a vendor from the catalog.")).to_be_visible()
     found += faults(page)
     someone.open(paths[3]).get_by_role("button", name="Take out Bo Lindqvist").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     found += faults(page)
-    found += faults(other.open(f"{org}/members"))
+    found += faults(other.open(f"{org}/people"))
     found += faults(other.open(f"{org}/leave"))
     found += faults(other.open(f"{org}/settings"))
     assert not found, "\n".join(found)

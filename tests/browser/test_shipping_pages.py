@@ -16,7 +16,7 @@ def said(page: Page, text: str, role: str = "status") -> None:
 
 def make_destination(someone: Visitor, org: str, name: str = "Security team") -> str:
     """Its path, with its page open. The address is the demo vendor's, which takes no records."""
-    page = someone.open(f"{org}/log-shipping")
+    page = someone.open(f"{org}/activity/log-shipping")
     page.get_by_role("link", name="New destination").click()
     page.get_by_role("link", name="Webhook").click()
     page.get_by_label("Name").fill(name)
@@ -35,7 +35,7 @@ def test_from_the_wizard_to_the_deletion(visitor: NewVisitor, scripts: bool) -> 
     page = someone.page
     said(page, "Security team gets the records from now on.")
     page.get_by_role("button", name="Send test to Security team").click()
-    said(page, "Security team did not accept the test record: 4", "alert")
+    said(page, "Security team didn’t accept the test record: 4", "alert")
     page.get_by_role("button", name="Pause Security team").click()
     said(page, "Security team is paused.")
     expect(page.get_by_role("heading", name="paused")).to_be_visible()
@@ -46,32 +46,32 @@ def test_from_the_wizard_to_the_deletion(visitor: NewVisitor, scripts: bool) -> 
     said(page, "Security team gets the records from then on again.")
     page.get_by_label("Name", exact=True).fill("Night shift")
     page.get_by_role("button", name="Save", exact=True).click()
-    said(page, "Night shift is changed.")
+    said(page, "Night shift saved.")
     page.get_by_role("link", name="Delete Night shift").click()
     page.get_by_label("Type Night shift to confirm").fill("Night shift")
     page.get_by_role("button", name="Delete destination").click()
     said(page, "Night shift is deleted.")
-    expect(page.get_by_text("No destination yet")).to_be_visible()
+    expect(page.get_by_text("No destinations yet")).to_be_visible()
 
 
 def test_every_page_is_accessible_and_fits(visitor: NewVisitor) -> None:
     someone = visitor(viewport={"width": PHONE, "height": 760})
     org = someone.found_organization("Nordwind")
     views = (*SCREENS, LIGHT_NARROW)
-    found = faults_in(someone.open(f"{org}/log-shipping"), views)
+    found = faults_in(someone.open(f"{org}/activity/log-shipping"), views)
     one = make_destination(someone, org, "Security team of the northern office")
     page = someone.page
     page.get_by_role("button", name="Send test").click()
     expect(page.get_by_role("alert")).to_be_visible()
     found += faults_in(page, views)
     for path in (
-        f"{org}/log-shipping",
-        f"{org}/log-shipping/new",
-        f"{org}/log-shipping/new/platform_g",
+        f"{org}/activity/log-shipping",
+        f"{org}/activity/log-shipping/new",
+        f"{org}/activity/log-shipping/new/platform_g",
         f"{one}/delete",
     ):
         found += faults_in(someone.open(path), views)
-    someone.open(f"{org}/log-shipping/new/platform_g").get_by_role("button", name="Save destination").click()
+    someone.open(f"{org}/activity/log-shipping/new/platform_g").get_by_role("button", name="Save destination").click()
     expect(page.get_by_role("alert")).to_be_visible()
     found += faults_in(page, views)
     assert not found, "\n".join(found)

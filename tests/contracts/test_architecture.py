@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 PATH = re.compile(r"`((?:gateway|orgs|audit|billing|credentials|oauth_ext|proxy)/[\w/.]+)(?::(\w+))?`")
-MOST_WORDS, MOST_RULES = 1_200, 100  # to read, and to look up
+MOST_WORDS, MOST_RULES = 1_200, 120  # to read, and to look up
 
 
 def names_in(path: Path) -> set[str]:

@@ -74,7 +74,7 @@ def test_an_address_that_nobody_listed_is_noticed() -> None:
 
 @pytest.fixture(autouse=True)
 def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    hold_window(monkeypatch)
+    hold_window(monkeypatch, ends_in_s=900)  # a walk over all addresses, on a busy machine
 
 
 @pytest.fixture

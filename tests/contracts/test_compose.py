@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
+from gateway.settings import stopping
+from gateway.supervisor.services import CLOSING_S
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "compose.yaml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
-HELPERS = {"migrate", "catalog", "beat"}
+HELPERS = {"migrate", "catalog", "beat", "metrics"}
+# The figures of the host's processes, which hold no secret, and nothing else of the service's data.
+VOLUMES = {"metrics": ["metrics:/data/metrics"]}
 STORES = {"postgres", "redis"}
 # Of these a file may stand in: what asks for the variable itself ends the start before the file is read.
 MAY_BE_FILES = ("SECRET_KEY", "CREDENTIAL_KEYS", "BASE_URL", "OIDC_OP_DISCOVERY_URL", "OIDC_RP_CLIENT_ID")
@@ -30,8 +35,20 @@ def test_every_container_has_its_bounds(name: str) -> None:
     assert any(mount.startswith("/tmp") for mount in service["tmpfs"])
 
 
-def test_only_postgresql_adds_capabilities() -> None:
-    assert {name for name, service in SERVICES.items() if "cap_add" in service} == {"postgres"}
+def test_only_postgresql_and_the_tls_proxy_add_capabilities() -> None:
+    assert {name for name, service in SERVICES.items() if "cap_add" in service} == {"postgres", "caddy"}
+    assert SERVICES["caddy"]["cap_add"] == ["NET_BIND_SERVICE"]
+
+
+def test_tls_is_chosen_and_gets_no_secret() -> None:
+    caddy = SERVICES["caddy"]
+    assert caddy["profiles"] == ["tls"]
+    assert set(caddy["environment"]) == {"BASE_URL"}
+
+
+def test_the_network_is_the_one_that_web_trusts() -> None:
+    (network,) = yaml.safe_load(TEXT)["networks"]["default"]["ipam"]["config"]
+    assert SERVICES["web"]["environment"]["TRUSTED_PROXIES"] == f"${{TRUSTED_PROXIES:-{network['subnet']}}}"
 
 
 def test_helpers_get_no_secret_but_the_stores() -> None:
@@ -40,10 +57,15 @@ def test_helpers_get_no_secret_but_the_stores() -> None:
         given = SERVICES[name]["environment"]
         assert given["GATEWAY_ROLE"] == "helper"
         assert {variable for variable in given if re.search("SECRET|KEY|TOKEN|OIDC|STRIPE", variable)} == set()
-        assert "volumes" not in SERVICES[name]
+        assert SERVICES[name].get("volumes") == VOLUMES.get(name)
         # The schedule has the tasks of the mode, and migrations its tables.
         assert given["BILLING_MODE"] == "${BILLING_MODE:-disabled}"
     assert {name for name, service in SERVICES.items() if "GATEWAY_ROLE" in service["environment"]} == HELPERS
+
+
+def test_metrics_are_asked_for() -> None:
+    assert SERVICES["metrics"]["profiles"] == ["metrics"]
+    assert {name for name, service in SERVICES.items() if "profiles" in service} == {"caddy", "metrics"}
 
 
 def test_what_may_come_as_a_file_is_not_asked_for() -> None:
@@ -62,6 +84,17 @@ def test_redis_is_bounded_and_evicts_nothing() -> None:
 
 def test_the_worker_asks_for_its_own_health() -> None:
     assert SERVICES["worker"]["healthcheck"]["test"][-2:] == ["health", "worker"]
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "shipping"])
+def test_the_engine_waits_until_a_stop_has_ended(name: str) -> None:
+    given = re.fullmatch(r"\$\{STOP_GRACE_PERIOD:-(\d+)s\}", SERVICES[name]["stop_grace_period"])
+    assert given is not None
+    assert int(given[1]) >= stopping.DRAIN_SECONDS + CLOSING_S
+
+
+def test_one_process_for_each_container_is_the_usual_shape() -> None:
+    assert SERVICES["web"]["environment"]["WEB_PROCESSES"] == "${WEB_PROCESSES:-1}"
 
 
 def test_images_can_be_pinned() -> None:

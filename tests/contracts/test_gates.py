@@ -27,6 +27,7 @@ PLAIN_PAGES = {
     "InvitePage": {"GET", "POST"},
     "SignOutView": {"GET", "POST"},
     "BackchannelLogoutView": {"POST"},
+    "EndSessionsPage": {"POST"},
     "ProfilePage": {"GET", "POST"},
     "StaffSignInView": {"GET"},
     "WelcomePage": {"GET", "POST"},

@@ -15,14 +15,27 @@ from tests.contracts.test_routes import TABLE, World, cases, undone, world, worl
 # Long lists, of which a caller may ask for parts.
 PAGED = {
     ("GET", f"/api/orgs/{{org_id}}/{name}")
-    for name in ("members", "invitations", "teams", "service-clients", "server-access", "log-shipping")
+    for name in (
+        "members",
+        "invitations",
+        "teams",
+        "service-clients",
+        "server-access",
+        "access-requests",
+        "log-shipping",
+    )
 }
 # Further names of the query string; tests/api/audit tries each.
 _OF_LOGS = set("org_id start end limit offset cursor format".split())
 QUERY = {
-    ("GET", "/api/audit"): _OF_LOGS | set("user_id vendor tool source status request_id".split()),
+    ("GET", "/api/audit"): _OF_LOGS | set("user_id team_id vendor tool source status request_id".split()),
     ("GET", "/api/audit/admin"): _OF_LOGS | set("event_type actor_id target_id".split()),
 } | {("GET", f"/api/dashboard/{name}"): {"org_id", "range", "start", "end"} for name in ("usage", "savings", "vendors")}
+QUERY |= {
+    ("POST", f"/api/orgs/{{org_id}}{holder}/credentials/{{vendor}}"): {"anyway"}
+    for holder in ("", "/teams/{team_id}", "/service-clients/{client_id}")
+}
+QUERY["POST", "/api/orgs/{org_id}/credentials/{vendor}/keys/{key_id}"] = {"anyway"}
 
 
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
@@ -71,7 +84,8 @@ def test_secrets_are_written_and_never_read() -> None:
         for member in schema.get("properties", {})
         if "secret" in member.lower()
     }
-    assert holders == {"CreatedOut", "FieldOut"}
+    # Of a service client, the times of its rotation; of a rotation, the new secret, once.
+    assert holders == {"CreatedOut", "FieldOut", "RotatedOut", "ServiceClientOut"}
     assert "fields" not in schemas["KeyOut"]["properties"]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
+from oauth_ext.services.service_clients import create_service_client
+from orgs.services.teams import create_team
 from tests.contracts.test_gates import gated_addresses
 from tests.contracts.test_routes import NEEDS_PLAN
 from tests.contracts.url_walk import Address, addresses
@@ -45,7 +47,14 @@ class Values(dict[str, Any]):
     def __init__(self, cast: Cast) -> None:
         super().__init__(org_id=cast.org.id, user_id=cast.user("member").id, vendor="acme", slug="acme")
 
+        self._cast = cast
+
     def __missing__(self, name: str) -> object:
+        if name == "client_id":
+            owner, organization = self._cast.user("owner"), self._cast.org
+            return create_service_client(actor=owner, organization=organization, name="bot").client.client_id
+        if name == "team_id":
+            return create_team(actor=self._cast.user("owner"), organization=self._cast.org, name="Night shift").id
         return uuid.uuid4()
 
 

@@ -100,13 +100,14 @@ class Template:
     """An empty database with every table, from which others are copied.
 
     It belongs to all processes that name the same folder: the first of them makes it, and the last one removes it.
-    `server_url` names a PostgreSQL server, or nothing for SQLite; this run's own unless given.
+    `server_url` names a PostgreSQL server, or nothing for SQLite; this run's own unless given. `code` is the folder of
+    the product that makes it.
     """
 
     _name = "template"
 
-    def __init__(self, folder: Path, server_url: str | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, server_url: str | None = None, code: Path = ROOT) -> None:
+        self._folder, self._code = folder, code
         found = os.environ.get("DATABASE_URL", "") if server_url is None else server_url
         self._server_url = "" if found.startswith(_SQLITE) else found
         # A server writes everything to its disk before a database is gone. The next test need not wait for that.
@@ -185,7 +186,7 @@ class Template:
         machine = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         subprocess.run(
             [sys.executable, *command],
-            cwd=ROOT,
+            cwd=self._code,
             env={**machine, **_THROW_AWAY, "VAR": str(self._folder), "DATABASE_URL": database.url},
             check=True,
             capture_output=True,

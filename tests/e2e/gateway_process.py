@@ -110,7 +110,8 @@ class Operator:
 class Deployment:
     """A folder, a database and a store of its own, and the environment that every process of it gets.
 
-    `origin` is its public address (BASE_URL), where the first web server listens.
+    `origin` is its public address (BASE_URL), where the first web server listens. `code` is the folder of the product
+    that runs, ours unless another release is tried.
     """
 
     folder: Path
@@ -118,6 +119,7 @@ class Deployment:
     port: int
     environment: dict[str, str] = field(repr=False)
     secrets: dict[str, str] = field(repr=False)
+    code: Path = ROOT
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -131,10 +133,18 @@ class Deployment:
         return sorted((self.folder / "logs").iterdir())
 
     @contextlib.contextmanager
-    def web(self, *, port: int | None = None, waits: bool = True, **environment: str) -> Iterator[Web]:
-        """A web server, ready if it `waits`; on the public port unless another is named. More may run beside it."""
+    def web(
+        self, *, port: int | None = None, waits: bool = True, processes: int = 1, **environment: str
+    ) -> Iterator[Web]:
+        """A web server, ready if it `waits`; on the public port unless another is named. More may run beside it.
+
+        Its `processes` share the port; without Redis there is one.
+        """
         number = port or self.port
-        options = read_options({"PORT": str(number), "VAR": str(self.folder), "DEMO": "0"}, ROOT)
+        given = {name: self.environment[name] for name in ("REDIS_URL",) if processes > 1 and name in self.environment}
+        options = read_options(
+            {"PORT": str(number), "VAR": str(self.folder), "DEMO": "0", "WEB_PROCESSES": str(processes), **given}, ROOT
+        )
         with self._started("web", web_command(options), environment) as (process, log_path):
             web = Web(process, log_path, f"http://127.0.0.1:{number}")
             if waits:
@@ -161,7 +171,7 @@ class Deployment:
         """The output of a management command."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
+            cwd=self.code,
             env={**self.environment, **environment},
             capture_output=True,
             text=True,
@@ -180,7 +190,7 @@ class Deployment:
         with log_path.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command],
-                cwd=ROOT,
+                cwd=self.code,
                 env={**self.environment, **environment},
                 stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if talks else log,

@@ -23,7 +23,7 @@ from django.core.management import CommandError, call_command  # noqa: E402
 
 from billing.models import ProviderCancellation, ProviderEvent, Subscription  # noqa: E402
 from credentials.credential_scope import CredentialScope  # noqa: E402
-from credentials.models import Credential  # noqa: E402
+from credentials.models import Credential, OrganizationDataKey  # noqa: E402
 from credentials.selectors import credential, credential_summaries  # noqa: E402
 from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
 from gateway.catalog import registry  # noqa: E402
@@ -35,6 +35,7 @@ from orgs.models import Membership, Organization, User  # noqa: E402
 from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
+from orgs.services.organizations import delete_organization as delete  # noqa: E402
 from tests.factories import catalog_text  # noqa: E402
 from tests.factories.cast import signed_in_session  # noqa: E402
 
@@ -104,6 +105,21 @@ def delete_service_client(client_id: str) -> None:
     """The service client is gone."""
     client = _client(client_id)
     service_clients.delete_service_client(actor=_owner(str(client.organization_id)), client=client)
+
+
+def delete_organization(org_id: str) -> None:
+    """The organization is gone."""
+    delete(actor=_owner(org_id), organization=_organization(org_id))
+
+
+def end_session(cookie: str) -> None:
+    """The session is signed out."""
+    import_module(settings.SESSION_ENGINE).SessionStore(cookie).flush()
+
+
+def data_keys(org_id: str) -> int:
+    """How many keys there are that open the organization's credentials."""
+    return OrganizationDataKey.objects.filter(organization_id=org_id).count()
 
 
 def restrict_to_vendors(client_id: str, vendors: list[str]) -> None:
@@ -202,6 +218,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         rotate_agent_key,
         revoke_agent_key,
         delete_service_client,
+        delete_organization,
+        end_session,
+        data_keys,
         restrict_to_vendors,
         add_member,
         allow_tools,

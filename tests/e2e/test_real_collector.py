@@ -14,6 +14,9 @@ from audit.event_types import EventType
 from audit.models import AdminAuditEntry, LogDestination, RequestAuditEntry
 from audit.shipping import destinations
 from gateway.lib.guarded_client import send
+from gateway.lib.tracing import Tracing
+from proxy.request_traces import RequestTraces
+from proxy.timing import Timing
 from tests.api.audit.rows import ORG, OTHER_ORG
 from tests.api.audit.shipping.stage import ANA, change, deliver_due, record_calls
 from tests.factories.until import until_true
@@ -78,3 +81,29 @@ def test_a_wrong_path_of_a_collector_loses_nothing(real_collector: RunningServer
     assert destination.last_error.startswith("404")
     change(destination, endpoint_url=f"{real_collector.origin}/v1/logs")
     assert deliver_due(send) >= 4, "created, the call, the note of the failure, and the change"
+
+
+@pytest.fixture
+def collector_of_traces() -> Iterator[RunningServer]:
+    if not has_collector():
+        pytest.skip("there is no build of the collector for this computer")
+    with collector("traces") as server:
+        yield server
+
+
+def test_a_collector_takes_the_spans_of_a_request(
+    collector_of_traces: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector_of_traces.origin)
+    traces, timing = RequestTraces(Tracing()), Timing()
+    trace = traces.begin({"HTTP_TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+    with timing.auth, timing.vendor:
+        pass
+    traces.end(trace, timing, trace.began_s + 0.25, {"gateway.route": "mcp"}, is_error=True)
+    traces.close()
+    until_true(lambda: collector_of_traces.log().count("Trace ID") >= 3)
+    written = collector_of_traces.log()
+    assert written.count("0af7651916cd43dd8448eb211c80319c") >= 3
+    assert "b7ad6b7169203331" in written
+    for line in ("service.name: Str(mcp-gateway)", "gateway.route: Str(mcp)", "request", "auth", "vendor"):
+        assert line in written, line

@@ -120,8 +120,8 @@ def test_a_service_client_deleted_on_its_page(sign_in_gateway: SignInGateway, se
     token = agent.access_token(servers.here, service_client)
     servers.accept(service_client.agent_key, token, bystander.agent_key)
     with sign_in_gateway.browser(person) as browser:
-        page = browser.open(f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}/delete")
-        browser.press(page, "Delete service account", typed_name=person.bot)
+        page = browser.open(f"/orgs/{service_client.org_id}/agents/{service_client.client_id}/delete")
+        browser.press(page, "Delete agent", typed_name=person.bot)
     servers.refuse(service_client.agent_key, token)
     servers.accept(bystander.agent_key)
     form = {
@@ -139,7 +139,7 @@ def test_an_agent_key_rotated_on_its_page(sign_in_gateway: SignInGateway, server
     token = agent.access_token(servers.here, service_client)
     servers.accept(service_client.agent_key, token)
     with sign_in_gateway.browser(person) as browser:
-        page = browser.open(f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}/agent-key")
+        page = browser.open(f"/orgs/{service_client.org_id}/agents/{service_client.client_id}/agent-key")
         answer = browser.press(page, "Rotate key", typed_name=person.bot)
     assert answer.status_code == 201
     servers.refuse(service_client.agent_key)

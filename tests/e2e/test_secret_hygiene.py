@@ -150,7 +150,7 @@ def walk(made: Deployment, operator: Operator, vendor: DemoVendor) -> Evidence:
         evidence.steps["call while the vendor is down"] = agent.call(
             script, service_client.agent_key, "acme_list_devices"
         ).status_code
-        person.submit("connect while the vendor is down", f"/orgs/{org_id}/connections/acme", apiKey=vendor_key(hoard))
+        replace_unchecked(person, org_id)
         visit_everything(evidence, [browser, script], service_client, destination_id)
         person.submit(
             "revoke", f"{service_client_path(service_client)}/agent-key", action="revoke", typed_name="build bot"
@@ -174,16 +174,23 @@ def make_organization(person: Person) -> str:
 
 def connect_vendor(person: Person, org_id: str) -> None:
     """With a key that the vendor refuses, one that it takes, and another in its place."""
-    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/connections/acme"
+    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/vendors/acme/settings"
     person.submit("connect with a wrong key", path, apiKey=hoard.add("a wrong API key", made_up("wrong-{}")))
     person.submit("connect with a field too many", path, apiKey=hoard.add("a spare key", made_up("x-{}")), other="1")
     person.submit("connect", path, apiKey=vendor_key(hoard))
     person.submit("replace the credential", path, apiKey=vendor_key(hoard))
 
 
+def replace_unchecked(person: Person, org_id: str) -> None:
+    """With keys that the vendor, which is down, cannot check: the first one is only asked about."""
+    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/vendors/acme/settings"
+    person.submit("replace while the vendor is down", path, apiKey=vendor_key(hoard))
+    person.submit("replace while the vendor is down, anyway", path, apiKey=vendor_key(hoard), anyway="1")
+
+
 def ship_logs(person: Person, org_id: str, vendor: DemoVendor) -> str:
     """The id of a destination that was made, changed and tried; another one's platform wants a password."""
-    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/log-shipping"
+    hoard, path = person.evidence.hoard, f"/orgs/{org_id}/activity/log-shipping"
     address = {"label": "SIEM", "endpointUrl": vendor.server.origin}
 
     def value_of(name: str) -> str:
@@ -205,32 +212,34 @@ def ship_logs(person: Person, org_id: str, vendor: DemoVendor) -> str:
 
 def make_service_client(person: Person, org_id: str) -> ServiceClient:
     """A service client with an agent key, from the pages that show their secrets once."""
-    path = f"/orgs/{org_id}/service-accounts"
-    created = person.submit("create a service client", path, name="build bot", expires_in_days="30")
-    client_secret = person.minted("the client secret", "GATEWAY_CLIENT_SECRET", created)
+    path, choices = f"/orgs/{org_id}/agents", {"access": "all", "expires_in_days": "30", "mcp_client": "claude-code"}
+    created = person.submit("create an agent with its key", f"{path}/new", name="build bot", **choices)
+    key = person.minted("the first agent key", "GATEWAY_KEY", created)
+    hold_secret_half(person, "the first agent key", key)
     (client_id,) = set(re.findall(r"svc_[0-9A-Za-z]+", created.text))
-    service_client = ServiceClient(org_id, f"svc:{org_id}:{client_id}", client_id, client_secret, agent_key="")
-    return mint_key(person, service_client, "create an agent key", "the first agent key")
+    rotated = person.submit("make a client secret", f"{path}/{client_id}/client-secret")
+    client_secret = person.minted("the client secret", "GATEWAY_CLIENT_SECRET", rotated)
+    return ServiceClient(org_id, f"svc:{org_id}:{client_id}", client_id, client_secret, key)
 
 
 def rotate_key(person: Person, service_client: ServiceClient) -> ServiceClient:
     """The service client with its next key."""
-    return mint_key(person, service_client, "rotate the agent key", "the second agent key")
-
-
-def mint_key(person: Person, service_client: ServiceClient, step: str, name: str) -> ServiceClient:
-    """The service client with the key that the page of this step shows."""
-    answer = person.submit(step, f"{service_client_path(service_client)}/agent-key", typed_name="build bot")
-    key = person.minted(name, "GATEWAY_KEY", answer)
-    person.evidence.hoard.add(f"the secret half of {name}", key.rpartition("_")[2], person.evidence.transcript.last)
+    name, path = "the second agent key", f"{service_client_path(service_client)}/agent-key"
+    key = person.minted(name, "GATEWAY_KEY", person.submit("rotate the agent key", path, typed_name="build bot"))
+    hold_secret_half(person, name, key)
     return ServiceClient(
         service_client.org_id, service_client.subject, service_client.client_id, service_client.client_secret, key
     )
 
 
+def hold_secret_half(person: Person, name: str, key: str) -> None:
+    """The half of the key that no page, log or address may have."""
+    person.evidence.hoard.add(f"the secret half of {name}", key.rpartition("_")[2], person.evidence.transcript.last)
+
+
 def service_client_path(service_client: ServiceClient) -> str:
     """Where the pages of this service client begin."""
-    return f"/orgs/{service_client.org_id}/service-accounts/{service_client.client_id}"
+    return f"/orgs/{service_client.org_id}/agents/{service_client.client_id}"
 
 
 def ask_for_tokens(script: httpx.Client, evidence: Evidence, service_client: ServiceClient) -> str:
@@ -344,8 +353,8 @@ def test_the_walk_did_what_it_should(evidence: Evidence) -> None:
         "test the destination": 302,
         "ship with a password": 302,
         "test with the password": 302,
-        "create a service client": 201,
-        "create an agent key": 201,
+        "create an agent with its key": 201,
+        "make a client secret": 201,
         "token": 200,
         "token by Basic": 200,
         "MCP call": 200,
@@ -358,11 +367,15 @@ def test_the_walk_did_what_it_should(evidence: Evidence) -> None:
         "call with Basic": 400,
         "rotate the agent key": 201,
         "call while the vendor is down": 200,
-        "connect while the vendor is down": 302,
+        "replace while the vendor is down": 409,
+        "replace while the vendor is down, anyway": 302,
         "revoke": 302,
         "sign-out": 302,
     }
-    assert sum(b"did not accept the test record: 4" in answer.content for answer in evidence.transcript.answers) == 2
+    assert (
+        sum("didn’t accept the test record: 4".encode() in answer.content for answer in evidence.transcript.answers)
+        == 2
+    )
     names = {secret.name for secret in evidence.hoard.secrets}
     assert {"an authorization code", "the cookie gateway_session", "the client secret", "an access token"} <= names
     assert len(evidence.hoard.secrets) > 20

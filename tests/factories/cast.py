@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.db import transaction
 from django.test import Client as Browser
 
-from gateway.web.sessions import SessionStore
+from gateway.web.session_use import SessionUse
+from gateway.web.sessions import SessionStore, key_of
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
 from orgs.signin.session_confirmation import note_confirmation
@@ -29,11 +31,14 @@ class Cast:
         """The person called `who`."""
         return self.people[who]
 
-    def client(self, who: str) -> Browser:
-        """A browser in which `who` is signed in; "nobody" is signed out."""
+    def client(self, who: str, *, is_noted: bool = True) -> Browser:
+        """A browser in which `who` is signed in; "nobody" is signed out. `is_noted`: its use was noted just now."""
         browser = Browser()
         if who != "nobody":
-            browser.cookies[settings.SESSION_COOKIE_NAME] = signed_in_session(self.people[who])
+            key = signed_in_session(self.people[who])
+            browser.cookies[settings.SESSION_COOKIE_NAME] = key
+            if is_noted:
+                SessionUse.claim(key_of(SessionStore(key)))
         return browser
 
 
@@ -73,6 +78,7 @@ def _person(name: str) -> User:
     return user
 
 
+@transaction.atomic(savepoint=False)
 def make_cast() -> Cast:
     """Two organizations and their people."""
     people = make_people("owner", "admin", "member", "other_owner", "stranger")

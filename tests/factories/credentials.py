@@ -9,6 +9,7 @@ from typing import Any
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.services.credentials import store_credential
+from credentials.vendor_check import CheckResult, Verdict
 from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
 from gateway.lib import clock
 from oauth_ext.models import Client
@@ -75,6 +76,8 @@ class Setting:
             arguments["service_client"] = self.service_client
         if scope is CredentialScope.NAMED_KEY:
             arguments["name"] = "Reporting"
+        if changes.pop("validated", False):
+            arguments["check"] = CheckResult(Verdict.VALIDATED, "The vendor accepted the credentials.", 2)
         return store_credential(**{**arguments, **changes})
 
     def store_everywhere(self) -> list[Credential]:

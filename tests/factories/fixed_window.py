@@ -10,9 +10,9 @@ import pytest
 from gateway.web import rate
 
 
-def hold_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every window of the library end a minute from now: a test that meets an end would count anew."""
-    ends_at_s = int(time.time()) + 60
+def hold_window(monkeypatch: pytest.MonkeyPatch, ends_in_s: int = 60) -> None:
+    """Let every window of the library end only then: a test that meets an end would count anew."""
+    ends_at_s = int(time.time()) + ends_in_s
     monkeypatch.setattr("django_ratelimit.core._get_window", lambda value, period: ends_at_s)
 
 

@@ -1,9 +1,10 @@
-"""The store of shared values in a dictionary, with a clock that a test moves."""
+"""The blob store in a dictionary, with a clock that a test moves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.coordination.blob_store import MAX_VALUE_BYTES
 from gateway.coordination.store import CoordinationUnavailable
 
 
@@ -14,6 +15,7 @@ class MemoryBlobs:
     now_s: float = 1_000_000.0
     is_away: bool = False
     asked: list[str] = field(default_factory=list)  # names of `get`
+    max_value_bytes: int = MAX_VALUE_BYTES
     values: dict[str, tuple[bytes, float]] = field(default_factory=dict)  # value, end of its time
 
     async def get(self, name: str) -> bytes | None:
@@ -24,7 +26,13 @@ class MemoryBlobs:
 
     async def put(self, name: str, value: bytes, ttl_s: int) -> None:
         self._check()
-        self.values[name] = (value, self.now_s + ttl_s)
+        if len(value) <= self.max_value_bytes:
+            self.values[name] = (value, self.now_s + ttl_s)
+
+    async def size(self, name: str) -> int:
+        self._check()
+        value, ends_s = self.values.get(name, (b"", 0.0))
+        return len(value) if ends_s > self.now_s else 0
 
     async def extend(self, name: str, ttl_s: int) -> bool:
         value = await self.get(name)

@@ -178,8 +178,8 @@ def has_collector() -> bool:
 
 
 @contextlib.contextmanager
-def collector() -> Iterator[RunningServer]:
-    """Rotel, an OpenTelemetry collector: takes OTLP over HTTP and writes each record to its log, in words.
+def collector(signal: str = "logs") -> Iterator[RunningServer]:
+    """Rotel, an OpenTelemetry collector: takes OTLP over HTTP and writes the records of a signal to its log, in words.
 
     Raises: ServerStartError.
     """
@@ -189,7 +189,7 @@ def collector() -> Iterator[RunningServer]:
 
     def command_for(port: int) -> Sequence[str]:
         listen = ("--otlp-http-endpoint", f"127.0.0.1:{port}", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}")
-        in_words = ("--debug-log", "logs", "--debug-log-verbosity", "detailed", "--disable-batching")
+        in_words = ("--debug-log", signal, "--debug-log-verbosity", "detailed", "--disable-batching")
         return (str(program), "start", *listen, *in_words, "--exporter", "blackhole")
 
     with running_server("collector", command_for, _is_there) as server:

@@ -15,9 +15,11 @@ from gateway.lib.command_arguments import organization_id
 
 _SEAL = re.compile(r"([1-9]\d{0,17}):([0-9a-f]{64})\Z", re.ASCII)
 
+WRONG_OPTIONS = 2  # as argparse has it: nothing was verified
+
 
 class Command(BaseCommand):
-    """Exit code 2 when a row was changed, removed or inserted, or the end of a log is missing."""
+    """Exit code 1 when a row was changed, removed or inserted, or the end of a log is missing."""
 
     help = "Say whether each row of the logs is as it was sealed, and name the first that is not."
 
@@ -40,7 +42,7 @@ class Command(BaseCommand):
     ) -> None:
         org_id = organization_id(org)
         if seal and since:
-            raise CommandError("--seal may be older than --since: give one of them.")
+            raise CommandError("--seal may be older than --since: give one of them.", returncode=WRONG_OPTIONS)
         expected = self._expected(seal, org_id is not None and log is not None)
         broken = False
         for each in [Log(log)] if log else list(Log):
@@ -54,7 +56,7 @@ class Command(BaseCommand):
                 row = f" ({finding.row_id})" if finding.row_id else ""
                 self.stdout.write(self.style.ERROR(f"{each.value} of {finding.org_id}: {finding.fault}{row}"))
         if broken:
-            raise CommandError("The logs differ from their seals.", returncode=2)
+            raise CommandError("The logs differ from their seals.")  # exit code 1. Contract: 6
 
     @staticmethod
     def _expected(seal: str | None, is_one_chain: bool) -> tuple[int, bytes] | None:
@@ -62,7 +64,7 @@ class Command(BaseCommand):
             return None
         match = _SEAL.match(seal)
         if match is None or not is_one_chain:
-            raise CommandError("--seal takes NUMBER:DIGEST, and needs --org and --log.")
+            raise CommandError("--seal takes NUMBER:DIGEST, and needs --org and --log.", returncode=WRONG_OPTIONS)
         return int(match[1]), bytes.fromhex(match[2])
 
 
@@ -70,4 +72,4 @@ def _moment(text: str | None) -> datetime | None:
     try:
         return moment_of(text) if text else None
     except ValueError as fault:
-        raise CommandError(str(fault)) from fault
+        raise CommandError(str(fault), returncode=WRONG_OPTIONS) from fault

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from audit.shipping.platforms.exchange import InvalidDestination
 from audit.shipping.platforms.request_parts import fits_header
+from gateway.lib.sentences import sentence
 
 
 def basic(username: str, password: str) -> str:
@@ -16,14 +17,14 @@ def basic(username: str, password: str) -> str:
 def check_header_text(config: Mapping[str, str], name: str) -> None:
     """Raises: InvalidDestination."""
     if (value := config.get(name)) and not fits_header(value):
-        raise InvalidDestination("config_missing", **{name: "It has a character that no header can carry."})
+        raise InvalidDestination("config_missing", **{name: sentence("It has a character that no header can carry.")})
 
 
 def check_pair(config: Mapping[str, str]) -> None:
     """`username` and `password` come together. Raises: InvalidDestination."""
     if config.get("password") and not config.get("username"):
-        raise InvalidDestination("config_missing", username="Enter the user name of this password.")
+        raise InvalidDestination("config_missing", username=sentence("Enter the user name of this password."))
     if config.get("username") and not config.get("password"):
-        raise InvalidDestination("config_missing", password="Enter the password of this user.")  # noqa: S106 - a sentence
+        raise InvalidDestination("config_missing", password=sentence("Enter the password of this user."))
     if ":" in config.get("username", ""):
-        raise InvalidDestination("config_missing", username="A user name has no colon.")
+        raise InvalidDestination("config_missing", username=sentence("A user name has no colon."))

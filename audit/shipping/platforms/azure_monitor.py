@@ -30,6 +30,7 @@ from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import host_of
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 
 DEFAULT_STREAM: Final = "Custom-McpGateway_CL"
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -48,28 +49,53 @@ class AzureMonitor(Platform):
         *("microsoft sentinel", "microsoft_sentinel", "sentinel", "azure sentinel", "azure_sentinel"),
         *("azure monitor", "azure_monitor"),
     )
-    endpoint_label = "Logs ingestion endpoint"
-    endpoint_help = "Of the data collection rule (logsIngestion in its JSON view), or of a data collection endpoint."
+    endpoint_label = sentence("Logs ingestion endpoint")
+    endpoint_help = sentence(
+        "Of the data collection rule (logsIngestion in its JSON view), or of a data collection endpoint."
+    )
     endpoint_example = "https://mcp-gateway-a1b2.eastus-1.ingest.monitor.azure.com"
     fields = (
-        ConfigField("tenantId", "Directory (tenant) ID", "Of the app registration.", required=True, secret=False),
-        ConfigField("clientId", "Application (client) ID", "Of the app registration.", required=True, secret=False),
-        ConfigField("clientSecret", "Client secret", "Its Value, not its Secret ID.", required=True),
-        ConfigField("dcrImmutableId", "DCR immutable ID", "Begins with dcr-.", required=True, secret=False),
-        ConfigField("stream", "Stream", f"As the rule declares it. Left out: {DEFAULT_STREAM}."),
+        ConfigField(
+            "tenantId",
+            sentence("Directory (tenant) ID"),
+            sentence("Of the app registration."),
+            required=True,
+            secret=False,
+        ),
+        ConfigField(
+            "clientId",
+            sentence("Application (client) ID"),
+            sentence("Of the app registration."),
+            required=True,
+            secret=False,
+        ),
+        ConfigField(
+            "clientSecret", sentence("Client secret"), sentence("Its Value, not its Secret ID."), required=True
+        ),
+        ConfigField(
+            "dcrImmutableId", sentence("DCR immutable ID"), sentence("Begins with dcr-."), required=True, secret=False
+        ),
+        ConfigField(
+            "stream",
+            sentence("Stream"),
+            sentence("As the rule declares it. Left out: %(stream)s.", stream=DEFAULT_STREAM),
+        ),
     )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         if not _HOST.fullmatch(host_of(url)):
             raise InvalidDestination(
-                "endpoint_not_allowed", endpointUrl="The host must end with .ingest.monitor.azure.com (or .us, .cn)."
+                "endpoint_not_allowed",
+                endpointUrl=sentence("The host must end with .ingest.monitor.azure.com (or .us, .cn)."),
             )
         if not _TENANT.fullmatch(config["tenantId"]):
-            raise InvalidDestination("config_missing", tenantId="A tenant is a GUID or a verified domain.")
+            raise InvalidDestination("config_missing", tenantId=sentence("A tenant is a GUID or a verified domain."))
         if not _RULE.fullmatch(config["dcrImmutableId"]):
-            raise InvalidDestination("config_missing", dcrImmutableId="It is dcr- with letters and digits.")
+            raise InvalidDestination("config_missing", dcrImmutableId=sentence("It is dcr- with letters and digits."))
         if not _STREAM.fullmatch(_stream(config)):
-            raise InvalidDestination("config_missing", stream="A stream is letters, digits, '_', '-' and '.'.")
+            raise InvalidDestination(
+                "config_missing", stream=sentence("A stream is letters, digits, '_', '-' and '.'.")
+            )
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:
         path = f"/dataCollectionRules/{target.config['dcrImmutableId']}/streams/{_stream(target.config)}"

@@ -27,26 +27,36 @@ from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import fits_header, host_of, with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 
 HOST: Final = "in.logs.betterstack.com"
 _OVER_QUOTA: Final = 402
 _NOT_PARSED: Final = 406
-_NOT_ONE_LINE: Final = "A source token is one line of letters and digits."
+_NOT_ONE_LINE: Final = sentence("A source token is one line of letters and digits.")
 
 
 class BetterStack(Platform):
     value = "platform_d"
     title = "Better Stack Logs"
     aliases = ("better stack", "better-stack", "better_stack", "betterstack", "logtail")
-    endpoint_label = "Ingesting host"
-    endpoint_help = "Leave it out. Only the address of Better Stack itself is accepted."
+    endpoint_label = sentence("Ingesting host")
+    endpoint_help = sentence("Leave it out. Only the address of Better Stack itself is accepted.")
     endpoint_example = f"https://{HOST}"
     preset_url = f"https://{HOST}"
-    fields = (ConfigField("token", "Source token", "Telemetry > Sources > your source > Source token.", required=True),)
+    fields = (
+        ConfigField(
+            "token",
+            sentence("Source token"),
+            sentence("Telemetry > Sources > your source > Source token."),
+            required=True,
+        ),
+    )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         if host_of(url) != HOST:
-            raise InvalidDestination("endpoint_not_allowed", endpointUrl=f"Logs go to https://{HOST} only.")
+            raise InvalidDestination(
+                "endpoint_not_allowed", endpointUrl=sentence("Logs go to https://%(host)s only.", host=HOST)
+            )
         if not fits_header(config["token"]):
             raise InvalidDestination("config_missing", token=_NOT_ONE_LINE)
 

@@ -21,6 +21,7 @@ from audit.shipping.platforms.encoding import json_lines
 from audit.shipping.platforms.exchange import Answer, InvalidDestination, Outgoing, Target, Verdict
 from audit.shipping.platforms.platform import ConfigField, Platform
 from gateway.lib.clock import rfc3339
+from gateway.lib.sentences import sentence
 
 # Elasticsearch makes a data stream of it, by its own template for logs-*-*; OpenSearch makes an index.
 DEFAULT_INDEX: Final = "logs-mcp_gateway-default"
@@ -35,27 +36,36 @@ class Elasticsearch(Platform):
     value = "platform_a"
     title = "Elasticsearch / OpenSearch"
     aliases = ("elasticsearch", "elastic", "opensearch")
-    endpoint_label = "Elasticsearch endpoint"
-    endpoint_help = "The base address of the cluster, or the full address of its _bulk API."
+    endpoint_label = sentence("Elasticsearch endpoint")
+    endpoint_help = sentence("The base address of the cluster, or the full address of its _bulk API.")
     endpoint_example = "https://my-deployment.es.eu-central-1.aws.elastic.cloud"
     fields = (
-        ConfigField("apiKey", "API key", "The encoded key, with the privileges create_doc and auto_configure."),
-        ConfigField("username", "User name", "For clusters without API keys, such as OpenSearch."),
-        ConfigField("password", "Password"),
-        ConfigField("index", "Index or data stream", f"Without it, {DEFAULT_INDEX}.", secret=False),
+        ConfigField(
+            "apiKey",
+            sentence("API key"),
+            sentence("The encoded key, with the privileges create_doc and auto_configure."),
+        ),
+        ConfigField("username", sentence("User name"), sentence("For clusters without API keys, such as OpenSearch.")),
+        ConfigField("password", sentence("Password")),
+        ConfigField(
+            "index",
+            sentence("Index or data stream"),
+            sentence("Without it, %(name)s.", name=DEFAULT_INDEX),
+            secret=False,
+        ),
     )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         path = urlsplit(url).path
         if path not in _NO_PATH and not path.endswith(_BULK):
-            rule = f"Enter the base address, or the full one that ends with {_BULK}."
+            rule = sentence("Enter the base address, or the full one that ends with %(_bulk)s.", _bulk=_BULK)
             raise InvalidDestination("endpoint_not_allowed", endpointUrl=rule)
         check_header_text(config, "apiKey")
         check_pair(config)
         if config.get("apiKey") and config.get("username"):
-            raise InvalidDestination("config_missing", apiKey="Enter an API key or a user name, not both.")
+            raise InvalidDestination("config_missing", apiKey=sentence("Enter an API key or a user name, not both."))
         if (index := config.get("index")) and not _INDEX.fullmatch(index):
-            rule = "Small letters, digits and . _ + - only, beginning with a letter or a digit."
+            rule = sentence("Small letters, digits and . _ + - only, beginning with a letter or a digit.")
             raise InvalidDestination("config_missing", index=rule)
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:

@@ -14,6 +14,7 @@ from audit.shipping.platforms.exchange import JSON_TYPE, Answer, Outgoing, Retry
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import is_web_page, retry_after_s, verdict_of_status, words_of
+from gateway.lib.sentences import sentence
 
 PATH: Final = "/api/v1/ingest/hec"
 SOURCE: Final = "mcp-gateway"
@@ -23,10 +24,14 @@ class LogScale(Platform):
     value = "platform_e"
     title = "CrowdStrike Falcon LogScale"
     aliases = ("logscale", "falcon logscale", "crowdstrike falcon logscale", "crowdstrike", "humio")
-    endpoint_label = "LogScale address"
-    endpoint_help = f"The base address of the cluster, or the full one that ends with {PATH}."
+    endpoint_label = sentence("LogScale address")
+    endpoint_help = sentence("The base address of the cluster, or the full one that ends with %(path)s.", path=PATH)
     endpoint_example = "https://cloud.community.humio.com"
-    fields = (ConfigField("token", "Ingest token", "Of the repository that takes the records.", required=True),)
+    fields = (
+        ConfigField(
+            "token", sentence("Ingest token"), sentence("Of the repository that takes the records."), required=True
+        ),
+    )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         check_header_text(config, "token")

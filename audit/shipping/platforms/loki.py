@@ -25,6 +25,7 @@ from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib.clock import rfc3339
+from gateway.lib.sentences import sentence
 
 PATH: Final = "/loki/api/v1/push"
 SERVICE: Final = "mcp-gateway"
@@ -32,8 +33,8 @@ _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _IGNORED = re.compile(r"total ignored: (\d+) out of (\d+) for stream")
 _OF_THE_TIME = re.compile(r"too far behind|out of order|too old")
 _TOO_OLD = re.compile(r"has timestamp too old: .*?, oldest acceptable timestamp is: ([0-9TZ:.+-]+)")
-_FOR_AGE = "Loki takes no line that is older than its limit, a week where that was not changed."
-_FOR_DELAY = "Loki takes no line that is over an hour older than the newest line of its stream."
+_FOR_AGE = sentence("Loki takes no line that is older than its limit, a week where that was not changed.")
+_FOR_DELAY = sentence("Loki takes no line that is over an hour older than the newest line of its stream.")
 # Of the tenant or the labels, which every batch has.
 _OF_THE_DESTINATION = re.compile(
     r"org id|tenant|missing required labels|label names; limit|label (name|value) too long"
@@ -44,20 +45,24 @@ class Loki(Platform):
     value = "platform_b"
     title = "Grafana Loki"
     aliases = ("loki", "grafana loki", "grafana-loki", "grafana")
-    endpoint_label = "Loki address"
-    endpoint_help = f"The base address, or the full one that ends with {PATH}."
+    endpoint_label = sentence("Loki address")
+    endpoint_help = sentence("The base address, or the full one that ends with %(path)s.", path=PATH)
     endpoint_example = "https://logs-prod-012.grafana.net"
     fields = (
-        ConfigField("username", "User", "In Grafana Cloud, the number of the Loki instance."),
-        ConfigField("password", "Password or access policy token", "In Grafana Cloud, with the scope logs:write."),
-        ConfigField("tenant", "Tenant", "Sent as X-Scope-OrgID, for a Loki with several tenants."),
+        ConfigField("username", sentence("User"), sentence("In Grafana Cloud, the number of the Loki instance.")),
+        ConfigField(
+            "password",
+            sentence("Password or access policy token"),
+            sentence("In Grafana Cloud, with the scope logs:write."),
+        ),
+        ConfigField("tenant", sentence("Tenant"), sentence("Sent as X-Scope-OrgID, for a Loki with several tenants.")),
     )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         check_pair(config)
         tenant = config.get("tenant")
         if tenant and (tenant in (".", "..") or not _TENANT.fullmatch(tenant)):
-            rule = "At most 150 letters, digits and ! - _ . * ' ( ), one tenant only."
+            rule = sentence("At most 150 letters, digits and ! - _ . * ' ( ), one tenant only.")
             raise InvalidDestination("config_missing", tenant=rule)
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:

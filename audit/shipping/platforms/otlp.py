@@ -35,6 +35,7 @@ from audit.shipping.platforms.verdicts import (
     verdict_of_status,
     words_of,
 )
+from gateway.lib.sentences import sentence
 
 PATH: Final = "/v1/logs"
 _SEVERITY: Final = {INFO: 9, WARN: 13, ERROR: 17}
@@ -73,14 +74,14 @@ class Otlp(Platform):
     value = "platform_f"
     title = "OpenTelemetry (OTLP/HTTP)"
     aliases = ("otlp", "otel", "opentelemetry", "open telemetry", "open_telemetry")
-    endpoint_label = "Endpoint"
-    endpoint_help = f"An address without a path gets {PATH}; one with a path is used as it is."
+    endpoint_label = sentence("Endpoint")
+    endpoint_help = sentence("An address without a path gets %(path)s; one with a path is used as it is.", path=PATH)
     endpoint_example = "https://otlp.example.com/v1/logs"
     fields = (
         ConfigField(
             "headers",
-            "Headers",
-            "Lines of Name: value, or the text of OTEL_EXPORTER_OTLP_HEADERS (name=value,name=value).",
+            sentence("Headers"),
+            sentence("Lines of Name: value, or the text of OTEL_EXPORTER_OTLP_HEADERS (name=value,name=value)."),
             has_lines=True,
         ),
     )

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from audit.shipping.platforms.request_parts import fits_header
+from gateway.lib.sentences import sentence
 
 MOST_HEADERS: Final = 20
 MOST_CHARACTERS: Final = 8192  # common servers take so much for all headers
@@ -27,15 +28,17 @@ class InvalidHeaders(ValueError):
 def parse_headers(text: str) -> dict[str, str]:
     """From lines of `Name: value`, or `name=value,name=value` with percent-encoded values. Raises: InvalidHeaders."""
     if len(text) > MOST_CHARACTERS:
-        raise InvalidHeaders(f"Headers are {MOST_CHARACTERS} characters at most.")
+        raise InvalidHeaders(
+            sentence("Headers are %(most_characters)s characters at most.", most_characters=MOST_CHARACTERS)
+        )
     headers: dict[str, str] = {}
     for name, value in _pairs(text):
         _check(name, value)
         if name.lower() in {given.lower() for given in headers}:
-            raise InvalidHeaders(f"The header {name} is given twice.")
+            raise InvalidHeaders(sentence("The header %(name)s is given twice.", name=name))
         headers[name] = value
     if len(headers) > MOST_HEADERS:
-        raise InvalidHeaders(f"At most {MOST_HEADERS} headers are sent.")
+        raise InvalidHeaders(sentence("At most %(most_headers)s headers are sent.", most_headers=MOST_HEADERS))
     return headers
 
 
@@ -53,8 +56,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 def _check(name: str, value: str) -> None:
     if not _NAME.fullmatch(name):
-        raise InvalidHeaders("Write each header as Name: value on its own line, or as name=value, with commas between.")
+        raise InvalidHeaders(
+            sentence("Write each header as Name: value on its own line, or as name=value, with commas between.")
+        )
     if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIX):
-        raise InvalidHeaders(f"The header {name} is set by the gateway.")
+        raise InvalidHeaders(sentence("The header %(name)s is set by the gateway.", name=name))
     if not fits_header(value):
-        raise InvalidHeaders(f"The value of {name} must be one line of printable ASCII.")
+        raise InvalidHeaders(sentence("The value of %(name)s must be one line of printable ASCII.", name=name))

@@ -10,6 +10,7 @@ from datetime import datetime
 from audit.shipping.events import Event
 from audit.shipping.platforms.exchange import Answer, DestinationRefused, Outgoing, RetryLater, Target, Token, Verdict
 from audit.shipping.platforms.verdicts import verdict_of_status
+from gateway.lib.sentences import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Platform(ABC):
     value: str  # the neutral value of the specification, such as platform_a
     title: str  # the product's name
     aliases: tuple[str, ...]  # names that are accepted for `value`
-    endpoint_label: str = "Address"
+    endpoint_label: str = sentence("Address")
     endpoint_help: str = ""
     endpoint_example: str = ""
     preset_url: str = ""  # used when endpointUrl is left out

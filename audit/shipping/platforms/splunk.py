@@ -26,6 +26,7 @@ from audit.shipping.platforms.exchange import (
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.request_parts import with_path
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
+from gateway.lib.sentences import sentence
 
 PATH: Final = "/services/collector/event"
 PRODUCT: Final = "mcp-gateway"
@@ -72,10 +73,14 @@ class Splunk(Platform):
     value = "platform_c"
     title = "Splunk"
     aliases = ("splunk", "splunk hec", "splunk-hec")
-    endpoint_label = "HTTP Event Collector address"
-    endpoint_help = "The base address of the collector, or the full one of its event endpoint."
+    endpoint_label = sentence("HTTP Event Collector address")
+    endpoint_help = sentence("The base address of the collector, or the full one of its event endpoint.")
     endpoint_example = "https://http-inputs-example.splunkcloud.com"
-    fields = (ConfigField("token", "HEC token", "Of a token without indexer acknowledgment.", required=True),)
+    fields = (
+        ConfigField(
+            "token", sentence("HEC token"), sentence("Of a token without indexer acknowledgment."), required=True
+        ),
+    )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:
         check_header_text(config, "token")

@@ -8,10 +8,11 @@ from typing import Final
 
 from audit.shipping.platforms.exchange import Answer, BatchRefused, Delivered, DestinationRefused, RetryLater, Verdict
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 
 EXCERPT_CHARACTERS: Final = 200
 LONGEST_WISH_S: Final = 3600.0
-WEB_PAGE: Final = "A web page answers at this address, and not the platform."
+WEB_PAGE: Final = sentence("A web page answers at this address, and not the platform.")
 _TOO_EARLY_OR_BUSY = frozenset({408, 425, 429})
 _OF_THE_RECORDS = frozenset({400, 413, 422})
 

@@ -30,24 +30,29 @@ from audit.shipping.platforms.exchange import (
 from audit.shipping.platforms.platform import ConfigField, Platform
 from audit.shipping.platforms.verdicts import retry_after_s, verdict_of_status, words_of
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 
 _BASE64_PREFIX: Final = "whsec_"
 _KEY_BYTES: Final = range(24, 65)  # the lengths that the specification allows for its own form
-_UNREADABLE: Final = f"After {_BASE64_PREFIX} a secret is the base64 form of 24 to 64 bytes."
-_ALONE: Final = "Give the new secret beside the previous one."
+_UNREADABLE: Final = sentence("After %(prefix)s a secret is the base64 form of 24 to 64 bytes.", prefix=_BASE64_PREFIX)
+_ALONE: Final = sentence("Give the new secret beside the previous one.")
 
 
 class Webhook(Platform):
     value = "webhook"
     title = "Webhook"
     aliases = ("standard webhooks", "standard_webhooks")
-    endpoint_help = "Every batch is sent to this address as it is, with POST."
+    endpoint_help = sentence("Every batch is sent to this address as it is, with POST.")
     endpoint_example = "https://logs.example.com/hooks/mcp-gateway"
     fields = (
         ConfigField(
-            "secret", "Signing secret", f"A text, or {_BASE64_PREFIX} and base64. Without it nothing is signed."
+            "secret",
+            sentence("Signing secret"),
+            sentence("A text, or %(prefix)s and base64. Without it nothing is signed.", prefix=_BASE64_PREFIX),
         ),
-        ConfigField("previousSecret", "Previous signing secret", "While you change the secret, both sign."),
+        ConfigField(
+            "previousSecret", sentence("Previous signing secret"), sentence("While you change the secret, both sign.")
+        ),
     )
 
     def check(self, url: str, config: Mapping[str, str]) -> None:

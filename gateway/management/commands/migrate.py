@@ -1,26 +1,55 @@
-"""`manage.py migrate` with unlimited statement time and a short lock timeout."""
+"""`manage.py migrate` with unlimited statement time and a short lock timeout, after which it tries again."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from gateway.lib.session_timeouts import HAS_POOLER
 
-# Seconds. ALTER TABLE waits for running readers, and new readers queue behind it: a long wait would stop all calls.
-LOCK_TIMEOUT_S = 5
+# Seconds. ALTER TABLE waits for running readers, and new readers and writers queue behind it: calls have 4 s to wait.
+LOCK_TIMEOUT_S = 2
+LOCK_ATTEMPTS = 40
+LOCK_PAUSE_S = 3.0  # in the mean, in which those that queued are served
+LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
-        """Raises: OperationalError when a lock was not free in time; running the command again is safe."""
-        with without_statement_timeout(connections[options["database"]]):
-            return super().handle(*args, **options)
+        """Raises: CommandError when a lock was never free in time. Applied migrations stay, and a later run goes on."""
+        for attempt in range(1, LOCK_ATTEMPTS + 1):
+            try:
+                with without_statement_timeout(connections[options["database"]]):
+                    return super().handle(*args, **options)
+            except OperationalError as fault:
+                if getattr(fault.__cause__, "sqlstate", "") != LOCK_NOT_AVAILABLE:
+                    raise
+                _leave_transaction(connections[options["database"]])
+            if attempt < LOCK_ATTEMPTS:
+                self.stderr.write(f"A table was in use for {LOCK_TIMEOUT_S} s; trying again ({attempt}).")
+                pause(LOCK_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - spreads attempts
+        raise CommandError(
+            f"A table was in use at each of {LOCK_ATTEMPTS} attempts. Migrations that were applied stay applied."
+            " Look for long transactions in pg_stat_activity, and run the command again."
+        )
+
+
+def _leave_transaction(connection: BaseDatabaseWrapper) -> None:
+    # Django leaves it open when one of the statements fails that a migration keeps for its end. `connect` forgets it.
+    connection.close()
+    connection.connect()
+
+
+def pause(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 @contextmanager

@@ -94,6 +94,6 @@ def _service_client(owner: User, organization: Organization) -> tuple[Client, st
     # Secrets are stored as hashes only, so each start rotates them.
     client = service_clients(organization).filter(name=SERVICE_CLIENT_NAME).first()
     if client is not None and not client.is_expired():
-        return client, rotate_client_secret(actor=owner, client=client)
+        return client, rotate_client_secret(actor=owner, client=client).client_secret
     created = create_service_client(actor=owner, organization=organization, name=SERVICE_CLIENT_NAME)
     return created.client, created.client_secret

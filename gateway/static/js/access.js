@@ -1,6 +1,6 @@
 // Forms of many ticks: how many differ from what is stored, ticks of a whole row, and a question before they are lost.
 
-import { all } from "./page.js";
+import { all, say } from "./page.js";
 
 for (const form of all("form[data-guard]")) {
   const boxes = all("input[type=checkbox], input[type=radio]", form);
@@ -16,7 +16,7 @@ for (const form of all("form[data-guard]")) {
   };
   const show = () => {
     const { added, removed, any } = changes();
-    if (summary) summary.textContent = any ? `Not saved yet: +${added} \u2212${removed}` : before;
+    if (summary) summary.textContent = any ? say("notSavedYet", { added, removed }) : before;
     form.classList.toggle("is-changed", any);
   };
 

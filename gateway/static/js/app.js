@@ -1,28 +1,42 @@
 // What scripts add to pages that work without them. Hooks are data attributes; nothing here is needed to send a form.
 
-import { all, announce, save } from "./page.js";
+import { all, announce, language, save, say } from "./page.js";
 
 // ---- storage that may be switched off ----
 
-function remembered(key) {
-  try { return localStorage.getItem(key); } catch { return null; }
-}
-
 function remember(key, value) {
-  try { localStorage.setItem(key, value); } catch { announce("This browser does not keep the choice."); }
+  try { localStorage.setItem(key, value); } catch { announce(say("notKept")); }
 }
 
 // ---- theme ----
+
+// The first click shows the other theme; the third one follows the system again.
+function nextTheme(choice, shown) {
+  if (choice === "system") return shown === "dark" ? "light" : "dark";
+  const other = choice === "dark" ? "light" : "dark";
+  const ofSystem = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  return choice === ofSystem ? "system" : other;
+}
 
 for (const button of all("[data-theme-switch]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     const root = document.documentElement;
-    const theme = root.dataset.bsTheme === "dark" ? "light" : "dark";
-    root.dataset.bsTheme = theme;
+    const theme = nextTheme(root.dataset.themeChoice, root.dataset.bsTheme);
+    root.dataset.themeChoice = theme;
     remember("theme", theme);
-    announce(`${theme === "dark" ? "Dark" : "Light"} theme`);
-    document.dispatchEvent(new CustomEvent("theme"));
+    document.dispatchEvent(new CustomEvent("theme-chosen"));
+    announce(say({ dark: "themeDark", light: "themeLight", system: "themeSystem" }[theme]));
+  });
+}
+
+// ---- a message goes when it has been read ----
+
+for (const button of all("[data-dismiss]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    button.closest(".notice").remove();
+    document.getElementById("main").focus();
   });
 }
 
@@ -97,14 +111,14 @@ for (const button of all("[data-copy]")) {
   const label = button.querySelector("[data-copy-text]");
   const before = label.textContent;
   button.addEventListener("click", async () => {
-    let result = "Copied";
+    let result = "copied";
     try {
       await copyText(entry ? await entryText(button, entry) : (source.value ?? source.textContent), source);
     } catch {
-      result = entry ? "The row could not be copied" : "Select the text and copy it yourself";
+      result = entry ? "rowNotCopied" : "copyYourself";
     }
-    label.textContent = result === "Copied" ? result : "Not copied";
-    announce(result);
+    label.textContent = say(result === "copied" ? "copied" : "notCopied");
+    announce(say(result));
     setTimeout(() => { label.textContent = before; }, 2500);
   });
 }
@@ -126,7 +140,7 @@ for (const dialog of all("[data-copy-once]")) {
   download.addEventListener("click", () => {
     const lines = secrets.map((each) => `${each.dataset.secret}=${each.value}\n`);
     save(lines, "text/plain", download.dataset.downloadEnv);
-    announce(`${download.dataset.downloadEnv} saved`);
+    announce(say("saved", { name: download.dataset.downloadEnv }));
   });
   for (const input of secrets) input.addEventListener("focus", () => input.select());
   dialog.addEventListener("cancel", (event) => event.preventDefault());
@@ -138,6 +152,10 @@ for (const dialog of all("[data-copy-once]")) {
   // The page may wait in the back/forward cache: the value must not.
   window.addEventListener("pagehide", () => dialog.remove());
 }
+
+// ---- parts of a page that show a secret once: the page may wait in the back/forward cache ----
+
+for (const part of all("[data-once]")) window.addEventListener("pagehide", () => part.remove());
 
 // ---- a dialog that the page opens with ----
 
@@ -189,13 +207,14 @@ document.querySelector("[data-focus]")?.focus();
 // ---- relative times; the absolute one stays as the title ----
 
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3600], ["minute", 60]];
-const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const words = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 function relative(moment) {
   const seconds = (moment.getTime() - Date.now()) / 1000;
   const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [null, 1];
-  if (unit === null) return seconds > 0 ? "in a moment" : "just now";
-  return words.format(Math.trunc(seconds / size), unit);
+  if (unit === null) return say(seconds > 0 ? "inAMoment" : "justNow");
+  // A week from now is in 7 days, also a second later.
+  return words.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
 }
 
 function showTimes() {
@@ -218,56 +237,10 @@ for (const input of all("[data-filter]")) {
       item.hidden = !wanted.every((word) => item.dataset.filterText.includes(word));
       shown += item.hidden ? 0 : 1;
     }
+    for (const group of all("[data-filter-group]", list)) group.hidden = all("[data-filter-text]", group).every((item) => item.hidden);
     empty.hidden = shown > 0;
-    announce(`${shown} of ${items.length} shown`);
+    announce(say("shownOf", { shown, all: items.length }));
   });
-}
-
-// ---- tabs out of <details name>, remembering the last choice ----
-
-for (const box of all("[data-tabs]")) {
-  const panels = all(":scope > details", box);
-  const list = document.createElement("div");
-  list.className = "tablist";
-  list.setAttribute("role", "tablist");
-  list.setAttribute("aria-label", box.dataset.tabs);
-  const key = `tab:${location.pathname.split("/").pop()}`;
-  const tabs = panels.map((panel) => {
-    const tab = document.createElement("button");
-    tab.type = "button";
-    tab.id = `${panel.id}-tab`;
-    tab.textContent = panel.querySelector("summary").textContent;
-    tab.setAttribute("role", "tab");
-    tab.setAttribute("aria-controls", panel.id);
-    panel.querySelector("summary").hidden = true;
-    panel.removeAttribute("name"); // otherwise only one may be open while they are switched
-    panel.setAttribute("role", "tabpanel");
-    panel.setAttribute("aria-labelledby", tab.id);
-    list.append(tab);
-    return tab;
-  });
-  const select = (chosen, { focus = false, keep = false } = {}) => {
-    tabs.forEach((tab, index) => {
-      tab.setAttribute("aria-selected", String(index === chosen));
-      tab.tabIndex = index === chosen ? 0 : -1;
-      panels[index].open = index === chosen;
-      panels[index].hidden = index !== chosen;
-    });
-    if (focus) tabs[chosen].focus();
-    if (keep) remember(key, panels[chosen].id);
-  };
-  tabs.forEach((tab, index) => {
-    tab.addEventListener("click", () => select(index, { keep: true }));
-    tab.addEventListener("keydown", (event) => {
-      const steps = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 };
-      if (!(event.key in steps)) return;
-      event.preventDefault();
-      select((steps[event.key] + tabs.length) % tabs.length, { focus: true, keep: true });
-    });
-  });
-  box.prepend(list);
-  const wanted = panels.findIndex((panel) => panel.id === (location.hash.slice(1) || remembered(key)));
-  select(Math.max(0, wanted));
 }
 
 // ---- "Try again" of an error page repeats the same address ----

@@ -1,5 +1,7 @@
 // Bars per day out of the JSON that the page carries. The table beneath says the same to everybody else.
 
+import { language, number, say } from "./page.js";
+
 const DAY_S = 86_400;
 const LABEL_PX = 72;
 
@@ -10,7 +12,7 @@ function colours() {
 }
 
 function day(seconds) {
-  return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+  return new Date(seconds * 1000).toLocaleDateString(language === "en" ? "en-GB" : language, { day: "numeric", month: "short", timeZone: "UTC" });
 }
 
 // Every so many days have a label, so that no two labels touch.
@@ -52,7 +54,7 @@ function draw(box, data) {
         const index = self.cursor.idx;
         tip.hidden = index === null || index === undefined || self.cursor.left < 0;
         if (tip.hidden) return;
-        tip.textContent = `${day(days[index])}: ${data.calls[index].toLocaleString("en")} ${data.calls[index] === 1 ? "call" : "calls"}`;
+        tip.textContent = say(data.calls[index] === 1 ? "callOfDay" : "callsOfDay", { day: day(days[index]), calls: number.format(data.calls[index]) });
         const left = self.valToPos(days[index], "x") - tip.offsetWidth / 2;
         tip.style.left = `${Math.min(Math.max(0, left), self.over.clientWidth - tip.offsetWidth)}px`;
         tip.style.top = `${Math.max(0, self.valToPos(data.calls[index], "y") - tip.offsetHeight - 5)}px`;
@@ -63,16 +65,16 @@ function draw(box, data) {
   return plot;
 }
 
-for (const box of document.querySelectorAll("[data-chart]")) {
+for (const box of document.querySelectorAll(".chart[data-chart]")) {
   const data = JSON.parse(document.getElementById(box.dataset.chart).textContent);
   box.hidden = false;
   box.setAttribute("role", "img");
   const total = data.calls.reduce((sum, each) => sum + each, 0);
-  box.setAttribute("aria-label", `${box.dataset.chartLabel}: ${total} in ${data.days.length} days. The table below has the numbers.`);
+  box.setAttribute("aria-label", say("chart", { label: box.dataset.chartLabel, total, days: data.days.length }));
   if (total === 0) {
     const note = document.createElement("p");
     note.className = "chart-empty";
-    note.textContent = "No call in these days.";
+    note.textContent = say("noCall");
     box.append(note);
   }
   let plot = draw(box, data);

@@ -1,6 +1,6 @@
 // The pages of the logs: rows by arrow keys, the progress of an export, and the count of rows that arrived meanwhile.
 
-import { all, announce, save } from "./page.js";
+import { all, announce, language, number, save, say } from "./page.js";
 
 // ---- the open drawer: arrow keys lead to the previous and the next row ----
 
@@ -24,10 +24,11 @@ document.addEventListener("keydown", (event) => {
 // ---- export: the file is fetched with its progress, and saved when it is whole ----
 
 const NEWLINE = 10;
-const number = new Intl.NumberFormat("en");
 
 async function refusal(answer) {
-  try { return (await answer.json()).message; } catch { return `The server answered ${answer.status}.`; }
+  const inNumbers = say("answered", { status: answer.status });
+  if (language !== "en") return inNumbers; // the API speaks English
+  try { return (await answer.json()).message; } catch { return inNumbers; }
 }
 
 for (const link of all("[data-export]")) {
@@ -54,7 +55,7 @@ for (const link of all("[data-export]")) {
       parts.push(value);
       for (const byte of value) if (byte === NEWLINE) rows += 1;
       bar.value = total ? Math.min(1, Math.max(0, rows) / total) : 1;
-      text.textContent = `${number.format(Math.max(0, rows))} of ${number.format(total)} rows`;
+      text.textContent = say("rowsOf", { rows: number.format(Math.max(0, rows)), all: number.format(total) });
     }
     const name = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"))?.[1];
     save(parts, "text/csv", name ?? "audit.csv");
@@ -65,9 +66,9 @@ for (const link of all("[data-export]")) {
     try {
       const answer = await fetch(link.href, { signal: control.signal });
       if (!answer.ok) return await refusal(answer);
-      return `${number.format(await read(answer))} rows exported.`;
+      return say("exported", { rows: number.format(await read(answer)) });
     } catch {
-      return control.signal.aborted ? "Export cancelled." : "The export broke off. Nothing was saved; try again.";
+      return say(control.signal.aborted ? "exportCancelled" : "exportFailed");
     }
   }
 
@@ -78,8 +79,8 @@ for (const link of all("[data-export]")) {
     running = new AbortController();
     box.hidden = bar.hidden = stop.hidden = false;
     bar.value = 0;
-    text.textContent = "Counting…";
-    announce("The export has begun.");
+    text.textContent = say("counting");
+    announce(say("exportBegins"));
     end(await run(running));
   });
   stop.addEventListener("click", () => running?.abort());
@@ -114,11 +115,11 @@ for (const tail of all("[data-tail]")) {
     }
     if (ENDED.includes(answer.status)) {
       turn(false);
-      announce(`Live has ended. ${await refusal(answer)}`);
+      announce(say("liveEnded", { why: await refusal(answer) }));
     }
     if (!answer.ok) return;
     const { total } = await answer.json();
-    const words = total ? `${number.format(total)} new` : "";
+    const words = total ? say("newRows", { rows: number.format(total) }) : "";
     if (fresh.textContent === words) return;
     fresh.textContent = words;
     fresh.hidden = !total;

@@ -2,6 +2,16 @@
 
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+// The page carries the words of its scripts, in its language. {name} in a text stands for a value.
+const texts = Object.assign({}, ...all("[data-texts]").map((each) => each.dataset));
+
+export function say(name, values = {}) {
+  return texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+}
+
+export const language = document.documentElement.lang;
+export const number = new Intl.NumberFormat(language);
+
 // An open dialog has a region of its own: that of the page is inert beneath it.
 export function announce(text) {
   const region = document.querySelector("dialog:modal [data-live]") ?? document.querySelector("[data-live]");

@@ -6,7 +6,16 @@
   } catch {
     chosen = null; // storage is switched off: follow the system
   }
-  const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.bsTheme = dark ? "dark" : "light";
-  document.documentElement.classList.add("js");
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const show = () => {
+    const choice = root.dataset.themeChoice;
+    root.dataset.bsTheme = (choice === "system" ? system.matches : choice === "dark") ? "dark" : "light";
+    document.dispatchEvent(new CustomEvent("theme"));
+  };
+  root.dataset.themeChoice = chosen === "dark" || chosen === "light" ? chosen : "system";
+  show();
+  system.addEventListener("change", show);
+  document.addEventListener("theme-chosen", show);
+  root.classList.add("js");
 })();

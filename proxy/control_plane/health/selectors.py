@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from credentials.selectors import connected_vendors, credential_summaries, vendors_in_use
-from gateway.catalog import registry as catalog
+from credentials.selectors import CredentialSummary, connected_among, credential_summaries, vendors_in_use
+from gateway.catalog import registry
+from gateway.catalog.catalog import Catalog
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend
 from gateway.lib import clock
@@ -43,6 +44,8 @@ class HealthEntry:
     monitored: bool
     # An oddity in the answers of a vendor that does answer.
     remark: str = ""
+    # When the first of the failures in a row happened; None while the vendor answers.
+    failing_since: datetime | None = None
     # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0023
     circuit: SharedCircuit | None = None
 
@@ -66,16 +69,20 @@ class HealthEntry:
 
 def vendor_health(organization: Organization) -> list[HealthEntry]:
     """The organization's connected vendors by display name. Spec: §4.1 · D132"""
-    circuits = _circuits(organization)
-    entries = [
-        replace(entry, circuit=circuits.get(entry.vendor_slug)) for entry in _entries(connected_vendors(organization))
-    ]
+    return health_of(credential_summaries(organization), registry.load())
+
+
+def health_of(credentials: Sequence[CredentialSummary], catalog: Catalog) -> list[HealthEntry]:
+    """The same of an organization whose credentials are loaded already."""
+    circuits = _circuits(credentials)
+    found = _entries(connected_among(credentials), catalog)
+    entries = [replace(entry, circuit=circuits.get(entry.vendor_slug)) for entry in found]
     return sorted(entries, key=lambda entry: (entry.display_name.casefold(), entry.vendor_slug))
 
 
 def every_vendor_health() -> list[HealthEntry]:
     """All monitored vendors that any organization uses. Spec: §3"""
-    return [entry for entry in _entries(vendors_in_use()) if entry.monitored]
+    return [entry for entry in _entries(vendors_in_use(), registry.load()) if entry.monitored]
 
 
 def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> SharedCircuit | None:
@@ -88,9 +95,9 @@ def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> SharedCircuit | N
     return max(found, key=lambda circuit: circuit.until, default=None)
 
 
-def _circuits(organization: Organization) -> dict[str, SharedCircuit]:
+def _circuits(credentials: Iterable[CredentialSummary]) -> dict[str, SharedCircuit]:
     names: dict[str, str] = {}
-    for connection in credential_summaries(organization):
+    for connection in credentials:
         names[shared_circuits.vendor_wide(connection.vendor)] = connection.vendor
         names[shared_circuits.of_credential(connection.vendor, connection.id)] = connection.vendor
     worst: dict[str, SharedCircuit] = {}
@@ -101,9 +108,8 @@ def _circuits(organization: Organization) -> dict[str, SharedCircuit]:
     return worst
 
 
-def _entries(slugs: Iterable[str]) -> list[HealthEntry]:
-    known = catalog.load()
-    vendors = [vendor for slug in slugs if (vendor := known.get(slug))]
+def _entries(slugs: Iterable[str], catalog: Catalog) -> list[HealthEntry]:
+    vendors = [vendor for slug in slugs if (vendor := catalog.get(slug))]
     states = state_cache.read(
         backend.current(), [vendor.slug for vendor in vendors if not vendor.customer_supplied_url]
     )
@@ -121,6 +127,7 @@ def _entry(vendor: Vendor, state: VendorHealth) -> HealthEntry:
         state.error_detail,
         monitored=not vendor.customer_supplied_url,
         remark=state.remark,
+        failing_since=state.failing_since,
     )
 
 

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from gateway.coordination.store import CoordinationStore
 from gateway.lib import clock
+from gateway.lib.sentences import plain
 from proxy.control_plane.health.states import INTERVALS_UNTIL_STALE, VendorHealth, as_read
 
 _decoder = msgspec.json.Decoder(VendorHealth)
@@ -17,7 +18,7 @@ _decoder = msgspec.json.Decoder(VendorHealth)
 def write(store: CoordinationStore, vendor: str, health: VendorHealth) -> None:
     # Two intervals longer than readers use the state, for the count of consecutive failures.
     ttl_s = (INTERVALS_UNTIL_STALE + 2) * settings.HEALTH_PROBE_INTERVAL_S
-    store.put_health(vendor, msgspec.json.encode(health), ttl_s)
+    store.put_health(vendor, msgspec.json.encode(health, enc_hook=plain), ttl_s)
 
 
 def read_raw(store: CoordinationStore, vendors: Iterable[str]) -> dict[str, VendorHealth]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from gateway.lib.sentences import sentence
+
 FAILURES_UNTIL_DOWN = 3
 INTERVALS_UNTIL_STALE = 3
 
@@ -24,11 +26,11 @@ class HealthStatus(StrEnum):
 
 
 LABELS = {
-    HealthStatus.HEALTHY: "Connected",
-    HealthStatus.REACHABLE: "Responding",
-    HealthStatus.DEGRADED: "Degraded",
-    HealthStatus.DOWN: "Not responding",
-    HealthStatus.UNKNOWN: "Checking…",
+    HealthStatus.HEALTHY: sentence("Connected"),
+    HealthStatus.REACHABLE: sentence("Responding"),
+    HealthStatus.DEGRADED: sentence("Degraded"),
+    HealthStatus.DOWN: sentence("Not responding"),
+    HealthStatus.UNKNOWN: sentence("Checking…"),
 }
 
 
@@ -63,6 +65,8 @@ class VendorHealth:
     error_detail: str | None = None
     failures: int = 0
     remark: str = ""
+    # When the first of the failures in a row happened; None without one, and for one that an earlier release noted.
+    failing_since: datetime | None = None
 
 
 UNKNOWN = VendorHealth(HealthStatus.UNKNOWN)
@@ -85,7 +89,10 @@ def _after_failure(before: VendorHealth, result: ProbeResult) -> VendorHealth:
     what = result.fault or f"answered HTTP {result.http_status}"
     row = "1 failure" if failures == 1 else f"{failures} failures in a row"
     status = HealthStatus.DOWN if failures >= FAILURES_UNTIL_DOWN else HealthStatus.DEGRADED
-    return VendorHealth(status, result.at, result.latency_ms, before.version, f"{what}, {row}", failures)
+    since = before.failing_since if before.failures else result.at
+    return VendorHealth(
+        status, result.at, result.latency_ms, before.version, f"{what}, {row}", failures, failing_since=since
+    )
 
 
 def as_read(stored: VendorHealth | None, *, now: datetime, interval_s: int) -> VendorHealth:

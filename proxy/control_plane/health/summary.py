@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import Protocol
 
+from gateway.lib.sentences import sentence
 from proxy.control_plane.health.states import HealthStatus
 
 EXPLAINED = {
-    HealthStatus.DOWN: "Did not answer three times in a row. Tool calls will probably fail.",
-    HealthStatus.DEGRADED: "Answers slowly, or did not answer just now. Tool calls may fail.",
-    HealthStatus.UNKNOWN: "No result yet. Not an error.",
-    HealthStatus.REACHABLE: "Answers, wants credentials. Tool calls should work.",
-    HealthStatus.HEALTHY: "Answers in time. If it answers with something else than MCP, the detail says so.",
+    HealthStatus.DOWN: sentence("Did not answer three times in a row. Tool calls will probably fail."),
+    HealthStatus.DEGRADED: sentence("Answers slowly, or did not answer just now. Tool calls may fail."),
+    HealthStatus.UNKNOWN: sentence("No result yet. Not an error."),
+    HealthStatus.REACHABLE: sentence("Answers, wants credentials. Tool calls should work."),
+    HealthStatus.HEALTHY: sentence("Answers in time. If it answers with something else than MCP, the detail says so."),
 }
 
 
@@ -33,14 +35,15 @@ def summarize(entries: Sequence[VendorStatus]) -> str:
     """For example "2 not responding, 1 degraded, 14 fine". Spec: §3"""
     # Vendors that are never probed count as no trouble.
     watched = [entry.status for entry in entries if entry.monitored]
-    counts = (
-        (watched.count(HealthStatus.DOWN), "not responding"),
-        (watched.count(HealthStatus.DEGRADED), "degraded"),
-        (watched.count(HealthStatus.HEALTHY) + watched.count(HealthStatus.REACHABLE), "fine"),
-        (watched.count(HealthStatus.UNKNOWN), "being checked"),
-        (len(entries) - len(watched), "not monitored"),
+    counted = (
+        sentence("%(count)s not responding", count=watched.count(HealthStatus.DOWN)),
+        sentence("%(count)s degraded", count=watched.count(HealthStatus.DEGRADED)),
+        sentence("%(count)s fine", count=watched.count(HealthStatus.HEALTHY) + watched.count(HealthStatus.REACHABLE)),
+        sentence("%(count)s being checked", count=watched.count(HealthStatus.UNKNOWN)),
+        sentence("%(count)s not monitored", count=len(entries) - len(watched)),
     )
-    return ", ".join(f"{count} {what}" for count, what in counts if count)
+    shown = [each for each in counted if not each.startswith("0 ")]
+    return reduce(lambda first, rest: sentence("%(first)s, %(rest)s", first=first, rest=rest), shown) if shown else ""
 
 
 def is_collecting(entries: Sequence[VendorStatus]) -> bool:
@@ -60,7 +63,9 @@ def oldest_check(entries: Sequence[VendorStatus]) -> datetime | None:
 def format_age(age: timedelta) -> str:
     """For example "24 s ago"."""
     seconds = max(0, int(age.total_seconds()))
-    return f"{seconds} s ago" if seconds < 120 else f"{seconds // 60} min ago"
+    if seconds < 120:
+        return sentence("%(seconds)s s ago", seconds=seconds)
+    return sentence("%(minutes)s min ago", minutes=seconds // 60)
 
 
 def fingerprint(entries: Sequence[VendorStatus]) -> str:

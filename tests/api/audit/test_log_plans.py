@@ -120,8 +120,9 @@ def test_a_later_page_begins_in_the_index() -> None:
         (lambda org_id: latest_labels(RequestAuditEntry, org_id, "user_id"), "request_log_of_user"),
         (lambda org_id: selectors.last_calls(org_id, ["user-1", "user-2"]), "request_log_of_user"),
         (selectors.recent_errors, "request_log_of_status"),
-        (selectors.calls_today, "request_log_of_org"),
-        (lambda org_id: selectors.calls_per_day(org_id, days=1), "request_log_of_org"),
+        (lambda org_id: selectors.recent_calls(org_id, 1), "request_log_of_org"),
+        (lambda org_id: selectors.recent_calls(org_id, 1), "request_log_of_status"),
+        (lambda org_id: selectors.recent_calls(org_id, 1, user_id="user-1"), "request_log_of_user"),
     ],
 )
 @pytest.mark.usefixtures("_noon")

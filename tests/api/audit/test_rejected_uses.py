@@ -49,10 +49,10 @@ def test_the_latest_rejection_of_each_credential_and_caller() -> None:
     reject(EARLIER - timedelta(minutes=3), vendor="globex")
     reject(NOON, org_id=OTHER_ORG)
     assert rejected_uses(ORG) == [
-        RejectedUse("acme", "organization", "", "user-1", EARLIER),
-        RejectedUse("acme", "organization", "", "user-2", EARLIER - timedelta(minutes=1)),
-        RejectedUse("acme", "named_key", "Ops", "user-1", EARLIER - timedelta(minutes=2)),
-        RejectedUse("globex", "organization", "", "user-1", EARLIER - timedelta(minutes=3)),
+        RejectedUse("acme", "organization", "", "user-1", EARLIER, EARLIER - timedelta(minutes=5)),
+        RejectedUse("acme", "organization", "", "user-2", *[EARLIER - timedelta(minutes=1)] * 2),
+        RejectedUse("acme", "named_key", "Ops", "user-1", *[EARLIER - timedelta(minutes=2)] * 2),
+        RejectedUse("globex", "organization", "", "user-1", *[EARLIER - timedelta(minutes=3)] * 2),
     ]
     assert [each.rejected_at for each in rejected_uses(OTHER_ORG)] == [NOON]
 

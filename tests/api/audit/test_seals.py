@@ -316,7 +316,7 @@ def test_the_command_names_the_first_fault(log: AuditConnection) -> None:
     out = StringIO()
     with pytest.raises(CommandError) as refusal:
         call_command("audit_verify", "--org", str(ORG), stdout=out, no_color=True)
-    assert refusal.value.returncode == 2
+    assert refusal.value.returncode == 1
     assert f"requests of {ORG}: a row was changed ({row.id})" in out.getvalue()
     assert "requests: 12 rows" in command("--org", str(OTHER_ORG), "--since", "2026-01-01")
 

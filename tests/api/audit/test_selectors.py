@@ -122,18 +122,18 @@ def test_a_page_has_the_asked_rows(limit: int, rows: int) -> None:
 
 
 @pytest.mark.usefixtures("_noon")
-def test_calls_per_day_has_every_day() -> None:
+def test_recent_calls_have_every_day() -> None:
     add_row(timestamp=NOON)
     add_row(timestamp=NOON.replace(hour=0), status="denied")
     add_row(timestamp=NOON - timedelta(days=1, hours=12, microseconds=1))
     add_row(timestamp=NOON - timedelta(days=3))
-    assert selectors.calls_per_day(ORG, days=3) == [
+    assert selectors.recent_calls(ORG, 3).days == [
         DayCalls(date(2026, 3, 8), 1),
         DayCalls(date(2026, 3, 9), 0),
         DayCalls(date(2026, 3, 10), 2),
     ]
-    assert len(selectors.calls_per_day(ORG)) == 14
-    assert [day.calls for day in selectors.calls_per_day(OTHER_ORG, days=2)] == [0, 6]
+    assert len(selectors.recent_calls(ORG, 14).days) == 14
+    assert [day.calls for day in selectors.recent_calls(OTHER_ORG, 2).days] == [0, 6]
 
 
 @pytest.mark.usefixtures("_noon")
@@ -142,17 +142,17 @@ def test_a_day_is_counted_so_far_and_no_further(monkeypatch: pytest.MonkeyPatch)
     for hours in (0, 1, 2, 3, 20, 21):
         add_row(timestamp=NOON - timedelta(hours=hours))
         add_row(org_id=OTHER_ORG, timestamp=NOON - timedelta(hours=20))
-    assert [day.calls for day in selectors.calls_per_day(ORG, days=3)] == [0, 2, 3]
-    assert selectors.calls_today(ORG) == 3
-    assert [day.calls for day in selectors.calls_per_day(OTHER_ORG, days=2)] == [3, 3]
+    assert [day.calls for day in selectors.recent_calls(ORG, 3).days] == [0, 2, 3]
+    assert [day.calls for day in selectors.recent_calls(OTHER_ORG, 2).days] == [3, 3]
 
 
 @pytest.mark.usefixtures("_noon")
-def test_calls_today_begin_at_midnight_utc() -> None:
+def test_a_day_begins_at_midnight_utc() -> None:
     add_row(timestamp=NOON.replace(hour=0))
     add_row(timestamp=NOON.replace(hour=0) - timedelta(microseconds=1))
     add_row(status="error")
-    assert (selectors.calls_today(ORG), selectors.calls_today(OTHER_ORG)) == (2, 6)
+    (mine,), (theirs,) = selectors.recent_calls(ORG, 1).days, selectors.recent_calls(OTHER_ORG, 1).days
+    assert (mine.calls, mine.errors, theirs.calls) == (2, 1, 6)
 
 
 @pytest.mark.usefixtures("_noon")
@@ -181,7 +181,7 @@ def test_last_calls_are_of_the_asked_and_of_the_organization() -> None:
 
 
 def test_whether_anybody_ever_called() -> None:
-    assert not selectors.has_any_call(ORG)
-    assert selectors.has_any_call(OTHER_ORG)
+    assert not selectors.recent_calls(ORG, 1).has_any
+    assert selectors.recent_calls(OTHER_ORG, 1).has_any
     add_row(status="denied", timestamp=NOON - timedelta(days=300))
-    assert selectors.has_any_call(ORG)
+    assert selectors.recent_calls(ORG, 1).has_any

@@ -53,7 +53,7 @@ def test_a_coupon_is_passed_on_and_a_wrong_one_is_shown(cast: Cast, stripe_api: 
     assert wrong.status_code == 422
     assert 'value="WINTER"' in text(wrong)
     assert 'id="id_coupon_error"' in text(wrong)
-    assert "This coupon is not valid." in text(wrong)
+    assert "This coupon isn’t valid." in text(wrong)
     assert not stripe_api.sessions
     assert send(cast, {**SUBSCRIBE, "coupon": " SPRING "}).status_code == 302
     (session,) = stripe_api.sessions.values()
@@ -81,7 +81,7 @@ def test_a_provider_that_is_away_or_answers_garbage_changes_nothing(
         stripe_api.respond = lambda asked, answer=answer: answer  # type: ignore[misc]
         refused = send(cast, form)
         assert refused.status_code == 502
-        assert "The payment provider did not answer as it should." in text(refused)
+        assert "The payment provider didn’t respond as expected." in text(refused)
         assert "evil.example" not in text(refused)
     settings.STRIPE_API_BASE = "http://127.0.0.1:9"
     assert send(cast, form).status_code == 502

@@ -12,14 +12,14 @@ from tests.factories.tenant import connect
 
 @pytest.fixture
 def path(api: Api, vendors: None) -> str:
-    return f"/orgs/{api.cast.org.id}/connections/acme"
+    return f"/orgs/{api.cast.org.id}/vendors/acme/settings"
 
 
 def test_a_form_connects_and_disconnects(api: Api, path: str) -> None:
     browser = api.cast.client("admin")
     assert browser.post(path, {"apiKey": "key"}).status_code == 302
     assert Credential.objects.get().vendor == "acme"
-    assert browser.post(path, {"action": "disconnect"}).status_code == 302
+    assert browser.post(f"{path}/disconnect", {}).status_code == 302
     assert not Credential.objects.exists()
 
 
@@ -33,7 +33,7 @@ def test_a_lapsed_plan_only_disconnects(api: Api, path: str) -> None:
     assert Credential.objects.get().revision == 1
     # A button that does not exist buys nothing.
     assert browser.post(path, {"apiKey": "other", "action": "Disconnect"}).status_code == 402
-    assert browser.post(path, {"action": "disconnect"}).status_code == 302
+    assert browser.post(f"{path}/disconnect", {}).status_code == 302
     assert not Credential.objects.exists()
 
 
@@ -52,7 +52,7 @@ def test_page_and_api_share_one_limit(api: Api, path: str) -> None:
 @pytest.mark.usefixtures("lapsed")
 def test_the_agent_key_page_needs_the_entitlement_and_revokes_without(api: Api) -> None:
     setting = make_setting(api.cast)
-    base = f"/orgs/{api.cast.org.id}/service-accounts/{setting.service_client.client_id}/agent-key"
+    base = f"/orgs/{api.cast.org.id}/agents/{setting.service_client.client_id}/agent-key"
     browser = api.cast.client("admin")
     assert browser.post(base, {}).status_code == 402
     assert browser.post(base, {"action": "revoke"}).status_code in {302, 404, 422}

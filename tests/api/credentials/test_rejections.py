@@ -165,7 +165,7 @@ class TestTeams:
             reject(setting.cast, CredentialScope.TEAM, who)
         with CaptureQueriesContext(connection) as queries:
             assert len(flagged(setting.cast.org)) == 2
-        assert len(queries) == 5
+        assert len(queries) == 4
 
 
 @pytest.mark.usefixtures("_two_hours_on")

@@ -49,7 +49,9 @@ def readable() -> int:
     for organization in Organization.objects.all():
         wrapped = wrapped_keys(organization.id)
         for ref in credential_refs(organization.id):
-            fields = open_fields(ref, organization_id=organization.id, wrapped=wrapped, cache=DataKeyCache())
+            fields = open_fields(
+                ref, organization_id=organization.id, wrapped=wrapped, cache=DataKeyCache(max_entries=10)
+            )
             opened += fields == {"apiKey": SECRET}
     return opened
 

@@ -24,7 +24,9 @@ def reasons(organization: Organization) -> set[str]:
     wrapped = wrapped_keys(organization.id)
     for ref in credential_refs(organization.id):
         try:
-            fields = open_fields(ref, organization_id=organization.id, wrapped=wrapped, cache=DataKeyCache())
+            fields = open_fields(
+                ref, organization_id=organization.id, wrapped=wrapped, cache=DataKeyCache(max_entries=10)
+            )
             found.add(fields["apiKey"])
         except UnusableCredential as unusable:
             found.add(unusable.reason.value)

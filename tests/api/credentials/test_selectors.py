@@ -68,10 +68,18 @@ def test_summaries_carry_names_and_dates(setting: Setting) -> None:
         team_name="",
         service_client_id=None,
         service_client_name="",
+        service_client_subject="",
         created_by_name="Owner",
         created_at=default.created_at,
         updated_at=default.updated_at,
         validated_at=default.validated_at,
+        stored_at=default.updated_at,
+        stored_by_name="Owner",
+        last_used_at=None,
+        checked_at=default.validated_at,
+        check_verdict="validated",
+        check_detail="The vendor accepted the credentials.",
+        check_tools=2,
     )
     assert (listed[1].team_id, listed[1].team_name) == (setting.team.id, "Night shift")
     assert (listed[2].name, listed[2].team_name, listed[2].validated_at) == ("Reporting", "Day shift", None)

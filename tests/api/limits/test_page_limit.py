@@ -87,7 +87,7 @@ def test_a_refusal_has_the_documented_headers(db: None, three_a_minute: Rule) ->
     assert refused["RateLimit"] == f'"{three_a_minute.name}";r=0;t={refused["Retry-After"]}'
     assert (refused["X-RateLimit-Limit"], refused["X-RateLimit-Remaining"]) == ("3", "0")
     assert refused["X-RateLimit-Reset"] == refused["Retry-After"]
-    assert "That was too often" in refused.content.decode()
+    assert "Too many requests" in refused.content.decode()
 
 
 def test_a_person_is_counted_apart_from_their_address_and_from_others(cast: Cast) -> None:

@@ -11,6 +11,8 @@ from django.db import connection, transaction
 from django.urls import reverse
 
 from credentials.api.credentials import HolderCredential, OrganizationCredential
+from credentials.api.keys import KeyDetail
+from credentials.pages.deletions import DeleteTeamCredentialPage
 from credentials.pages.holder_credentials import ServiceClientCredentialPage, TeamCredentialPage
 from gateway.coordination import backend
 from gateway.coordination.rules import Rule
@@ -57,12 +59,13 @@ def test_every_route_without_a_number_of_its_own_shares_one_window() -> None:
         Discover.gates["GET"],
         HolderCredential.gates["POST"],
         TeamCredentialPage.gates["POST"],
+        KeyDetail.gates["POST"],
         ServiceClientCredentialPage.gates["POST"],
         ToolAccessPage.gates["POST discover"],
     ]
     assert {gate.organization_limit for gate in shared} == {Rule("vendor-questions", limit=60, window_s=60)}
     assert OrganizationCredential.gates["POST"].organization_limit is None
-    assert TeamCredentialPage.gates["POST delete"].organization_limit is None
+    assert DeleteTeamCredentialPage.gates["POST"].organization_limit is None
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)

@@ -84,7 +84,7 @@ def test_people_are_shown_a_page_that_leads_nowhere(db: None, ask: Ask) -> None:
     refused = [ask() for _ in range(3)][2]
     assert refused["Content-Type"].startswith("text/html")
     assert "Location" not in refused
-    assert "That was too often" in refused.content.decode()
+    assert "Too many requests" in refused.content.decode()
 
 
 def test_oauth_shares_one_window_sign_in_another_and_token_requests_have_theirs(cast: Cast) -> None:

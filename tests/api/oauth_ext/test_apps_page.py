@@ -54,7 +54,7 @@ def families(cast: Cast, service: Service, vendor: str) -> dict[str, TokenFamily
 
 def test_a_member_sees_what_it_allowed(cast: Cast, families: dict[str, TokenFamily]) -> None:
     page = text(cast.client("member").get(path(cast)))
-    assert "Apps that you allowed" in page
+    assert "Apps you have authorized" in page
     assert "Members agent unverified 127.0.0.1 Acme" in page
     for other in ("Owners agent", "Foreign agent", "build bot"):
         assert other not in page
@@ -64,8 +64,8 @@ def test_a_member_sees_what_it_allowed(cast: Cast, families: dict[str, TokenFami
 def test_an_admin_sees_what_everybody_allowed(cast: Cast, families: dict[str, TokenFamily], who: str) -> None:
     page = text(cast.client(who).get(path(cast)))
     assert "Members agent unverified Member 127.0.0.1 Acme" in page
-    assert "Owners agent unverified Owner app.example every vendor" in page
-    assert "build bot itself, approved by Admin a device every vendor" in page
+    assert "Owners agent unverified Owner app.example all vendors" in page
+    assert "build bot itself, approved by Admin a device all vendors" in page
     assert "Foreign agent" not in page
 
 
@@ -77,7 +77,7 @@ def test_who_is_not_let_in(cast: Cast, families: dict[str, TokenFamily], who: st
 
 
 def test_nothing_connected_yet(cast: Cast) -> None:
-    assert "No app has signed in yet" in text(cast.client("member").get(path(cast)))
+    assert "No connected apps" in text(cast.client("member").get(path(cast)))
 
 
 def test_what_is_over_is_not_listed(cast: Cast, families: dict[str, TokenFamily]) -> None:

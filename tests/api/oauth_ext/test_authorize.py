@@ -172,7 +172,7 @@ def test_a_link_with_our_name_leads_no_passer_by_to_a_client_that_registered_its
 def test_the_page_of_a_passer_by_says_what_is_wrong(cast: Cast) -> None:
     flow = make_flow(cast, "nobody")
     page = on_a_page(flow.authorize(response_type="x"))
-    assert "The app at app.example made a faulty request. Only the response type code is supported." in page
+    assert "The app at app.example sent a faulty request. Only the response type code is supported." in page
     assert "prompt=none forbids one" in on_a_page(flow.authorize(prompt="none"))
     on_a_page(flow.authorize(state="é"))
     on_a_page(flow.browser.head(f"/oauth/authorize?{flow.query(response_type='x')}"), reads=False)
@@ -183,7 +183,7 @@ def test_a_scheme_that_was_accepted_once_is_not_used_any_more(cast: Cast, regist
     for who in ("nobody", "member"):
         flow = Flow(make_public_client(registered, WEB), cast.client(who), registered)
         page = on_a_page(flow.authorize())
-        assert "an address that is not accepted here" in page
+        assert "an address that isn’t accepted here" in page
         on_a_page(flow.authorize(response_type="x"))
     flow.ask(redirect_uri=WEB)
     assert AuthorizationRequest.objects.count() == 1

@@ -200,9 +200,10 @@ def test_use_is_noted_once_in_five_minutes(cast: Cast, service: Service) -> None
 
     record_use(service.client.pk, now=start)
     assert noted() == (start, None)
-    record_uses([service.client.pk], [service.client.pk], start + timedelta(minutes=4))
+    keys = [AgentKey.objects.get().pk]
+    record_uses([service.client.pk], keys, start + timedelta(minutes=4))
     assert noted() == (start, start + timedelta(minutes=4))
     record_use(service.client.pk, now=start + timedelta(minutes=4))
     assert noted()[0] == start
-    record_uses([service.client.pk], [service.client.pk], start + timedelta(minutes=5))
+    record_uses([service.client.pk], keys, start + timedelta(minutes=5))
     assert noted() == (start + timedelta(minutes=5), start + timedelta(minutes=4))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from credentials.models import Credential, OrganizationDataKey
 from credentials.resolve import CredentialIndex
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.lib import clock
-from oauth_ext.models import ServiceClientVendor
+from oauth_ext.models import ServiceClientAllowlist, ServiceClientVendor
+from oauth_ext.models.client import ToolMode
+from oauth_ext.services.agent_keys import mint_agent_key
 from orgs import selectors
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, ToolAllowlist, User
 from orgs.roles import Role
@@ -40,10 +42,16 @@ def draw_rights(draw: random.Random, org: Organization, person: User) -> None:
         for team in draw.sample(teams, draw.randrange(len(teams))):
             TeamMembership.objects.create(team=team, membership=member)
         for vendor in draw.sample(VENDORS, draw.randrange(3)):
-            ServerAccess.objects.create(organization=org, membership=member, vendor=vendor)
+            ServerAccess.objects.create(organization=org, membership=member, vendor=vendor, expires_at=end(draw, now))
     for team in teams:
         for vendor in draw.sample(VENDORS, draw.randrange(2)):
-            ServerAccess.objects.create(organization=org, team=team, vendor=vendor)
+            ServerAccess.objects.create(organization=org, team=team, vendor=vendor, expires_at=end(draw, now))
+
+
+def end(draw: random.Random, now: datetime) -> datetime | None:
+    """None, a passed or a future end."""
+    days = draw.choice((0, -1, 1))
+    return now + timedelta(days=days) if days else None
 
 
 def test_of_a_person(cast: Cast) -> None:
@@ -59,7 +67,7 @@ def test_of_a_person(cast: Cast) -> None:
         draw_rights(draw, cast.org, member)
         identity = load_identity(token)
         assert identity.person is not None
-        principal = principal_in(identity)
+        principal = principal_in(identity, clock.now().timestamp())
         assert principal == principal_of(replace(identity, client=None, person=None))
         seen.add((principal.role, len(principal.team_ids), len(principal.granted_vendors or ())))
     assert len(seen) > ROUNDS / 2
@@ -74,8 +82,39 @@ def test_of_a_service_client(cast: Cast, service: Service) -> None:
             ServiceClientVendor.objects.filter(client=client).delete()
             for vendor in listed:
                 ServiceClientVendor.objects.create(client=client, vendor=vendor)
+            ServiceClientVendor.objects.filter(vendor="globex").update(expires_at=clock.now() - timedelta(days=1))
             identity = load_identity(token)
-            assert principal_in(identity) == principal_of(replace(identity, client=None))
+            assert principal_in(identity, clock.now().timestamp()) == principal_of(replace(identity, client=None))
+
+
+def test_of_a_service_client_with_lists_of_tools(cast: Cast, service: Service) -> None:
+    client, token, odd = service.client, service.token(), 'quote " and \\ and ü'
+    key = mint_agent_key(actor=cast.user("owner"), client=client).agent_key
+    other = make_service(cast, name="other")
+    ServiceClientAllowlist.objects.create(client=other.client, vendor="acme", tools=["x"])
+    for lists in ({}, {"acme": [odd, "list"]}, {"acme": [], "globex": ["a"]}):
+        for mode in ToolMode:
+            client.tool_mode = mode
+            client.save(update_fields=["tool_mode"])
+            ServiceClientAllowlist.objects.filter(client=client).delete()
+            for vendor, tools in lists.items():
+                ServiceClientAllowlist.objects.create(client=client, vendor=vendor, tools=tools)
+            for bearer in (token, key):
+                identity = load_identity(bearer)
+                principal = principal_in(identity, clock.now().timestamp())
+                assert principal == principal_of(replace(identity, client=None))
+                found = {vendor: sorted(tools) for vendor, tools in (principal.own_allowlists or {}).items()}
+                assert found == {vendor: sorted(tools) for vendor, tools in lists.items()}
+                assert principal.is_read_only is (mode is ToolMode.READ_ONLY)
+
+
+def test_without_rows_a_service_client_may_nothing(cast: Cast, service: Service) -> None:
+    identity = replace(load_identity(service.token()), client=None)
+    principal = principal_in(identity, clock.now().timestamp())
+    assert (principal.granted_vendors, principal.is_read_only) == (frozenset(), True)
+    service.client.delete()
+    assert principal_of(identity).granted_vendors == frozenset()
+    assert principal_of(identity).is_read_only
 
 
 def test_of_an_organization(cast: Cast) -> None:

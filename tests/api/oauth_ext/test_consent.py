@@ -51,7 +51,9 @@ def test_the_page_names_who_asks_and_where_the_answer_goes(flow: Flow) -> None:
     text = shown(flow, page)
     assert "“Some agent”" in text
     assert "unverified" in text
-    assert "Your answer is sent to app.example ." in text
+    assert "You'll be redirected to app.example on the internet." in text
+    assert "We haven't verified app.example." in text
+    assert "The app registered itself 1 minute ago." in text
     assert "this computer" not in text
     assert "<strong>app.example</strong>" in flow.browser.get(page).content.decode()
 
@@ -59,11 +61,21 @@ def test_the_page_names_who_asks_and_where_the_answer_goes(flow: Flow) -> None:
 @pytest.mark.parametrize(
     ("redirect_uri", "host"), [(LOOPBACK, "127.0.0.1"), (PRIVATE, "cursor://anysphere.cursor-mcp")]
 )
-def test_the_page_warns_of_apps_on_the_computer(cast: Cast, redirect_uri: str, host: str) -> None:
+def test_an_app_on_the_computer_is_named_without_a_warning(cast: Cast, redirect_uri: str, host: str) -> None:
     flow = make_flow(cast, redirect_uri=redirect_uri)
     text = shown(flow, flow.ask())
-    assert f"{host} , an app on this computer" in text
-    assert "Any program on this computer could be behind this" in text
+    assert f"an app on this computer ( {host} )" in text
+    assert "Continue only if you just started this from an app on your computer." in text
+    assert "verified" not in text
+    assert "registered itself" not in text
+
+
+def test_a_name_of_another_host_causes_a_warning(cast: Cast) -> None:
+    flow = make_flow(cast, name="Claude")
+    Client.objects.filter(pk=flow.client.pk).update(created=clock.now() - timedelta(hours=1))
+    text = shown(flow, flow.ask())
+    assert "This may be another app than its name says. app.example doesn't belong to “Claude”." in text
+    assert "registered itself" not in text
 
 
 def test_head_answers_as_get_and_decides_nothing(cast: Cast, flow: Flow) -> None:
@@ -92,7 +104,7 @@ def test_a_client_with_a_metadata_document_shows_its_host(flow: Flow) -> None:
     Client.objects.filter(pk=flow.client.pk).update(
         registration_source="cimd", client_id="https://vouching.example/client.json"
     )
-    assert "It is described by vouching.example" in shown(flow, page)
+    assert "Published by vouching.example" in shown(flow, page)
 
 
 def test_nobody_frames_the_page_and_its_form_may_lead_to_the_app(cast: Cast) -> None:
@@ -239,7 +251,7 @@ def test_the_organization_is_chosen_among_ones_own(cast: Cast, flow: Flow) -> No
 def test_a_person_without_an_organization(cast: Cast) -> None:
     flow = make_flow(cast, "stranger")
     page = flow.ask()
-    assert "You belong to no organization yet" in shown(flow, page)
+    assert "You don’t belong to an organization yet" in shown(flow, page)
     refused(flow.browser.post(page, {"action": "allow", "organization": ""}), 404)
     assert answer_of(flow.answer(page, "cancel"))["error"] == "access_denied"
 
@@ -271,7 +283,7 @@ def test_which_vendors_would_work(cast: Cast, flow: Flow) -> None:
     assert states(member, page) == {"zeta": "Needs credentials"}
     text = shown(member, page)
     assert "Ask an admin: Owner, Admin." in text
-    assert f"Could you connect Zeta in Acme? http://testserver/orgs/{cast.org.id}/connections" in text
+    assert f"Could you connect Zeta in Acme? http://testserver/orgs/{cast.org.id}/catalog" in text
     assert "Connect Zeta" not in text
 
 
@@ -279,15 +291,15 @@ def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:
     place = f"http://testserver/orgs/{cast.org.id}"
     page = shown(flow, flow.ask())
     assert "No vendor is connected yet. Ask an admin: Owner, Admin. You can send them this:" in page
-    assert f"Could you connect a vendor in Acme? {place}/connections" in page
+    assert f"Could you connect a vendor in Acme? {place}/catalog" in page
     for slug in ("acme", "zeta"):
         load_vendor("https://vendor.example/mcp", slug=slug)
         connect(cast.org, cast.user("owner"), slug=slug)
-    assert f"Could you let me use Acme, Zeta in Acme? {place}/access" in shown(flow, flow.ask())
+    assert f"Could you give me access to Acme, Zeta in Acme? {place}/access" in shown(flow, flow.ask())
     membership = cast.org.memberships.get(user=cast.user("member"))
     ServerAccess.objects.create(organization=cast.org, membership=membership, vendor="acme")
     assert "Ask an admin" not in shown(flow, flow.ask())  # everything it may use works
-    assert "Could you let me use Zeta in Acme?" in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
+    assert "Could you give me access to Zeta in Acme?" in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
     owner = make_flow(cast, "owner", name="Could you")
     assert "Ask an admin" not in shown(owner, owner.ask(scope="mcp:acme mcp:zeta"))
 
@@ -295,17 +307,17 @@ def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:
 @pytest.mark.usefixtures("two_vendors")
 def test_a_warning_stands_beside_allow_until_one_vendor_works(cast: Cast, flow: Flow) -> None:
     disabled = re.compile(r'value="allow"\s+disabled')
-    warning = "Nothing works for you in Acme yet. Missing: access to Acme. These people can help: Owner, Admin."
+    warning = "You can’t use any vendors in Acme yet. Missing: access to Acme. These people can help: Owner, Admin."
     assert warning in shown(flow, flow.ask())
     assert "Missing: access to Acme, Zeta." in shown(flow, flow.ask(scope="mcp:acme mcp:zeta"))
     assert not disabled.search(flow.browser.get(flow.ask()).content.decode())
     owner = make_flow(cast, "owner")
     assert "Missing: credentials for Zeta. You can change that yourself" in shown(owner, owner.ask(scope="mcp:zeta"))
-    assert "Nothing works" not in shown(owner, owner.ask())
+    assert "You can’t use any vendors" not in shown(owner, owner.ask())
     other = make_flow(cast, "other_owner")
     assert "Missing: a connected vendor. You can change that yourself" in shown(other, other.ask())
     Organization.objects.update(default_server_access="all")
-    assert "Nothing works" not in shown(flow, flow.ask())
+    assert "You can’t use any vendors" not in shown(flow, flow.ask())
 
 
 @pytest.mark.usefixtures("two_vendors")

@@ -19,7 +19,7 @@ from tests.api.oauth_ext.devices import Device, start_device
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 
-NOT_VALID = "That code is not valid or has expired."
+NOT_VALID = "This code isn’t valid or has expired."
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_the_confirmation_says_who_asks_for_what(cast: Cast, device: Device, spe
     answer = look_up(cast.client("member"), spell(device.user_code))  # type: ignore[operator]
     assert answer.status_code == 200
     page = text(answer)
-    for part in ("build bot", "Acme", "127.0.0.1", device.user_code, "every vendor"):
+    for part in ("build bot", "Acme", "127.0.0.1", device.user_code, "its vendors in Acme"):
         assert part in page
-    assert "Do you have this code on a screen in front of you? Nobody should have sent it to you" in page
+    assert "Do you have this code on a screen in front of you? Don’t continue if someone sent it to you." in page
     buttons = re.findall(r'name="action" value="(\w+)"', answer.content.decode())
     assert buttons == ["deny", "approve"]  # the safe one first
     assert device.row.decision == ""
@@ -73,7 +73,7 @@ def test_the_confirmation_says_who_asks_for_what(cast: Cast, device: Device, spe
 
 def test_the_confirmation_names_single_vendors(cast: Cast, service: Service, vendor: str) -> None:
     device = start_device(service, scope="mcp:acme")
-    assert "use Acme, as itself" in text(look_up(cast.client("member"), device.user_code))
+    assert "use Acme under its own identity" in text(look_up(cast.client("member"), device.user_code))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_confirmation_names_single_vendors(cast: Cast, service: Service, ven
             "device.approved",
             "You can close this window and return to your terminal.",
         ),
-        ("deny", "denied", "device.denied", "was told that you denied it."),
+        ("deny", "denied", "device.denied", "denied."),
     ],
 )
 def test_a_decision_is_written_down(

@@ -44,6 +44,11 @@ def test_a_secret_is_shown_once(api: Api) -> None:
         "last_used_at": None,
         "agent_key_prefix": None,
         "restricted": False,
+        "responsible_user_id": str(api.cast.user("admin").id),
+        "previous_secret_ends_at": None,
+        "agent_key_created_at": None,
+        "previous_agent_key_ends_at": None,
+        "tool_mode": "all",
     }
     assert made["client_secret"] not in str(list(AdminAuditEntry.objects.values()))
     assert made["client_secret"] not in str(list(Client.objects.values()))

@@ -305,7 +305,8 @@ def test_a_client_that_is_deleted_meanwhile_is_unknown(committed_cast: Cast) -> 
 
 def test_a_token_that_cannot_be_stored_leaves_the_transaction_usable(cast: Cast, service: Service) -> None:
     """The library's own savepoint is rolled back, so the look for the client after it is answered."""
-    request = SimpleNamespace(client=service.client, user=None, organization_id=cast.org.id, resource=[])
+    request = SimpleNamespace(client=service.client, user=None, organization_id=cast.org.id, resource=[], headers={})
+    request.client_id, request.client_secret = service.client.client_id, service.secret
 
     def store(name: str) -> None:
         Validator().save_bearer_token({"access_token": name, "expires_in": 60, "scope": "mcp:all"}, request)

@@ -10,6 +10,7 @@ from django.urls import reverse
 from billing.models import ProviderCancellation, ProviderEvent, Subscription
 from gateway.lib import clock
 from orgs.models import (
+    AccessRequest,
     Identity,
     Invitation,
     KnownTool,
@@ -28,6 +29,7 @@ from orgs.services.invitations import create_invitation
 from tests.factories.cast import Cast, make_person
 
 MODELS = [
+    AccessRequest,
     Identity,
     Invitation,
     KnownTool,
@@ -61,6 +63,7 @@ def rows(cast: Cast) -> dict[type, object]:
     member = Membership.objects.get(user=cast.user("member"))
     team = Team.objects.create(organization=cast.org, name="Ops")
     return {
+        AccessRequest: AccessRequest.objects.create(organization=cast.org, membership=member, vendor="acme"),
         Identity: Identity.objects.first(),
         Invitation: create_invitation(actor=cast.user("owner"), organization=cast.org),
         KnownTool: KnownTool.objects.create(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client as Browser
+from django.urls import reverse
 
 from billing.models import Subscription
 from gateway.lib import clock
@@ -72,6 +73,30 @@ def test_looking_consumes_nothing_and_needs_no_session(api: Api) -> None:
     assert f"/signin?next=%2Finvite%2F{token}" in page
     assert Invitation.objects.get().use_count == 0
     assert Membership.objects.count() == 4
+
+
+def test_the_page_says_who_invites_until_when_and_how_it_stands(api: Api) -> None:
+    invitation, token = invite(api.cast)
+    page = api.cast.client("stranger").get(f"/invite/{token}").content.decode()
+    assert "Join Acme</h1>" in page
+    assert "Sent by Admin." in page
+    assert f'datetime="{invitation.expires_at:%Y-%m-%dT%H:%M:%S}Z"' in page
+    assert "re in Acme</h1>" in api.cast.client("member").get(f"/invite/{token}").content.decode()
+    Invitation.objects.filter(pk=invitation.pk).update(use_count=1)
+    used = api.cast.client("stranger").get(f"/invite/{token}").content.decode()
+    assert "Already used</h1>" in used
+    assert "Join Acme" not in used
+    assert "Sent by" not in used
+
+
+def test_another_account_may_sign_out_and_not_join(api: Api) -> None:
+    _, token = invite(api.cast, email="somebody@example.com")
+    page = api.cast.client("stranger").get(f"/invite/{token}").content.decode()
+    assert ">Join Acme</button>" not in page
+    assert "You are signed in as stranger@example.com." in page
+    assert f'action="{reverse("oidc_logout")}"' in page
+    _, own = invite(api.cast, email="stranger@example.com")
+    assert ">Join Acme</button>" in api.cast.client("stranger").get(f"/invite/{own}").content.decode()
 
 
 def test_a_browser_joins_with_its_form(api: Api) -> None:

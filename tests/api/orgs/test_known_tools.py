@@ -280,7 +280,7 @@ def test_a_comparison_without_news_loads_no_definition_and_locks_nothing(
     cast: Cast, django_assert_max_num_queries: Any
 ) -> None:
     look(cast.org, "a", "b")
-    with django_assert_max_num_queries(5) as queries:
+    with django_assert_max_num_queries(3) as queries:
         look(cast.org, "a", "b")
     text = json.dumps([query["sql"] for query in queries])
     assert "FOR NO KEY UPDATE" not in text

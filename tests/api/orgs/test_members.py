@@ -102,7 +102,7 @@ def test_the_only_owner_stays_and_learns_what_to_do(api: Api, path: str) -> None
     answer = api.send("owner", "DELETE", path)
     assert (answer.status_code, answer.json()["error"]) == (409, "last_owner")
     said = answer.json()["message"]
-    assert said.startswith("You are the only owner")
+    assert said.startswith("You’re the only owner")
     assert "delete the organization" in said
     assert "add_member" not in said, "a command is nothing that an owner can run"
     assert Membership.objects.count() == 4

@@ -7,14 +7,17 @@ import uuid
 import pytest
 
 from audit.models import AdminAuditEntry
+from orgs.errors import LastOwner
 from orgs.models import Membership, User
 from orgs.roles import Role
 from orgs.services.members import change_role, remove_member
-from orgs.services.ownership import transfer_ownership
+from orgs.services.ownership import step_down, transfer_ownership
 from tests.api.orgs.test_member_races import owners, second_owner
 from tests.factories.api import Api
 from tests.factories.cast import Cast
 from tests.factories.races import refusals_at_once
+
+OWN = "/orgs/{org}/ownership"
 
 
 def to(api: Api, who: str) -> str:
@@ -64,7 +67,7 @@ def test_what_is_refused_changes_nothing(api: Api) -> None:
         (to(api, "owner"), (403, "cannot_change_own_role")),
     ):
         assert api.refused("owner", "PUT", path, {}) == refusal
-    for step_down_to in ("owner", "x", "", 7, None):
+    for step_down_to in ("x", "", 7, None):
         assert api.faults("owner", "PUT", to(api, "member"), {"stepDownTo": step_down_to}) == {"stepDownTo"}
     User.objects.filter(pk=api.cast.user("member").pk).update(is_active=False)
     assert api.refused("owner", "PUT", to(api, "member"), {}) == (409, "member_deactivated")
@@ -79,14 +82,56 @@ def test_to_somebody_who_is_owner_already_it_is_stepping_down(api: Api) -> None:
     assert [row.target_label for row in AdminAuditEntry.objects.all()] == ["Owner"]
 
 
-def test_nobody_steps_down_to_owner(cast: Cast) -> None:
-    with pytest.raises(ValueError, match="no owner"):
-        transfer_ownership(
-            actor=cast.user("owner"),
-            organization=cast.org,
-            user_id=cast.user("member").id,
-            step_down_to=Role.OWNER,
-        )
+def test_a_second_owner_beside_the_first(api: Api, epochs_to_bump: list[str]) -> None:
+    answer = api.send("owner", "PUT", to(api, "member"), {"stepDownTo": "owner"})
+    assert (answer.status_code, answer.json()["role"]) == (200, "owner")
+    assert roles(api.cast) == {"owner": "owner", "admin": "admin", "member": "owner"}
+    assert epochs_to_bump == [f"subject:{api.cast.user('member').id}"]
+    (row,) = AdminAuditEntry.objects.all()
+    assert (row.target_label, row.metadata) == ("Member", {"was": "member", "role": "owner", "ownership": "shared"})
+    assert api.send("owner", "PUT", to(api, "member"), {"stepDownTo": "owner"}).status_code == 200
+    assert AdminAuditEntry.objects.count() == 1, "a second owner is made once"
+
+
+def test_an_owner_steps_down_while_another_stays(api: Api, epochs_to_bump: list[str]) -> None:
+    assert api.refused("owner", "DELETE", OWN) == (409, "last_owner")
+    second_owner(api.cast)
+    epochs_to_bump.clear()
+    assert api.send("owner", "DELETE", OWN).status_code == 204
+    assert roles(api.cast) == {"owner": "admin", "admin": "admin", "member": "member", "stranger": "owner"}
+    assert epochs_to_bump == [f"subject:{api.cast.user('owner').id}"]
+    (row,) = AdminAuditEntry.objects.all()
+    assert row.metadata == {"was": "owner", "role": "admin", "ownership": "given_up"}
+    assert api.refused("owner", "DELETE", OWN)[0] == 403
+    assert api.refused("stranger", "DELETE", OWN) == (409, "last_owner")
+
+
+@pytest.mark.parametrize(("who", "status"), [("admin", 403), ("member", 403), ("other_owner", 404)])
+def test_only_owners_step_down(api: Api, who: str, status: int) -> None:
+    second_owner(api.cast)
+    assert api.refused(who, "DELETE", OWN)[0] == status
+    assert owners(api.cast) == 2
+
+
+def test_a_deactivated_owner_does_not_count(cast: Cast) -> None:
+    second_owner(cast)
+    User.objects.filter(pk=cast.user("stranger").pk).update(is_active=False)
+    with pytest.raises(LastOwner, match="Make someone else an owner first"):
+        step_down(actor=cast.user("owner"), organization=cast.org)
+    with pytest.raises(ValueError, match="admin or member"):
+        step_down(actor=cast.user("owner"), organization=cast.org, to=Role.OWNER)
+
+
+def test_of_fifty_steps_down_of_two_owners_one_counts(committed_cast: Cast) -> None:
+    second_owner(committed_cast)
+    org, one, two = committed_cast.org, committed_cast.user("owner"), committed_cast.user("stranger")
+    codes = refusals_at_once(
+        *[lambda: step_down(actor=one, organization=org)] * 25,
+        *[lambda: step_down(actor=two, organization=org)] * 25,
+    )
+    assert codes == ["", *["forbidden"] * 24, *["last_owner"] * 25]
+    assert owners(committed_cast) == 1
+    assert AdminAuditEntry.objects.filter(event_type="member.role_changed").count() == 1
 
 
 def test_two_owners_who_step_down_at_once_leave_one(committed_cast: Cast) -> None:

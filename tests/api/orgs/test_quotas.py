@@ -59,7 +59,7 @@ def make_key(actor: User, organization: Organization, number: int) -> Credential
 KINDS = {
     "service clients": Kind(
         "SERVICE_CLIENTS_PER_ORGANIZATION",
-        "3 service accounts",
+        "3 agents",
         lambda actor, org, number: create_service_client(actor=actor, organization=org, name=f"bot {number}"),
         lambda org: Client.objects.filter(organization=org),
     ),
@@ -107,7 +107,7 @@ def test_fifty_at_once_make_no_row_too_many(committed_cast: Cast, kind: Kind) ->
     refused = [result for result in results if isinstance(result, Exception)]
     assert len(refused) == THREADS - (CAP - 1)
     assert {(type(fault), str(fault)) for fault in refused} == {
-        (LimitReached, f"This organization has {kind.words}, which is as many as it may have.")
+        (LimitReached, f"This organization has reached its limit of {kind.words}.")
     }
     assert kind.rows(committed_cast.org).count() == CAP
     kind.make(other_owner, committed_cast.other_org, 1)  # another organization has room of its own
@@ -139,11 +139,11 @@ def test_pages_say_it_beside_the_form(cast: Cast, settings: LazySettings) -> Non
     create_team(actor=cast.user("owner"), organization=cast.org, name="night")
     create_service_client(actor=cast.user("owner"), organization=cast.org, name="bot")
     page = browser.post(f"/orgs/{cast.org.id}/teams", {"name": "day"})
-    assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
-    listing = browser.get(f"/orgs/{cast.org.id}/service-accounts")
-    form = {"name": "another", "expires_in_days": "9", "form_key": listing.context["form_key"]}
-    page = browser.post(f"/orgs/{cast.org.id}/service-accounts", form)
-    assert (page.status_code, "as many as it may have" in page.content.decode()) == (422, True)
+    assert (page.status_code, "reached its limit of" in page.content.decode()) == (422, True)
+    listing = browser.get(f"/orgs/{cast.org.id}/agents/new")
+    form = {"name": "another", "access": "all", "expires_in_days": "30", "mcp_client": "curl"}
+    page = browser.post(f"/orgs/{cast.org.id}/agents/new", {**form, "form_key": listing.context["form_key"]})
+    assert (page.status_code, "reached its limit of" in page.content.decode()) == (422, True)
 
 
 def test_what_goes_makes_room(cast: Cast, settings: LazySettings) -> None:

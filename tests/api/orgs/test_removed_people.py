@@ -100,7 +100,7 @@ def test_the_page_says_what_to_do(cast: Cast) -> None:
     remove(cast, "member")
     page = cast.client("member").post(f"/invite/{token}", HTTP_ACCEPT="text/html")
     assert page.status_code == 403
-    assert "Ask for a new invitation." in page.content.decode()
+    assert "Ask for a new one." in page.content.decode()
     answer = cast.client("member").post(f"/invite/{token}")
     assert (answer.status_code, answer.json()["error"]) == (403, "invitation_before_removal")
 

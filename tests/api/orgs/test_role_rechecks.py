@@ -17,8 +17,9 @@ from credentials.services.credentials import delete_credential
 from credentials.services.keys import update_named_key
 from gateway.lib import clock
 from gateway.lib.errors import Forbidden, NotFound
-from oauth_ext.services import service_client_vendors
+from oauth_ext.services import service_client_allowlists, service_client_vendors
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
+from oauth_ext.services.service_client_changes import change_service_client
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from orgs.errors import InvitationNotFound
 from orgs.models import Membership, User
@@ -73,6 +74,15 @@ CHANGES: dict[str, Change] = {
     "delete a credential": lambda s, who: delete_credential(actor=who, credential=s.store()),
     "create a service client": lambda s, who: create_service_client(actor=who, **_own(s), name="New"),
     "delete a service client": lambda s, who: delete_service_client(actor=who, client=s.service_client),
+    "change a service client": lambda s, who: change_service_client(
+        actor=who, client=s.service_client, changes={"name": "New"}
+    ),
+    "allow tools of a service client": lambda s, who: service_client_allowlists.set_client_allowlist(
+        actor=who, **_client(s), vendor="acme", tools=[]
+    ),
+    "make a service client read-only": lambda s, who: service_client_allowlists.set_tool_mode(
+        actor=who, **_client(s), mode="read_only"
+    ),
     "rotate a client secret": lambda s, who: rotate_client_secret(actor=who, client=s.service_client),
     "mint an agent key": lambda s, who: mint_agent_key(actor=who, client=s.service_client),
     "revoke an agent key": _revoke_key,

@@ -43,6 +43,7 @@ def test_a_vendor_is_added_once_and_removed(api: Api, epochs_to_bump: list[str])
         "vendor": "acme",
         "grantedBy": str(api.cast.user("admin").id),
         "grantedAt": first.json()["grantedAt"],
+        "expiresAt": None,
     }
     for _ in range(2):
         assert api.send("admin", "DELETE", of(api, "member", "acme")).status_code == 204
@@ -92,8 +93,9 @@ def test_server_access_of_a_team_is_its_members(api: Api, team: Team, epochs_to_
     assert (listed["principalType"], listed["userId"], listed["teamId"]) == ("team", None, str(team.id))
     assert f"subject:{api.cast.user('member').id}" in epochs_to_bump
     (own,) = api.get("member", of(api, "member"))
-    expected = {"vendor": "acme", "source": "team", "teamId": str(team.id), "grantedAt": first.json()["grantedAt"]}
-    assert own == expected
+    given_at = first.json()["grantedAt"]
+    expected = {"source": "team", "teamId": str(team.id), "grantedAt": given_at, "expiresAt": None}
+    assert own == {"vendor": "acme", **expected}
     for _ in range(2):
         assert api.send("admin", "DELETE", path).status_code == 204
     assert api.get("member", of(api, "member")) == []
@@ -106,7 +108,7 @@ def test_every_reason_is_named(api: Api, team: Team) -> None:
     api.send("owner", "PATCH", "/orgs/{org}/settings", {"defaultServerAccess": "all"})
     assert [each["source"] for each in api.get("member", of(api, "member"))] == ["default", "direct", "team"]
     assert api.get("admin", of(api, "admin")) == [
-        {"vendor": "acme", "source": "role", "teamId": None, "grantedAt": None}
+        {"vendor": "acme", "source": "role", "teamId": None, "grantedAt": None, "expiresAt": None}
     ]
 
 

@@ -42,7 +42,14 @@ def service_client_credential(cast: Cast, organization: Organization) -> None:
     credential(organization, "service_client", service_client=made.client)
 
 
-ROWS = [grant_of_member, grant_of_team, team_credential, service_client_credential]
+def responsible_member(cast: Cast, organization: Organization) -> None:
+    owner = cast.user("owner" if organization == cast.org else "other_owner")
+    made = create_service_client(actor=owner, organization=organization, name="bot")
+    made.client.responsible = Membership.objects.get(user=cast.user("member"))
+    made.client.save()
+
+
+ROWS = [responsible_member, grant_of_member, grant_of_team, team_credential, service_client_credential]
 
 
 @pytest.mark.parametrize("make", ROWS)

@@ -36,13 +36,14 @@ PAGES: dict[str, Page] = {
         "admin",
         ("team",),
         (
-            {"action": "rename", "name": "Renamed"},
             {"action": "add-member", "member": "{admin}"},
             {"action": "remove-member", "member": "{member}"},
-            {"action": "grant", "vendor": "fake"},
-            {"action": "revoke", "vendor": "other"},
         ),
     ),
+    "team-access": Page(
+        "admin", ("team",), ({"action": "grant", "vendor": "fake"}, {"action": "revoke", "vendor": "other"})
+    ),
+    "team-settings": Page("admin", ("team",), ({"name": "Renamed"},)),
     "team-delete": Page("owner", ("team",), ({"typed_name": "Night shift"},)),
     "settings": Page("owner", (), ({"name": "Renamed"},)),
     "default-access": Page("owner", (), ({"to": "all"},), {"to": "all"}),

@@ -14,7 +14,7 @@ from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.service_clients import create_service_client
 from orgs.roles import Role
 from orgs.services.members import change_role
-from orgs.services.teams import create_team
+from orgs.services.teams import add_team_member, create_team
 from orgs.services.tool_access import set_allowlist
 from tests.api.audit.log_rows import add_call
 from tests.api.pages.conftest import Site, text
@@ -36,6 +36,13 @@ def follow(site: Site, page: str, log: str, query: str) -> list[Any]:
     return list(answer.context["entries"])
 
 
+def activity_tab(site: Site, page: str) -> list[str]:
+    """The request ids behind the page's tab "Activity"."""
+    admin = site.cast.client("admin")
+    [tab] = [tab for tab in admin.get(page).context["tabs"] if tab["label"] == "Activity"]
+    return [entry.request_id for entry in admin.get(tab["url"]).context["entries"]]
+
+
 def events(rows: list[Any]) -> list[str]:
     return [row.event_type for row in rows]
 
@@ -52,7 +59,7 @@ def test_a_member_leads_to_calls_and_changes(site: Site) -> None:
     assert [row.request_id for row in calls] == ["theirs"]
 
 
-def test_a_service_account_leads_to_calls_and_changes(site: Site) -> None:
+def test_an_agent_leads_to_calls_and_changes(site: Site) -> None:
     org, owner = site.cast.org, site.cast.user("owner")
     client, another = (
         create_service_client(actor=owner, organization=org, name=name).client for name in ("reporter", "another")
@@ -64,24 +71,28 @@ def test_a_service_account_leads_to_calls_and_changes(site: Site) -> None:
     page = site.path("oauth_pages:service-client", client.client_id)
     changes = follow(site, page, CHANGES, f"target_id={client.id}")
     assert set(events(changes)) == {"service_client.created", "agent_key.created"}
-    calls = follow(site, page, REQUESTS, f"user_id={client.subject}")
-    assert [row.request_id for row in calls] == ["its"]
+    assert activity_tab(site, page) == ["its"]
 
 
-def test_a_team_leads_to_changes(site: Site) -> None:
+def test_a_team_leads_to_its_members_calls_and_to_changes(site: Site) -> None:
     owner, org = site.cast.user("owner"), site.cast.org
     team = create_team(actor=owner, organization=org, name="Night shift")
     create_team(actor=owner, organization=org, name="Day shift")
     rows = follow(site, site.path("orgs:team", str(team.id)), CHANGES, f"target_id={team.id}")
     assert [(row.event_type, row.target_label) for row in rows] == [("team.created", "Night shift")]
+    member = site.cast.user("member")
+    add_team_member(actor=owner, organization=org, team_id=team.id, user_id=member.id)
+    add_call(org.id, user_id=str(member.id), request_id="its")
+    add_call(org.id, user_id=str(owner.id))
+    add_call(site.cast.other_org.id, user_id=str(member.id))
+    assert activity_tab(site, site.path("orgs:team", str(team.id))) == ["its"]
 
 
 def test_a_connection_leads_to_calls_and_once_it_is_stored_to_changes(site: Site) -> None:
     org, page = site.cast.org, site.path("credentials:connection", "fake")
     add_call(org.id, vendor="fake", request_id="its")
     add_call(org.id)
-    calls = follow(site, page, REQUESTS, "vendor=fake")
-    assert [row.request_id for row in calls] == ["its"]
+    assert activity_tab(site, page) == ["its"]
     assert site.path(CHANGES) + "?" not in text(site.owner().get(page))
     stored = connect(org, site.cast.user("owner"))
     assert events(follow(site, page, CHANGES, f"target_id={stored.id}")) == ["credential.created"]
@@ -93,7 +104,7 @@ def test_tool_access_leads_to_calls_and_the_roles_changes(site: Site) -> None:
     add_call(org.id)
     for role in ("member", "admin"):
         set_allowlist(actor=owner, organization=org, vendor="fake", role=role, tools=[f"of_{role}"])
-    assert [row.request_id for row in follow(site, page, REQUESTS, "vendor=fake")] == ["its"]
+    assert activity_tab(site, page) == ["its"]
     (row,) = follow(site, f"{page}?role=admin", CHANGES, "target_id=fake:admin")
     assert row.metadata["tools"] == ["of_admin"]
 

@@ -18,7 +18,8 @@ from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
-from orgs.models import Membership
+from oauth_ext.services.service_client_vendors import replace_client_vendors
+from orgs.models import KnownTool, Membership, ServerAccess
 from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
@@ -62,7 +63,7 @@ def test_it_says_what_the_command_says(connected: Site, who: str, allowed: bool)
     failing = page.context["explanation"].failing
     expected = {"member": "grant", "owner": None if allowed else "allowlist"}[who]
     assert (failing.name if failing else None) == expected
-    assert ("would be refused" in text(page)) is (failing is not None)
+    assert (" denied</h2>" in text(page)) is (failing is not None)
 
 
 def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
@@ -71,7 +72,7 @@ def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
     store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
     monkeypatch.setattr(backend, "current", lambda: store)
     now = clock.now()
-    for until, words in ((now + timedelta(seconds=30), "would be held back"), (now, "would be called")):
+    for until, words in ((now + timedelta(seconds=30), "</code> delayed<"), (now, "</code> allowed<")):
         publish(store, "fake", SharedCircuit(5, now, until))
         found = text(ask(connected, "admin", "owner@example.com"))
         assert words in found
@@ -94,10 +95,12 @@ def test_members_see_themselves_and_nobody_else(connected: Site) -> None:
 def test_admins_name_people_and_service_clients(connected: Site) -> None:
     client = connected.tenant.client
     for who in ("owner@example.com", "OWNER@example.com", str(connected.cast.user("owner").id)):
-        assert ask(connected, "admin", who).context["explanation"].steps[0].detail.startswith("Owner is owner of Acme")
+        assert (
+            ask(connected, "admin", who).context["explanation"].steps[0].detail.startswith("Owner is an owner of Acme")
+        )
     for who in (client.client_id, str(client.id), client.subject):
         found = ask(connected, "admin", who).context["explanation"].steps[0].detail
-        assert found.startswith("build bot is a service account of Acme")
+        assert found.startswith("build bot is an agent of Acme")
     form = text(ask(connected, "admin", tool=""))
     assert '<option value="member@example.com">Member</option>' in form
     assert client.client_id in form
@@ -118,19 +121,76 @@ def test_subjects_of_another_organization_are_nobody(connected: Site) -> None:
         assert page.status_code == 200
         [step] = page.context["explanation"].steps
         assert (step.name, step.passed) == ("token", False)
-        assert step.detail == "There is no such person or service account here."
+        assert step.detail == "No member or agent matches."
         assert "Globex" not in text(page)
 
 
-def test_an_address_of_two_members_is_not_guessed(connected: Site) -> None:
+def test_an_address_of_two_members_is_a_choice(connected: Site) -> None:
     twin = connected.cast.user("stranger")
     twin.email = "member@example.com"
     twin.save()
     Membership.objects.create(organization=connected.cast.org, user=twin, role="member")
     page = ask(connected, "owner", "member@example.com")
-    assert page.status_code == 400
-    assert "Several members have this e-mail address." in text(page)
     assert page.context["explanation"] is None
+    assert len(page.context["asked"].choices) == 2
+    for url, _, _ in page.context["asked"].choices:
+        chosen = connected.owner().get(connected.path("proxy_pages:explain") + url)
+        assert chosen.context["explanation"].steps[0].passed
+
+
+def test_part_of_a_name_finds_a_person_or_an_agent(connected: Site) -> None:
+    for who, label in (("memb", "Member"), ("build", "build bot")):
+        assert ask(connected, "admin", who).context["explanation"].steps[0].detail.startswith(f"{label} is ")
+
+
+def test_suggestions_are_of_this_organization_and_for_admins(connected: Site) -> None:
+    make_service_client(connected.cast.other_org, name="foreign bot")
+    own, other = connected.cast.org, connected.cast.other_org
+    for organization, tool in ((own, "fake_list"), (other, "foreign_tool")):
+        KnownTool.objects.create(organization=organization, vendor="fake", tool=tool, seen_sha256=b"1")
+
+    def suggested(by: str, **query: str) -> str:
+        address = connected.path("proxy_pages:explain")
+        return text(connected.cast.client(by).get(address, query, headers={"HX-Request": "true"}))
+
+    assert "member@example.com" in suggested("admin", suggest="who", who="mem")
+    assert "build bot" in suggested("admin", suggest="who", who="build")
+    assert "foreign" not in suggested("admin", suggest="who", who="foreign")
+    assert suggested("member", suggest="who", who="mem").strip() == ""
+    assert "fake_list" in suggested("admin", suggest="tool", tool="fake_li")
+    assert "foreign" not in suggested("admin", suggest="tool", tool="foreign")
+    assert "fake_list" not in suggested("member", suggest="tool", tool="fake_li"), "without access to the vendor"
+    member = Membership.objects.get(organization=own, user=connected.cast.user("member"))
+    ServerAccess.objects.create(organization=own, membership=member, vendor="fake")
+    assert "fake_list" in suggested("member", suggest="tool", tool="fake_li")
+
+
+def test_the_fix_is_a_button_for_those_who_may_and_a_name_for_others(connected: Site) -> None:
+    cast, member = connected.cast, connected.cast.user("member")
+    fix = ask(connected, "admin", str(member.id)).context["fix"]
+    assert fix.label == "Give Member access to Fake"
+    assert cast.client("admin").post(fix.url, fix.fields).status_code == 302
+    assert ask(connected, "admin", str(member.id)).context["explanation"].failing is None
+    restrict_tools(cast.org, role="member")
+    for by in ("owner", "admin", "member"):
+        fix = ask(connected, by, str(member.id)).context["fix"]
+        assert fix.label == "Allow this tool for members"
+        assert bool(fix.url) is (by == "owner")
+        assert fix.who_can == (() if by == "owner" else ("Owner",))
+
+
+def test_a_member_without_access_can_ask_for_it(connected: Site) -> None:
+    fix = ask(connected, "member").context["fix"]
+    assert (fix.label, fix.url) == ("Ask for access to Fake", connected.path("orgs:access-requests"))
+
+
+def test_an_agent_gets_access_by_one_button(connected: Site) -> None:
+    client = connected.tenant.client
+    owner, organization = connected.cast.user("owner"), connected.cast.org
+    replace_client_vendors(actor=owner, organization=organization, client=client, vendors=[])
+    fix = ask(connected, "admin", client.client_id).context["fix"]
+    assert connected.cast.client("admin").post(fix.url, fix.fields).status_code == 302
+    assert ask(connected, "admin", client.client_id).context["explanation"].failing is None
 
 
 def test_what_is_typed_is_inert_and_bounded(connected: Site) -> None:
@@ -164,8 +224,8 @@ def test_how_much_somebody_calls_is_told_to_nobody_else(
         assert quota("owner", "")[1] == quota("owner", owner)[1] == f"{calls} of 7 calls in the last hour."
         assert quota("admin", client.client_id)[1] == f"{calls} of 7 calls in the last hour.", "of this organization"
         if calls < 7:
-            assert quota("admin", owner) == (True, "Of 7 calls in an hour another call is possible.", "")
-    full = (False, "Of 7 calls in an hour they are used up.", "By itself within the hour; an operator sets the number.")
+            assert quota("admin", owner) == (True, "Within the limit of 7 calls an hour.", "")
+    full = (False, "The limit of 7 calls an hour is used up.", "It resets within the hour. An operator sets the limit.")
     assert quota("admin", owner) == full
 
 
@@ -183,5 +243,5 @@ def test_a_denied_row_of_the_log_leads_here(connected: Site) -> None:
     [link] = re.findall(r'href="([^"]+explain[^"]+vendor=[^"]+)"', log)
     page = connected.owner().get(unescape(link))
     assert page.context["tool"] == "ot_list"
-    assert page.context["explanation"].steps[0].detail.startswith("build bot is a service account")
+    assert page.context["explanation"].steps[0].detail.startswith("build bot is an agent")
     assert page.context["explanation"].failing.name == "credential"

@@ -17,6 +17,7 @@ from oauth_ext.models import Client
 from orgs.models import Organization
 from tests.api.pages.conftest import Site, hidden, key_prefix, notices, text
 
+NEW_AGENT = {"name": "bot", "access": "all", "expires_in_days": "30", "mcp_client": "cursor"}
 BACKEND = "orgs.signin.backend.IdentityBackend"
 TOKEN = "csrfmiddlewaretoken"
 
@@ -31,10 +32,10 @@ def test_an_organization_is_created(site: Site) -> None:
     browser = site.cast.client("stranger")
     response = browser.post("/welcome", {"name": "Initech"}, follow=True)
     made = Organization.objects.get(name="Initech")
-    assert response.redirect_chain == [(reverse("orgs:overview", args=[made.id]), 302)]
+    assert response.redirect_chain == [(reverse("proxy_pages:home", args=[made.id]), 302)]
     assert notices(response) == ["Initech is ready. Connect a vendor next."]
     assert response.context["membership"].role == "owner"
-    assert response.context["steps_done"] == 0
+    assert response.context["first_steps"].done == 0
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 500])
@@ -71,19 +72,19 @@ def test_a_name_that_is_too_long_is_shown_again(site: Site) -> None:
 def test_a_vendor_is_connected_replaced_and_disconnected(site: Site) -> None:
     browser, path = site.owner(), site.path("credentials:connection", "fake")
     response = browser.post(path, {"apiKey": " first-key "}, follow=True)
-    assert notices(response) == ["Fake is connected. It accepted the credentials."]
+    assert notices(response) == ["Fake is connected."]
     assert site.asked == [{"X-Api-Key": "first-key"}]
     stored = Credential.objects.get()
-    assert "accepted" in text(response)
-    assert "Replace the credentials" in text(browser.get(path))
+    assert "Fake is connected." in text(response)
+    assert "Replace the organization" in text(browser.get(path))
 
     browser.post(path, {"apiKey": "second-key"}, follow=True)
     assert Credential.objects.get().sealed != stored.sealed
 
-    response = browser.post(path, {"action": "disconnect"}, follow=True)
+    response = browser.post(f"{path}/disconnect", {}, follow=True)
     assert notices(response) == ["Fake is disconnected."]
     assert not Credential.objects.exists()
-    assert browser.post(path, {"action": "disconnect"}).status_code == 404
+    assert browser.post(f"{path}/disconnect", {}).status_code == 404
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -91,7 +92,7 @@ def test_a_refused_key_is_not_stored(site: Site, status: int) -> None:
     site.vendor_status = status
     response = site.owner().post(site.path("credentials:connection", "fake"), {"apiKey": "a-wrong-key"})
     assert response.status_code == 422
-    assert "The vendor rejected these credentials. Nothing was stored." in text(response)
+    assert f"Fake rejected these credentials ({status}). Nothing was saved." in text(response)
     assert "a-wrong-key" not in text(response)
     assert not Credential.objects.exists()
 
@@ -100,9 +101,9 @@ def test_a_refused_key_is_not_stored(site: Site, status: int) -> None:
 def test_a_key_that_nobody_could_check_is_stored_and_marked(site: Site, status: int | None) -> None:
     site.vendor_status = status
     response = site.owner().post(site.path("credentials:connection", "fake"), {"apiKey": "a-key"}, follow=True)
-    assert "could not be checked" in notices(response)[0]
+    assert "couldn’t verify" in notices(response)[0]
     assert Credential.objects.get().validated_at is None
-    assert "not checked" in text(response)
+    assert "Not verified" in text(response)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +122,26 @@ def test_a_fault_is_shown_beside_its_field(site: Site, key: str, message: str) -
     assert not Credential.objects.exists()
 
 
-@pytest.mark.parametrize("form", [{"name": ""}, {"name": "bot", "expires_in_days": "0"}, {"name": "bot"}])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"name": ""},
+        {"name": "bot", "expires_in_days": "0"},
+        {"name": "bot"},
+        {**NEW_AGENT, "access": "some"},
+        {**NEW_AGENT, "access": "chosen"},
+        {**NEW_AGENT, "access": "chosen", "vendors": "fake"},
+        {**NEW_AGENT, "mcp_client": "abacus"},
+    ],
+)
 def test_a_service_client_with_a_fault_is_not_created(site: Site, form: dict[str, str]) -> None:
-    browser, path = site.owner(), site.path("oauth_pages:service-clients")
+    browser, path = site.owner(), site.path("oauth_pages:service-client-new")
     form_key = hidden(browser.get(path), "form_key")
     response = browser.post(path, {**form, "form_key": form_key})
     assert response.status_code == 422
     assert response.context["form"].errors
     assert Client.objects.count() == 1
-    response = browser.post(path, {"name": "bot", "expires_in_days": "30", "form_key": hidden(response, "form_key")})
+    response = browser.post(path, {**NEW_AGENT, "form_key": hidden(response, "form_key")})
     assert response.status_code == 201
 
 
@@ -167,7 +179,7 @@ def test_what_ran_within_a_day_needs_its_name(site: Site, page: str, typed: str)
 def test_a_key_is_revoked(site: Site) -> None:
     browser, path = site.owner(), site.client_path("agent-key")
     form = browser.get(path, {"revoke": "1"})
-    assert "Revoke the agent key" in text(form)
+    assert "Revoke agent key" in text(form)
     response = browser.post(path, {"action": hidden(form, "action"), "form_key": hidden(form, "form_key")}, follow=True)
     assert notices(response) == ["The agent key of build bot no longer works."]
     assert key_prefix(site.tenant.client) is None
@@ -178,12 +190,12 @@ def test_a_key_is_revoked(site: Site) -> None:
 def test_a_form_without_its_token_does_nothing(site: Site, page: str, token: str | None) -> None:
     browser = strict(site)
     paths = {
-        "clients": site.path("oauth_pages:service-clients"),
+        "clients": site.path("oauth_pages:service-client-new"),
         "connection": site.path("credentials:connection", "fake"),
     }
     path = paths.get(page, page)
     browser.get(path)  # a browser with the cookie, but without the form's value
-    data = {"name": "intruder", "display_name": "intruder", "expires_in_days": "30", "apiKey": "x"}
+    data = {**NEW_AGENT, "name": "intruder", "display_name": "intruder", "apiKey": "x"}
     response = browser.post(path, data if token is None else {**data, TOKEN: token})
     assert response.status_code == 403
     assert "This form has expired." in text(response)
@@ -221,7 +233,7 @@ def test_a_client_that_is_gone_is_no_fault_of_the_form(site: Site, monkeypatch: 
     def gone(**_: object) -> None:
         raise NotFound
 
-    monkeypatch.setattr("oauth_ext.pages.service_clients.delete_service_client", gone)
+    monkeypatch.setattr("oauth_ext.pages.service_client_keys.delete_service_client", gone)
     assert site.owner().post(site.client_path("service-client-delete")).status_code == 404
     assert Client.objects.exists()
 
@@ -234,6 +246,6 @@ def test_a_store_that_is_away_after_the_change_is_no_fault_of_the_form(
     def away(**_: object) -> None:
         raise CoordinationUnavailable("test")
 
-    monkeypatch.setattr("oauth_ext.pages.service_clients.delete_service_client", away)
+    monkeypatch.setattr("oauth_ext.pages.service_client_keys.delete_service_client", away)
     answer = site.owner().post(site.client_path("service-client-delete"))
     assert answer.status_code == 503

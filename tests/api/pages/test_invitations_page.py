@@ -52,7 +52,7 @@ def test_a_link_is_shown_once_it_is_made_and_works(site: Site) -> None:
     link = shown_link(response)
     assert link == f"{settings.BASE_URL}/invite/{token_of(made)}"
     assert text(response).count(link) == 1
-    assert "Whoever has it can join" in text(response)
+    assert "Anyone with the link can join" in text(response)
     assert "up to 3 people" in text(response)
     stranger = site.cast.client("stranger")
     assert stranger.post(link.removeprefix(settings.BASE_URL), headers={"Accept": "text/html"}).status_code == 303
@@ -64,7 +64,7 @@ def test_no_listing_and_no_other_page_holds_a_token(site: Site) -> None:
     revoke = site.path("orgs:invitation-revoke", str(Invitation.objects.get().id))
     for who in ("owner", "admin"):
         browser = site.cast.client(who)
-        for address in (path(site), revoke, site.path("orgs:members"), site.path("orgs:overview")):
+        for address in (path(site), revoke, site.path("orgs:members"), site.path("proxy_pages:home")):
             page = text(browser.get(address))
             assert "/invite/" not in page
             assert not any(token in page for token in tokens(site))
@@ -77,7 +77,7 @@ def test_an_admin_asks_for_a_link_again(site: Site) -> None:
     response = site.owner().post(path(site), {"action": "link", "invitation": str(made.id)})
     assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert shown_link(response).endswith(str(token_of(made)))
-    assert "Only somebody who signs in as new@example.com can use it." in text(response)
+    assert "Share this link with new@example.com. Only they can use it." in text(response)
     assert Invitation.objects.count() == 1
 
 
@@ -118,10 +118,10 @@ def test_the_list_says_for_whom_how_often_and_by_whom(site: Site) -> None:
     assert "2 pending invitations" in page
     assert "new@example.com" in page
     assert "3 of 20" in page
-    assert page.count('data-label="Made by">Admin<') == 2
-    assert page.index("Anybody with the link") < page.index(">new@example.com<"), "newest first"
+    assert page.count('data-label="Created by">Admin<') == 2
+    assert page.index("Anyone with the link") < page.index(">new@example.com<"), "newest first"
     site.cast.user("admin").delete()
-    assert text(site.owner().get(path(site))).count("somebody who left") == 2
+    assert text(site.owner().get(path(site))).count("a former member") == 2
 
 
 def test_a_long_list_has_pages(site: Site) -> None:
@@ -171,7 +171,7 @@ def test_an_invitation_is_revoked_after_a_look(site: Site) -> None:
     made = create_invitation(actor=site.cast.user("admin"), organization=site.cast.org, max_uses=5)
     Invitation.objects.update(use_count=2)
     address = site.path("orgs:invitation-revoke", str(made.id))
-    assert "2 of 5 already joined with it and stay members." in text(site.owner().get(address))
+    assert "2 of 5 joined with it and keep their access" in text(site.owner().get(address))
     assert Invitation.objects.get().revoked_at is None
     response = site.owner().post(address, follow=True)
     assert notices(response) == ["The invitation is revoked. Its link no longer works."]
@@ -231,4 +231,4 @@ def test_looking_too_often_ends_on_the_error_page(site: Site, settings: Any) -> 
     assert [browser.get(path(site)).status_code for _ in range(3)] == [200, 200, 429]
     refused = browser.get(path(site))
     assert int(refused["Retry-After"]) <= 60
-    assert "That was too often" in text(refused)
+    assert "Too many requests" in text(refused)

@@ -12,12 +12,11 @@ from django.contrib.staticfiles import finders
 from django.http import HttpResponse
 from django.test import Client as Browser
 from django.test import RequestFactory
-from django.urls import reverse
 
 from audit.models import LogDestination
 from audit.shipping.platforms.registry import PLATFORMS
 from gateway.site import errors
-from gateway.web.navigation import NAVIGATION
+from gateway.web.navigation import SECTIONS
 from orgs.models import Organization
 from tests.api.audit.log_rows import add_change
 from tests.api.audit.rows import add_row
@@ -64,19 +63,31 @@ def all_pages(site: Site) -> list[str]:
     return [
         "/welcome",
         "/profile",
-        site.path("orgs:overview"),
+        site.path("proxy_pages:home"),
         site.path("proxy_pages:setup"),
-        site.path("proxy_pages:health"),
+        site.path("proxy_pages:connection-test"),
+        site.path("proxy_pages:vendors"),
         f"{site.path('proxy_pages:explain')}?who=owner@example.com&tool=fake_list",
-        site.path("proxy_pages:tools"),
+        site.path("proxy_pages:vendor", "fake"),
+        site.path("proxy_pages:vendor-access", "fake"),
+        site.path("audit_pages:vendor-activity", "fake"),
         site.path("proxy_pages:tool-access", "fake"),
         f"{site.path('proxy_pages:tool-access', 'fake')}?view=preview",
         site.path("orgs:server-access"),
         f"{site.path('orgs:server-access')}?view=teams",
-        site.path("credentials:connections"),
+        f"{site.path('orgs:server-access')}?view=agents",
+        site.path("credentials:catalog"),
         site.path("credentials:connection", "fake"),
         site.path("oauth_pages:service-clients"),
+        site.path("oauth_pages:service-client-new"),
         site.client_path("service-client"),
+        site.client_path("service-client-first-call"),
+        site.client_path("service-client-access"),
+        site.client_path("service-client-tools"),
+        site.client_path("service-client-settings"),
+        site.client_path("client-secret"),
+        site.path("audit_pages:service-client-activity", site.tenant.client.client_id),
+        site.path("proxy_pages:client-tools", site.tenant.client.client_id, "fake"),
         site.path("credentials:service-client-credential", site.tenant.client.client_id, "fake"),
         site.client_path("agent-key"),
         site.client_path("service-client-delete"),
@@ -129,15 +140,15 @@ def test_pages_are_well_made(site: Site, is_full: bool, request: pytest.FixtureR
 
 
 def test_navigation_icons_exist() -> None:
-    assert {item.icon for _, items in NAVIGATION for item in items} <= sprite_symbols()
+    assert {section.icon for section in SECTIONS} <= sprite_symbols()
 
 
 @pytest.mark.parametrize(
     ("path", "title"),
     [
-        ("orgs:overview", "Overview - Acme - Gateway"),
-        ("audit_pages:request-log", "Request log - Acme - Gateway"),
-        ("audit_pages:admin-log", "Admin log - Acme - Gateway"),
+        ("proxy_pages:home", "Home - Acme - Gateway"),
+        ("audit_pages:request-log", "Calls - Acme - Gateway"),
+        ("audit_pages:admin-log", "Changes - Acme - Gateway"),
         ("audit_pages:usage", "Usage - Acme - Gateway"),
     ],
 )
@@ -146,7 +157,7 @@ def test_the_title_names_page_and_organization(site: Site, path: str, title: str
 
 
 def test_pages_send_the_strict_policy(site: Site) -> None:
-    policy = site.owner().get(site.path("orgs:overview"))["Content-Security-Policy"]
+    policy = site.owner().get(site.path("proxy_pages:home"))["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert "script-src 'self'" in policy
@@ -167,6 +178,8 @@ def test_names_with_markup_are_inert(site: Site) -> None:
         *all_pages(site),
         site.path("oauth_pages:service-client", evil.client.client_id),
         site.path("credentials:service-client-credential", evil.client.client_id, "fake"),
+        site.path("oauth_pages:service-client-access", evil.client.client_id),
+        site.path("oauth_pages:service-client-settings", evil.client.client_id),
         site.path("oauth_pages:agent-key", evil.client.client_id),
         site.path("oauth_pages:service-client-delete", evil.client.client_id),
         f"{site.path('audit_pages:request-log')}?tool={SCRIPT}&start={SCRIPT}&request_id={SCRIPT}",
@@ -220,7 +233,7 @@ def test_error_pages_need_neither_database_nor_person(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "title"), [(409, "could not be read"), (422, "could not be read"), (502, "our side")]
+    ("status", "title"), [(409, "couldn’t read that request"), (422, "couldn’t read that request"), (502, "our side")]
 )
 def test_other_statuses_get_the_nearest_page(status: int, title: str) -> None:
     request = RequestFactory().get("/somewhere")
@@ -239,9 +252,9 @@ def test_machines_get_json(path: str) -> None:
 
 def test_a_sentence_of_the_refusal_is_shown_once(site: Site) -> None:
     page = text(site.cast.client("member").get(site.path("audit_pages:request-log")))
-    assert page.count("This needs the role admin.") == 1
+    assert page.count("You need the admin role.") == 1
     missing = text(Browser().get("/nothing-here"))
-    assert missing.count("There is nothing here") == 2  # the title of the window, and the heading
+    assert missing.count("Page not found") == 2  # the title of the window, and the heading
 
 
 def test_the_log_shows_filters_and_takes_them_away(full: Site) -> None:
@@ -249,25 +262,15 @@ def test_the_log_shows_filters_and_takes_them_away(full: Site) -> None:
     page = browser.get(path, {"status": "error"})
     assert [row.status for row in page.context["entries"]] == ["error"]
     assert 'class="pill" href="?"' in text(page)
-    assert "No call matches these filters" in text(browser.get(path, {"tool": "nothing"}))
+    assert "No calls match these filters" in text(browser.get(path, {"tool": "nothing"}))
     refused = browser.get(path, {"start": "yesterday"})
     assert refused.status_code == 400
     assert 'role="alert"' in text(refused)
 
 
 def test_setup_names_the_address_and_no_key(full: Site) -> None:
-    page = text(full.owner().get(full.path("proxy_pages:setup")))
+    page = text(full.owner().get(full.path("proxy_pages:setup"), {"client": "curl-mcp"}))
     assert "http://testserver/v1/mcp" in page
     assert "$GATEWAY_KEY" in page
     assert full.tenant.agent_key not in page
     assert page.count('role="region"') == page.count("data-copy hidden")
-
-
-def test_the_overview_counts_and_lists_errors_for_admins_only(full: Site) -> None:
-    add_row(org_id=full.cast.other_org.id, status="error", error_code="foreign_error")
-    link = reverse("audit_pages:request-log", args=[full.cast.org.id])
-    assert link in text(full.owner().get(full.path("orgs:overview")))
-    member = text(full.cast.client("member").get(full.path("orgs:overview")))
-    assert link not in member
-    assert "Last errors" not in member
-    assert "foreign_error" not in text(full.owner().get(full.path("orgs:overview")))

@@ -91,7 +91,7 @@ def test_a_long_list_has_pages_and_a_search_and_costs_no_more(site: Site) -> Non
     found = browser.get(path(site), {"q": "  TESTER 1 "})
     assert len(rows(text(found))) == 15, "01, 10 to 19, 21, 31, 41 and 51"
     nobody = browser.get(path(site), {"q": "nobody at all"})
-    assert "No member matches" in text(nobody)
+    assert "No matches" in text(nobody)
     assert len(rows(text(browser.get(path(site), {"q": "example.com", "page": "2"})))) == 10
 
 
@@ -101,7 +101,7 @@ def test_a_search_finds_by_any_name_and_by_address(site: Site) -> None:
     person.save()
     for asked in ("maria", "NOVAK", "novak maria", "member@example", "ria ova"):
         assert len(rows(text(site.owner().get(path(site), {"q": asked})))) == 1, asked
-    assert "No member matches" in text(site.owner().get(path(site), {"q": "maria admin"}))
+    assert "No matches" in text(site.owner().get(path(site), {"q": "maria admin"}))
 
 
 def test_the_role_page_says_what_each_role_opens(site: Site) -> None:
@@ -109,7 +109,7 @@ def test_the_role_page_says_what_each_role_opens(site: Site) -> None:
     for slug in ("fake", "other"):
         connect(site.cast.org, site.cast.user("owner"), slug)
     page = text(site.owner().get(path(site, "member-role", "member")))
-    assert "May use every connected vendor (2)." in page
+    assert "Can use all connected vendors (2)." in page
     assert "none of the 2 connected vendors" in page
     ServerAccess.objects.create(organization=site.cast.org, membership=member_row(site), vendor="other")
     assert "Member would have 1 of 2: Other." in text(site.owner().get(path(site, "member-role", "member")))
@@ -140,16 +140,19 @@ def test_a_role_that_nobody_assigns_is_refused_on_the_page(site: Site, role: str
 
 def test_nobody_changes_their_own_role(site: Site) -> None:
     own = path(site, "member-role", "owner")
-    for response in (site.owner().get(own), site.owner().post(own, {"role": "member"})):
-        assert response.status_code == 403
-        assert "You cannot change your own role." in text(response)
+    page = site.owner().get(own)
+    assert "only owner of Acme" in text(page)
+    assert 'name="role"' not in text(page)
+    refused = site.owner().post(own, {"role": "member"})
+    assert refused.status_code == 403
+    assert "You can’t change your own role." in text(refused)
     assert member_row(site, "owner").role == "owner"
 
 
 def test_an_owner_is_warned_before_another_is_demoted(site: Site) -> None:
     Membership.objects.filter(user=site.cast.user("admin")).update(role="owner")
     page = site.owner().get(path(site, "member-role", "admin"))
-    assert "Only an owner who steps down can make them owner again" in text(page)
+    assert "Only an owner can make them owner again" in text(page)
     assert "checked" not in text(page)
     assert site.owner().post(path(site, "member-role", "admin"), {"role": "admin"}).status_code == 302
     assert member_row(site, "admin").role == "admin"
@@ -192,9 +195,9 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     assert "2 access tokens and 1 connected app" in page
     assert "access to 1 vendor: Fake" in page
     assert "the place in 1 team: Night shift" in page
-    assert "1 pending link that they made for anyone to use ends with the membership" in page
+    assert "1 pending link that they created for anyone to use" in page
     response = site.owner().post(address, follow=True)
-    assert notices(response) == ["Admin is no longer a member. Their tokens no longer work."]
+    assert notices(response) == ["Admin was removed. Their access is revoked."]
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert not TeamMembership.objects.exists()
@@ -213,7 +216,7 @@ def test_an_admin_removes_members_only(site: Site, who: str, whom: str) -> None:
         site.cast.client(who).post(path(site, "member-remove", whom)),
     ):
         assert response.status_code == 403
-        assert "Only an owner removes admins and owners." in text(response)
+        assert "Only owners can remove admins and owners." in text(response)
     assert Membership.objects.filter(organization=site.cast.org).count() == 4
 
 
@@ -222,7 +225,7 @@ def test_the_only_owner_stays_and_learns_what_to_do(site: Site) -> None:
     for response in (site.owner().get(own), site.owner().post(own)):
         assert response.status_code == 409
         page = text(response)
-        assert "You are the only owner" in page
+        assert "You’re the only owner" in page
         assert f'href="{path(site, "organization-delete")}"' in page
         assert 'class="btn btn-danger"' not in page
     assert member_row(site, "owner").role == "owner"
@@ -237,10 +240,10 @@ def test_anybody_leaves(site: Site, who: str) -> None:
     Membership.objects.create(organization=site.cast.other_org, user=site.cast.user(who))
     browser, own = site.cast.client(who), path(site, "leave")
     page = text(browser.get(own))
-    assert "You leave Acme" in page
-    assert "no vendor access of your own" in page
+    assert "Leave Acme?" in page
+    assert "no connected apps, vendor access or teams here" in page
     response = browser.post(own, follow=True)
-    assert response.redirect_chain[-1][0] == reverse("orgs:overview", args=[site.cast.other_org.id])
+    assert response.redirect_chain[-1][0] == reverse("proxy_pages:home", args=[site.cast.other_org.id])
     assert notices(response) == ["You left Acme."]
     for address in (path(site), own):
         assert browser.get(address).status_code == 404
@@ -263,6 +266,16 @@ def test_leaving_names_what_ends_and_ends_it_here_only(site: Site) -> None:
     assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert not TeamMembership.objects.exists()
     assert not ServerAccess.objects.exists()
+
+
+def test_leaving_with_nothing_but_an_open_link_says_that_nothing_ends(site: Site) -> None:
+    create_invitation(actor=site.cast.user("admin"), organization=site.cast.org)
+    page = text(site.cast.client("admin").get(path(site, "leave")))
+    assert "You have no connected apps, vendor access or teams here." in page
+    assert "This ends immediately" not in page
+    assert "1 pending invitation</a> you created can still be used until revoked." in page
+    removal = text(site.owner().get(path(site, "member-remove", "admin")))
+    assert "1 pending link that they created for anyone to use" in removal
 
 
 def test_a_form_to_leave_without_its_token_does_nothing(site: Site) -> None:

@@ -10,6 +10,7 @@ from django.conf import LazySettings
 
 from billing.links import plan_url
 from billing.models import Subscription
+from credentials.credential_scope import CredentialScope
 from gateway.lib import clock
 from gateway.web.gate import Gate
 from orgs.models import Membership
@@ -19,6 +20,7 @@ from tests.api.pages.test_markup import all_pages
 from tests.api.pages.test_plan_page import YESTERDAY, subscribe
 from tests.contracts.test_gates import pages
 from tests.factories.cast import make_person
+from tests.factories.tenant import connect
 
 NOTICE = re.compile(r'<section class="alert alert-(\w+) notice" aria-label="Plan">.*?</section>', re.S)
 
@@ -31,7 +33,7 @@ def paying(site: Site, settings: LazySettings) -> Site:
     return site
 
 
-def notice(site: Site, who: str, route: str = "orgs:overview") -> str:
+def notice(site: Site, who: str, route: str = "proxy_pages:home") -> str:
     """The notice in words, and its link; "" where the page has none."""
     found = NOTICE.search(text(site.cast.client(who).get(site.path(route))))
     return "" if found is None else " ".join(re.sub(r"<(?!a )[^>]+>", "", found[0]).split())
@@ -116,9 +118,12 @@ def needs_plan(gate: Gate | None) -> bool:
 
 CLOSED = {
     "ConnectionPage": ("credentials:connection", "Connect"),
+    "NewKeyPage": ("credentials:key-new", "Add key"),
+    "KeyPage": ("credentials:key", "Replace"),
     "TeamsPage": ("orgs:teams", "Create team"),
     "InvitationsPage": ("orgs:invitations", "Create invitation"),
     "AgentKeyPage": ("oauth_pages:agent-key", "key"),
+    "NewServiceClientPage": ("oauth_pages:service-client-new", "Create agent"),
 }
 
 
@@ -131,7 +136,14 @@ def test_each_form_that_needs_a_plan_on_a_page_that_does_not_is_tried_here() -> 
 @pytest.mark.parametrize("page", CLOSED)
 def test_a_button_that_would_be_refused_is_disabled_and_says_why(paying: Site, page: str) -> None:
     route, button = CLOSED[page]
-    more = {"ConnectionPage": ("fake",), "AgentKeyPage": (paying.tenant.client.client_id,)}.get(page, ())
+    place = {"name": "Ops"}
+    key = connect(paying.cast.org, paying.cast.user("owner"), "fake", CredentialScope.NAMED_KEY, place, apiKey="key")
+    more = {
+        "ConnectionPage": ("fake",),
+        "NewKeyPage": ("fake",),
+        "KeyPage": ("fake", str(key.id)),
+        "AgentKeyPage": (paying.tenant.client.client_id,),
+    }.get(page, ())
     address = paying.path(route, *more)
     for status, is_closed in (("canceled", True), ("active", False)):
         subscribe(paying.cast.org, status)
@@ -140,7 +152,7 @@ def test_a_button_that_would_be_refused_is_disabled_and_says_why(paying: Site, p
             assert bool(re.search(rf'type="submit" disabled>[^/]*{button}', shown)) is is_closed
             assert ("need an active plan" in shown) is is_closed
     Subscription.objects.update(status="canceled", service_clients=True)
-    assert (" disabled" in text(paying.owner().get(address))) is (page != "AgentKeyPage")
+    assert (" disabled" in text(paying.owner().get(address))) is (page not in {"AgentKeyPage", "NewServiceClientPage"})
 
 
 def test_a_key_can_be_revoked_without_a_plan(paying: Site) -> None:

@@ -69,8 +69,9 @@ def test_who_opens_the_page(paying: Site, settings: LazySettings, mode: str, who
 
 def test_owners_alone_find_it_in_the_navigation(site: Site) -> None:
     link = f'href="{site.path(PLAN)}"'
-    assert link in text(site.owner().get(site.path("orgs:overview")))
-    assert link not in text(site.cast.client("admin").get(site.path("orgs:overview")))
+    assert link in text(site.owner().get(site.path("orgs:settings")))
+    admins = site.cast.client("admin").get(site.path("proxy_pages:home")).context["nav"]
+    assert "Settings" not in {section["label"] for section in admins}
 
 
 SOON = clock.now() + timedelta(days=12)
@@ -88,7 +89,7 @@ STATES: list[tuple[str, dict[str, Any], list[str], set[str]]] = [
     (
         "active",
         {"period_end": SOON, "cancel_at_period_end": True},
-        [" ends soon</span>", f"The plan is cancelled. Everything works until {on(SOON)}."],
+        [" ends soon</span>", f"The plan is canceled. Everything works until {on(SOON)}."],
         {MANAGE},
     ),
     (
@@ -152,13 +153,17 @@ def test_where_no_provider_is_the_page_says_who_sets_the_plan(site: Site, settin
         assert SUBSCRIBE not in page
         assert MANAGE not in page
         assert "payment provider" not in plan_page(site, "?checkout=done")
-        said = "The operators of this service set the plan" if mode == "manual" else "This service takes no payments."
+        said = (
+            "The operators of this service set the plan"
+            if mode == "manual"
+            else "Payments are turned off on this service."
+        )
         assert said in page
         assert ('id="covers"' in page) is (mode == "manual")
     for action in ("subscribe", "manage"):
         refused = site.owner().post(site.path(PLAN), {"action": action})
         assert refused.status_code == 503
-        assert "This service takes no payments." in text(refused)
+        assert "This service takes no payments. Its operators set the plan." in text(refused)
     settings.BILLING_PORTAL_URL = "https://pay.example/portal"
     assert ('href="https://pay.example/portal"' in plan_page(site)) is (mode == "manual")
 
@@ -189,7 +194,7 @@ def test_members_and_calls_of_the_organization_alone(site: Site) -> None:
     )
     page = plan_page(site)
     assert re.findall(r'tile-value">(\d+)', page) == ["3", "4"]
-    assert "by 2 people and accounts" in page
+    assert "by 2 people and agents" in page
     assert page.count('<tr><th scope="row">') == 30
     assert f'<tr><th scope="row">{now:%-d %b}</th><td class="num">3</td></tr>' in page
 

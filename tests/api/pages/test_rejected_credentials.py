@@ -38,9 +38,9 @@ def address(site: Site, team: Team, page: str) -> str:
     service_client = str(site.tenant.client.id)
     return {
         "connection": site.path("credentials:connection", "fake"),
-        "team": site.path("orgs:team", str(team.id)),
+        "team": site.path("orgs:team-access", str(team.id)),
         "team-credential": site.path("credentials:team-credential", str(team.id), "fake"),
-        "client": site.path("oauth_pages:service-client", service_client),
+        "client": site.path("oauth_pages:service-client-access", service_client),
         "client-credential": site.path("credentials:service-client-credential", service_client, "fake"),
     }[page]
 
@@ -83,13 +83,13 @@ class TestPages:
 
     def test_nothing_was_rejected(self, site: Site, team: Team) -> None:
         assert flags(site, team) == set()
-        assert FLAG not in show(site, site.path("credentials:connections"))
+        assert FLAG not in show(site, site.path("proxy_pages:vendors"))
 
     def test_the_organizations(self, site: Site, team: Team) -> None:
         call(site.cast.org, "organization", str(site.cast.user("member").id))
         assert flags(site, team) == {"connection"}
         page = show(site, address(site, team, "connection"))
-        assert "Fake refuses calls with what is stored here" in page
+        assert "Fake is rejecting calls with these credentials" in page
         assert "choose “Replace”" in page
         assert "keeps working" not in page
 
@@ -124,27 +124,27 @@ class TestPages:
         ):
             call(other, scope, subject)
         assert flags(site, team) == set()
-        assert FLAG not in show(site, site.path("credentials:connections"))
-        theirs = text(site.cast.client("other_owner").get(f"/orgs/{other.id}/connections"))
+        assert FLAG not in show(site, site.path("proxy_pages:vendors"))
+        theirs = text(site.cast.client("other_owner").get(f"/orgs/{other.id}/vendors"))
         assert theirs.count(FLAG) == 1
 
     @pytest.mark.parametrize(
         ("who", "advice"),
-        [("admin", "Replace the credentials."), ("member", "Ask an admin to replace the credentials: ")],
+        [("admin", ">Replace the credentials</a>."), ("member", "Ask an admin to replace the credentials.")],
     )
     def test_the_list_says_what_to_do(self, site: Site, who: str, advice: str) -> None:
         at = clock.now() + timedelta(minutes=1)
         call(site.cast.org, "organization", str(site.cast.user("member").id), timestamp=at)
-        page = show(site, site.path("credentials:connections"), who)
+        page = show(site, site.path("proxy_pages:vendors"), who)
         assert page.count(FLAG) == 1
-        assert page.count("> accepted<") == 2, "of the team's and the account's"
-        assert f'Last refused call: <time datetime="{at:%Y-%m-%dT%H:%M:%S}Z"' in page
+        assert "Verified" not in page
+        assert f'Last rejected call: <time datetime="{at:%Y-%m-%dT%H:%M:%S}Z"' in page
         assert advice in page
 
     @pytest.mark.parametrize("who", ["admin", "member"])
     def test_nobody_learns_whose_call_it_was(self, site: Site, team: Team, who: str) -> None:
         call(site.cast.org, "organization", str(site.cast.user("owner").id), tool="fake_payroll")
-        paths = [site.path("credentials:connections"), address(site, team, "connection")]
+        paths = [site.path("proxy_pages:vendors"), address(site, team, "connection")]
         for path in paths if who == "admin" else paths[:1]:
             page = show(site, path, who)
             assert FLAG in page.casefold()
@@ -166,7 +166,7 @@ def test_a_rejected_key(site: Site, team: Team) -> None:
     assert rejected == {"Free": None, "Ops": clock.rfc3339(at)}
     assert flags(site, team) == {"connection", "team"}
     page = show(site, address(site, team, "connection"))
-    assert page.count("Add a new key, then delete this one.") == 1
+    assert f'href="{site.path("credentials:key", "fake", str(key.id))}"' in page
     changed = browser.put(f"{path}/{key.id}", {"name": "Ops"}, content_type="application/json")
     assert changed.json()["rejectedAt"] is None
 

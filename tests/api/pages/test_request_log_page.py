@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.conf import LazySettings
 
@@ -10,7 +12,6 @@ from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import Site, text
 
 LOG = "audit_pages:request-log"
-OVERVIEW = "orgs:overview"
 
 
 @pytest.fixture
@@ -37,24 +38,6 @@ def test_the_log_of_a_lapsed_organization_is_withheld_with_the_reason(logged: Si
     assert logged.cast.client("other_owner").get(logged.path(LOG)).status_code == 404
 
 
-@pytest.mark.usefixtures("lapsed")
-def test_the_overview_of_a_lapsed_organization_withholds_errors_only(logged: Site) -> None:
-    for who in ("owner", "admin"):
-        answer = logged.cast.client(who).get(logged.path(OVERVIEW))
-        page = text(answer)
-        assert answer.status_code == 200
-        assert "our_error" not in page
-        assert "Calls per day" in page
-        assert "needs an active plan" in page
-    assert "needs an active plan" not in text(logged.cast.client("member").get(logged.path(OVERVIEW)))
-
-
-def test_the_overview_with_a_plan_shows_errors(logged: Site) -> None:
-    page = text(logged.owner().get(logged.path(OVERVIEW)))
-    assert "our_error" in page
-    assert "needs an active plan" not in page
-
-
 def test_a_row_of_many_refused_calls_says_how_many(site: Site) -> None:
     row = add_row(org_id=site.cast.org.id, status="denied", error_code="rate_limited")
     assert "calls in this minute" not in text(site.owner().get(site.path(LOG)))
@@ -63,3 +46,21 @@ def test_a_row_of_many_refused_calls_says_how_many(site: Site) -> None:
     page = text(site.owner().get(site.path(LOG)))
     assert "4711 calls in this minute" in page
     assert "4711 refused calls" in page
+
+
+def test_vendors_are_named_as_in_the_catalog(site: Site) -> None:
+    add_row(org_id=site.cast.org.id, vendor="fake", tool="fake_list")
+    add_row(org_id=site.cast.org.id, vendor="gone", tool="gone_list")
+    page = text(site.owner().get(site.path(LOG), {"vendor": "fake"}))
+    assert re.search(r'class="pill" href="[^"]*">Vendor: Fake\s', page)
+    assert '<option value="fake" selected>Fake</option>' in page
+    assert '<option value="gone">gone</option>' in page
+    assert f'href="{site.path("proxy_pages:vendor", "fake")}">Fake</a>' in page
+    assert ">gone_list<" not in page
+    unknown = text(site.owner().get(site.path(LOG), {"vendor": "never"}))
+    assert "<option selected>never</option>" in unknown
+
+
+def test_a_row_says_day_and_zone(site: Site) -> None:
+    row = add_row(org_id=site.cast.org.id, timestamp=clock.now())
+    assert f"{row.timestamp:%-d %b %Y, %H:%M:%S} UTC</span>" in text(site.owner().get(site.path(LOG)))

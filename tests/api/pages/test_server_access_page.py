@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.test import Client as Browser
 
 from audit.models import AdminAuditEntry
+from gateway.lib import clock
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import server_access
 from orgs.server_access_reasons import effective_server_access
@@ -65,20 +67,20 @@ def test_each_cell_says_why(matrix: Site) -> None:
     ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     page = matrix.cast.client("admin").get(path(matrix))
     assert cells(page) == {
-        ("Owner", "fake"): (False, ("role",)),
+        ("Owner", "fake"): (False, ("by role",)),
         ("Owner", "acme"): (False, ()),
-        ("Admin", "fake"): (False, ("role",)),
+        ("Admin", "fake"): (False, ("by role",)),
         ("Admin", "acme"): (False, ()),
         ("Member", "fake"): (False, ("team Ops",)),
         ("Member", "acme"): (True, ()),
     }
-    assert "Acme<span" in text(page)
+    assert "Acme</a><span" in text(page)
     assert "not connected" in text(page)
     assert "Other Owner" not in text(page)
     Organization.objects.update(default_server_access="all")
     page = matrix.cast.client("admin").get(path(matrix))
-    assert cells(page)["Member", "fake"] == (False, ("default", "team Ops"))
-    assert "By default members may use every connected vendor" in text(page)
+    assert cells(page)["Member", "fake"] == (False, ("by default", "team Ops"))
+    assert "By default, members can use all vendors" in text(page)
 
 
 def test_the_matrix_agrees_with_effective_server_access(matrix: Site) -> None:
@@ -96,7 +98,7 @@ def test_saving_changes_what_was_toggled_only(matrix: Site) -> None:
     admin = membership_of(matrix, "admin")
     ServerAccess.objects.create(organization=matrix.cast.org, membership=admin, vendor="acme")
     answer = save(matrix, had=[f"{member}:acme", f"{owner}:"], grant=[f"{member}:fake", f"{owner}:fake"])
-    assert answer.context["undo"]["text"] == "Saved: 2 given, 1 taken back. The next call sees it."
+    assert answer.context["undo"]["text"] == "Access updated: 2 added, 1 removed."
     assert granted(matrix.cast.org) == {("Member", "fake"), ("Owner", "fake"), ("Admin", "acme")}
     assert granted(matrix.cast.other_org) == {("Other Owner", "acme")}
     events = AdminAuditEntry.objects.filter(event_type__startswith="server_access.").order_by("timestamp", "id")
@@ -115,14 +117,33 @@ def test_what_was_saved_is_undone_by_one_button(matrix: Site, query: str) -> Non
     answer = save(matrix, had=had, grant=[f"{mine}:fake"], query=query)
     assert granted(matrix.cast.org) != before
     undone = matrix.cast.client("admin").post(path(matrix) + query, answer.context["undo"]["fields"], follow=True)
-    assert undone.context["undo"]["text"].startswith("Saved:")
+    assert undone.context["undo"]["text"].startswith("Access updated:")
+    assert granted(matrix.cast.org) == before
+
+
+@pytest.mark.parametrize("query", ["", "?view=teams"])
+def test_access_is_given_with_an_end_and_shown_with_it(matrix: Site, query: str) -> None:
+    mine = team_of(matrix).pk if query else matrix.cast.user("member").id
+    browser, form = matrix.cast.client("admin"), {"grant": [f"{mine}:fake"], "ends": "1d"}
+    assert "until <time" not in text(browser.get(path(matrix) + query))
+    assert "until <time" in text(browser.post(path(matrix) + query, form, follow=True))
+    row = ServerAccess.objects.get(organization=matrix.cast.org, vendor="fake")
+    assert row.expires_at is not None
+    assert timedelta(hours=23) < row.expires_at - clock.now() <= timedelta(days=1)
+
+
+@pytest.mark.parametrize("ends", [{"ends": "soon"}, {"ends": "date", "ends_on": "2020-01-01"}, {"ends": "date"}])
+def test_a_wrong_end_changes_nothing(matrix: Site, ends: dict[str, str]) -> None:
+    before, member = granted(matrix.cast.org), matrix.cast.user("member").id
+    answer = matrix.cast.client("admin").post(path(matrix), {"grant": [f"{member}:fake"], **ends}, follow=True)
+    assert notices(answer)[0].endswith("Nothing changed.")
     assert granted(matrix.cast.org) == before
 
 
 def test_nothing_toggled_changes_nothing(matrix: Site) -> None:
     member = matrix.cast.user("member").id
     answer = save(matrix, had=[f"{member}:acme"], grant=[f"{member}:acme"])
-    assert notices(answer) == ["Nothing was changed."]
+    assert notices(answer) == ["Nothing changed."]
     assert not AdminAuditEntry.objects.filter(event_type__startswith="server_access.").exists()
 
 
@@ -132,7 +153,7 @@ def test_teams_have_a_matrix_of_their_own(matrix: Site) -> None:
     assert cells(page) == {("Ops", "fake"): (False, ()), ("Ops", "acme"): (False, ())}
     assert "1 member" in text(page)
     answer = save(matrix, had=[f"{team.pk}:"], grant=[f"{team.pk}:fake"], query="?view=teams")
-    assert answer.context["undo"]["text"].startswith("Saved: 1 given, 0 taken back.")
+    assert answer.context["undo"]["text"].startswith("Access updated: 1 added, 0 removed.")
     assert cells(answer)["Ops", "fake"] == (True, ())
     assert ("Ops", "fake") in granted(matrix.cast.org)
 
@@ -142,7 +163,7 @@ def test_ids_of_another_organization_change_nothing(matrix: Site, query: str) ->
     foreign = Team.objects.get(organization=matrix.cast.other_org).pk if query else matrix.cast.user("other_owner").id
     before = granted(matrix.cast.other_org)
     answer = save(matrix, had=[f"{foreign}:acme"], grant=[f"{foreign}:fake"], query=query)
-    assert notices(answer) == ["1 of those you changed had left meanwhile."]
+    assert notices(answer) == ["1 of those you changed had already left."]
     assert granted(matrix.cast.other_org) == before
 
 
@@ -175,8 +196,8 @@ def test_a_long_list_is_searched_and_paged(matrix: Site, monkeypatch: pytest.Mon
     assert set(cells(browser.get(path(matrix), {"q": "memb"}))) == {("Member", "acme")}
     assert set(cells(browser.get(path(matrix), {"q": "memb", "vendor": "FAK"}))) == {("Member", "fake")}
     assert set(cells(browser.get(path(matrix), {"q": " example  MEM ", "vendor": "ke fa"}))) == {("Member", "fake")}
-    assert "Nobody matches" in text(browser.get(path(matrix), {"q": "nobody at all"}))
-    assert "No vendor matches" in text(browser.get(path(matrix), {"vendor": "nothing"}))
+    assert "No matches" in text(browser.get(path(matrix), {"q": "nobody at all"}))
+    assert "No matches" in text(browser.get(path(matrix), {"vendor": "nothing"}))
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_the_preview_names_who_loses_what_and_is_right(vendors: Site, api: Api) 
     assert "Stranger" not in page
     assert default_access(vendors) == "all", "looking changes nothing"
     response = vendors.owner().post(vendors.path("orgs:default-access"), {"to": "none"}, follow=True)
-    assert notices(response) == ["Members now use only the vendors that were granted to them or their teams."]
+    assert notices(response) == ["Members can now use only the vendors given to them or their teams."]
     assert default_access(vendors) == "none"
     lost = {name: {slug.title() for slug in before[name] - after} for name, after in used(vendors, api).items()}
     assert {name: sorted(gone) for name, gone in lost.items() if gone} == foretold
@@ -101,7 +101,7 @@ def test_the_preview_names_who_gains_what_and_is_right(vendors: Site, api: Api) 
     foretold = preview(vendors, "all")
     assert foretold == {"Member": ["Fake", "Other"], "Direct": ["Other"]}
     response = vendors.owner().post(vendors.path("orgs:default-access"), {"to": "all"}, follow=True)
-    assert notices(response) == ["Members may now use every connected vendor."]
+    assert notices(response) == ["Members can now use all connected vendors."]
     won = {name: {slug.title() for slug in after - before[name]} for name, after in used(vendors, api).items()}
     assert {name: sorted(more) for name, more in won.items() if more} == foretold
     entry = AdminAuditEntry.objects.get(event_type="organization.settings_updated")
@@ -111,7 +111,7 @@ def test_the_preview_names_who_gains_what_and_is_right(vendors: Site, api: Api) 
 def test_nobody_loses_anything_where_nothing_is_connected(site: Site) -> None:
     Organization.objects.update(default_server_access="all")
     page = text(site.owner().get(site.path("orgs:default-access"), {"to": "none"}))
-    assert "No member loses a vendor" in page
+    assert "No members lose a vendor" in page
     assert "danger-zone" not in page
 
 
@@ -147,9 +147,9 @@ def test_the_organization_ends_by_its_name(vendors: Site) -> None:
     browser, address = vendors.owner(), vendors.path("orgs:organization-delete")
     page = text(browser.get(address))
     assert "5 members lose access" in page
-    assert "1 service account and its key stop working" in page
-    assert "2 stored vendor credentials are destroyed" in page
-    assert "1 team and 1 pending invitation are gone" in page
+    assert "1 agent and its key stop working" in page
+    assert "2 stored vendor credentials are destroyed, unrecoverable" in page
+    assert "1 team and 1 pending invitation are deleted" in page
     assert f"for {settings.AUDIT_RETENTION_DAYS} days" in page
     for typed in ("", "acme", "Globex", "Acme Inc"):
         refused = browser.post(address, {"typed_name": typed})

@@ -29,7 +29,7 @@ def test_vendors_are_counted_and_not_named(cast: Cast, shared: SQLiteStore) -> N
 
 
 def test_a_service_without_trouble_says_so(cast: Cast, shared: SQLiteStore) -> None:
-    assert "No vendor is watched" in text(Browser().get("/status"))
+    assert "No vendors monitored yet" in text(Browser().get("/status"))
     connected_vendor(cast.org, "alpha")
     assert "Collecting first results." in text(Browser().get("/status"))
     put_health(shared, "alpha", HealthStatus.HEALTHY)

@@ -41,7 +41,7 @@ def make_key(
 
 
 def on_team(site: Site, team: Team, **fields: str) -> Any:
-    return site.cast.client("admin").post(site.path("orgs:team", str(team.id)), fields, follow=True)
+    return site.cast.client("admin").post(site.path("orgs:team-access", str(team.id)), fields, follow=True)
 
 
 def bound(key: Credential) -> object:
@@ -51,7 +51,7 @@ def bound(key: Credential) -> object:
 def test_credentials_are_stored_replaced_and_deleted(site: Site, team: Team) -> None:
     browser = site.cast.client("admin")
     response = browser.post(path(site, team), {"apiKey": f" {SECRET} "}, follow=True)
-    assert notices(response) == ["Night shift has credentials of its own for Fake. It accepted them."]
+    assert notices(response) == ["The Fake credentials for Night shift are saved and verified."]
     assert site.asked == [{"X-Api-Key": SECRET}]
     stored = Credential.objects.get()
     assert (stored.scope, stored.team_id, stored.organization_id) == ("team", team.id, site.cast.org.id)
@@ -60,10 +60,10 @@ def test_credentials_are_stored_replaced_and_deleted(site: Site, team: Team) -> 
     assert 'type="password"' in page
     browser.post(path(site, team), {"apiKey": "another"}, follow=True)
     assert Credential.objects.get().revision == 2
-    response = browser.post(path(site, team), {"action": "delete"}, follow=True)
-    assert notices(response) == ["Night shift has no credentials of its own for Fake any more."]
+    response = browser.post(f"{path(site, team)}/delete", {}, follow=True)
+    assert notices(response) == ["The Fake credentials of Night shift are deleted."]
     assert not Credential.objects.exists()
-    assert browser.post(path(site, team), {"action": "delete"}).status_code == 404
+    assert browser.post(f"{path(site, team)}/delete", {}).status_code == 404
     events = AdminAuditEntry.objects.filter(event_type__startswith="credential.").order_by("timestamp", "id")
     kinds = [event.partition(".")[2] for event in events.values_list("event_type", flat=True)]
     assert kinds == ["created", "replaced", "deleted"]
@@ -72,14 +72,14 @@ def test_credentials_are_stored_replaced_and_deleted(site: Site, team: Team) -> 
 def test_no_page_shows_what_is_stored(site: Site, team: Team) -> None:
     site.owner().post(path(site, team), {"apiKey": SECRET})
     make_key(site, "Reporting", team=team)
-    for address in (path(site, team), site.path("orgs:team", str(team.id)), site.path("orgs:teams")):
+    for address in (path(site, team), site.path("orgs:team-access", str(team.id)), site.path("orgs:teams")):
         assert SECRET not in text(site.owner().get(address))
 
 
 @pytest.mark.parametrize(
     ("status", "key", "shown"),
     [
-        (401, "a-wrong-key", "The vendor rejected these credentials. Nothing was stored."),
+        (401, "a-wrong-key", "Fake rejected these credentials (401). Nothing was saved."),
         (200, "", "This field is required."),
         (200, "two\nlines-of-key", "line"),
     ],
@@ -96,7 +96,7 @@ def test_what_is_refused_is_not_stored_nor_shown(site: Site, team: Team, status:
 def test_a_key_that_nobody_could_check_is_stored_and_marked(site: Site, team: Team) -> None:
     site.vendor_status = None
     response = site.owner().post(path(site, team), {"apiKey": SECRET}, follow=True)
-    assert "could not be checked" in notices(response)[0]
+    assert "couldn’t verify" in notices(response)[0]
     assert "not yet" in text(response)
 
 
@@ -110,8 +110,8 @@ def test_others_neither_see_nor_change_them(site: Site, team: Team, who: str) ->
     chooser = site.path("credentials:team-credentials", str(team.id))
     assert browser.get(path(site, team)).status_code == REFUSED[who]
     assert browser.get(chooser, {"vendor": "fake"}).status_code == REFUSED[who]
-    for form in ({"apiKey": "intruder"}, {"action": "delete"}):
-        assert browser.post(path(site, team), form).status_code == REFUSED[who]
+    for address in (path(site, team), f"{path(site, team)}/delete"):
+        assert browser.post(address, {"apiKey": "intruder"}).status_code == REFUSED[who]
     assert Credential.objects.get().revision == 1
     assert len(site.asked) == 1
 
@@ -122,7 +122,7 @@ def test_a_team_of_another_organization_is_not_there(site: Site, team: Team) -> 
     foreign = path(site, team).replace(str(site.cast.org.id), str(site.cast.other_org.id))
     assert browser.get(foreign).status_code == 404
     assert browser.post(foreign, {"apiKey": "intruder"}).status_code == 404
-    assert browser.post(foreign, {"action": "delete"}).status_code == 404
+    assert browser.post(f"{foreign}/delete", {}).status_code == 404
     assert site.owner().get(path(site, team, "nothing")).status_code == 404
     assert vendors_at(site.cast.org, CredentialScope.TEAM, team_id=team.id) == ["fake"]
     assert len(site.asked) == 1
@@ -136,23 +136,23 @@ def test_a_form_without_its_token_does_nothing(site: Site, team: Team) -> None:
     assert not Credential.objects.exists()
     assert not site.asked
     assert browser.post(path(site, team), {"apiKey": SECRET, TOKEN: token}).status_code == 302
-    assert browser.post(path(site, team), {"action": "delete"}).status_code == 403
+    assert browser.post(f"{path(site, team)}/delete", {}).status_code == 403
     assert Credential.objects.exists()
 
 
 @pytest.mark.usefixtures("lapsed")
 def test_it_needs_no_plan_as_over_the_api(site: Site, team: Team) -> None:
     assert site.owner().post(path(site, team), {"apiKey": SECRET}).status_code == 302
-    assert site.owner().post(path(site, team), {"action": "delete"}).status_code == 302
+    assert site.owner().post(f"{path(site, team)}/delete", {}).status_code == 302
 
 
 def test_the_form_is_reached_from_the_team(site: Site, team: Team) -> None:
     browser, chooser = site.owner(), site.path("credentials:team-credentials", str(team.id))
-    assert chooser in text(browser.get(site.path("orgs:team", str(team.id))))
+    assert chooser in text(browser.get(site.path("orgs:team-access", str(team.id))))
     assert browser.get(chooser, {"vendor": "fake"})["Location"] == path(site, team)
     for vendor in ("", "nothing", "//evil.example"):
         answer = browser.get(chooser, {"vendor": vendor}, follow=True)
-        assert answer.redirect_chain == [(site.path("orgs:team", str(team.id)), 302)]
+        assert answer.redirect_chain == [(site.path("orgs:team-access", str(team.id)), 302)]
         assert notices(answer) == ["Choose a vendor first."]
     page = Strict(text(browser.get(path(site, team))))
     assert not page.inline
@@ -161,7 +161,9 @@ def test_the_form_is_reached_from_the_team(site: Site, team: Team) -> None:
 
 def test_a_key_is_bound_unbound_and_bound_again(site: Site, team: Team) -> None:
     key = make_key(site, "Reporting")
-    assert notices(on_team(site, team, action="bind-key", key=str(key.id))) == ["The key Reporting serves the team."]
+    assert notices(on_team(site, team, action="bind-key", key=str(key.id))) == [
+        "The key Reporting is assigned to the team."
+    ]
     assert bound(key) == team.id
     response = on_team(site, team, action="unbind-key", key=str(key.id))
     assert bound(key) is None
@@ -173,7 +175,7 @@ def test_a_key_is_bound_unbound_and_bound_again(site: Site, team: Team) -> None:
 def test_a_key_that_is_foreign_taken_or_no_key_is_not_bound(site: Site, team: Team) -> None:
     other = Team.objects.create(organization=site.cast.org, name="Day shift")
     taken, foreign = make_key(site, "Taken", team=other), make_key(site, "Foreign", foreign=True)
-    browser, address = site.cast.client("admin"), site.path("orgs:team", str(team.id))
+    browser, address = site.cast.client("admin"), site.path("orgs:team-access", str(team.id))
     for asked in ("", "nothing", str(taken.id), str(foreign.id)):
         response = browser.post(address, {"action": "bind-key", "key": asked})
         assert response.status_code == 422
@@ -186,10 +188,14 @@ def test_a_key_that_is_foreign_taken_or_no_key_is_not_bound(site: Site, team: Te
 def test_one_key_of_a_vendor_for_a_team(site: Site, team: Team) -> None:
     make_key(site, "First", team=team)
     second = make_key(site, "Second")
-    response = site.owner().post(site.path("orgs:team", str(team.id)), {"action": "bind-key", "key": str(second.id)})
+    response = site.owner().post(
+        site.path("orgs:team-access", str(team.id)), {"action": "bind-key", "key": str(second.id)}
+    )
     assert response.status_code == 422
-    assert "This team is already bound to another key of this vendor." in text(response)
+    assert "This team already has another key for this vendor." in text(response)
     assert bound(second) is None
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     third = make_key(site, "Third", slug="other")
-    assert notices(on_team(site, team, action="bind-key", key=str(third.id))) == ["The key Third serves the team."]
+    assert notices(on_team(site, team, action="bind-key", key=str(third.id))) == [
+        "The key Third is assigned to the team."
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from audit.models import AdminAuditEntry
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
+from gateway.lib import clock
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership
 from orgs.pages import team as team_page
 from tests.api.pages.conftest import Site, hidden, notices, text
@@ -34,7 +36,13 @@ def path(site: Site, team: Team, name: str = "team") -> str:
 
 
 def send(site: Site, team: Team, who: str = "admin", **fields: str) -> Any:
-    return site.cast.client(who).post(path(site, team), fields, follow=True)
+    """Presses the button on the page that has it."""
+    page = "team" if fields["action"].endswith("-member") else "team-access"
+    return site.cast.client(who).post(path(site, team, page), fields, follow=True)
+
+
+def rename(site: Site, team: Team, name: str) -> Any:
+    return site.cast.client("admin").post(path(site, team, "team-settings"), {"name": name}, follow=True)
 
 
 def store(site: Site, team: Team, scope: CredentialScope, name: str = "") -> Credential:
@@ -56,12 +64,12 @@ def events() -> list[str]:
 
 def test_a_team_is_made_and_opened(site: Site) -> None:
     browser, address = site.cast.client("admin"), site.path("orgs:teams")
-    assert "No team yet" in text(browser.get(address))
+    assert "No teams yet" in text(browser.get(address))
     response = browser.post(address, {"name": "  Night shift "}, follow=True)
     made = Team.objects.get()
     assert response.redirect_chain == [(path(site, made), 302)]
     assert notices(response) == ["Night shift is ready. Add members and vendors next."]
-    assert "Nobody is in this team" in text(response)
+    assert "No members yet" in text(response)
     again = browser.post(address, {"name": "Night shift"})
     assert again.status_code == 422
     assert "already has this name" in text(again)
@@ -75,7 +83,7 @@ def test_a_bad_name_makes_and_renames_nothing(site: Site, team: Team, name: str)
     browser = site.cast.client("admin")
     for response in (
         browser.post(site.path("orgs:teams"), {"name": name}),
-        browser.post(path(site, team), {"action": "rename", "name": name}),
+        browser.post(path(site, team, "team-settings"), {"name": name}),
     ):
         assert response.status_code == 422
         assert 'id="id_name_error"' in text(response)
@@ -90,7 +98,7 @@ def test_the_list_says_who_may_use_what(site: Site, team: Team) -> None:
     store(site, team, CredentialScope.TEAM)
     page = text(site.cast.client("admin").get(site.path("orgs:teams")))
     assert "1 team</h2>" in page
-    assert 'data-label="May use">gone-from-the-catalog, Other<' in page
+    assert 'data-label="Vendors">gone-from-the-catalog, Other<' in page
     assert 'data-label="Own credentials">Fake<' in page
     assert 'data-label="Members">1<' in page
     assert "/delete" not in page, "deleting is the owner's"
@@ -118,29 +126,31 @@ def test_without_a_plan_no_team_is_made_and_the_rest_works(site: Site, team: Tea
     assert response.status_code == 402
     assert 'value="Kept"' in text(response)
     assert api.refused("admin", "POST", "/orgs/{org}/teams", {"name": "Kept"}) == (402, "subscription_required")
-    assert notices(send(site, team, action="rename", name="Day shift")) == ["The team is called Day shift now."]
-    assert notices(send(site, team, action="grant", vendor="fake")) == ["Everybody in the team may use Fake."]
+    assert notices(rename(site, team, "Day shift")) == ["The team is called Day shift now."]
+    assert notices(send(site, team, action="grant", vendor="fake")) == ["Everyone in the team can use Fake."]
     assert site.owner().post(path(site, team, "team-delete"), {"typed_name": "Day shift"}).status_code == 302
     assert Team.objects.filter(organization=site.cast.org).count() == 0
 
 
 def test_renaming_keeps_the_name_once(site: Site, team: Team) -> None:
     Team.objects.create(organization=site.cast.org, name="Day shift")
-    response = site.cast.client("admin").post(path(site, team), {"action": "rename", "name": "Day shift"})
+    response = site.cast.client("admin").post(path(site, team, "team-settings"), {"name": "Day shift"})
     assert response.status_code == 422
     assert 'id="id_name_error"' in text(response)
-    assert notices(send(site, team, action="rename", name="Night shift")) == ["The team is called Night shift now."]
+    assert notices(rename(site, team, "Night shift")) == ["The team is called Night shift now."]
 
 
 def test_members_come_and_go_and_come_back(site: Site, team: Team) -> None:
     member = str(site.cast.user("member").id)
-    assert notices(send(site, team, action="add-member", member=member)) == ["Member is in the team."]
+    added = send(site, team, action="add-member", member=member)
+    assert notices(added) == ["Member is in the team."]
+    assert "data-dismiss hidden" in text(added), "a script lets it go"
     assert notices(send(site, team, action="add-member", member=member)) == ["Member is in the team."]
     assert members(team) == {"Member"}
     browser = site.cast.client("admin")
     page = browser.post(path(site, team), {"action": "remove-member", "member": member}, follow=True)
     assert members(team) == set()
-    assert "Member is out of the team." in text(page)
+    assert "Member was removed from the team." in text(page)
     undo = page.context["undo"]["fields"]
     assert undo == {"action": "add-member", "member": member}
     assert "Undo" not in text(browser.get(path(site, team))), "offered once"
@@ -192,18 +202,18 @@ def test_many_members_are_found_by_a_search(site: Site, team: Team, monkeypatch:
     found = browser.get(path(site, team), {"find": "tester_55"})
     assert [row.user.email for row in found.context["candidates"]] == ["tester_55@example.com"]
     nobody = text(browser.get(path(site, team), {"find": "tester_01"}))
-    assert "Nobody outside the team matches" in nobody
+    assert "No one outside the team matches" in nobody
     assert "1 to 50 of 51" in page
     assert len(browser.get(path(site, team), {"page": "2"}).context["page"]) == 1
 
 
 def test_vendors_are_added_and_removed(site: Site, team: Team) -> None:
-    assert notices(send(site, team, action="grant", vendor="fake")) == ["Everybody in the team may use Fake."]
+    assert notices(send(site, team, action="grant", vendor="fake")) == ["Everyone in the team can use Fake."]
     assert granted(team) == {"fake"}
-    page = text(site.cast.client("admin").get(path(site, team)))
+    page = text(site.cast.client("admin").get(path(site, team, "team-access")))
     assert "not connected yet" in page
     connect(site.cast.org, site.cast.user("owner"))
-    page = text(site.cast.client("admin").get(path(site, team)))
+    page = text(site.cast.client("admin").get(path(site, team, "team-access")))
     assert "not connected yet" not in page
     assert "> connected</span>" in page
     response = send(site, team, action="revoke", vendor="fake")
@@ -215,30 +225,30 @@ def test_vendors_are_added_and_removed(site: Site, team: Team) -> None:
 @pytest.mark.parametrize("vendor", ["", "nothing", "../fake"])
 def test_a_vendor_that_the_catalog_lacks_is_refused(site: Site, team: Team, vendor: str) -> None:
     browser = site.cast.client("admin")
-    response = browser.post(path(site, team), {"action": "grant", "vendor": vendor})
+    response = browser.post(path(site, team, "team-access"), {"action": "grant", "vendor": vendor})
     assert response.status_code == 422
     assert 'id="vendor_error"' in text(response)
-    assert browser.post(path(site, team), {"action": "revoke", "vendor": vendor}).status_code == 404
-    assert browser.post(path(site, team), {"action": "everything"}).status_code == 422
+    assert browser.post(path(site, team, "team-access"), {"action": "revoke", "vendor": vendor}).status_code == 404
+    assert browser.post(path(site, team, "team-access"), {"action": "everything"}).status_code == 422
     assert granted(team) == set()
 
 
 def test_the_default_that_makes_server_access_idle_is_named(site: Site, team: Team) -> None:
-    assert "change nothing while that lasts" not in text(site.owner().get(path(site, team)))
+    assert "make no difference for now" not in text(site.owner().get(path(site, team, "team-access")))
     Organization.objects.filter(pk=site.cast.org.pk).update(default_server_access="all")
-    assert "change nothing while that lasts" in text(site.owner().get(path(site, team)))
+    assert "make no difference for now" in text(site.owner().get(path(site, team, "team-access")))
 
 
 def test_credentials_and_keys_are_named_and_never_shown(site: Site, team: Team) -> None:
     store(site, team, CredentialScope.TEAM)
     store(site, team, CredentialScope.NAMED_KEY, name="Reporting")
     connect(site.cast.org, site.cast.user("owner"))
-    for name in ("team", "team-delete"):
+    for name in ("team", "team-access", "team-delete"):
         page = text(site.owner().get(path(site, team, name)))
         assert KEY not in page
         assert "Reporting" in page
-    page = text(site.owner().get(path(site, team)))
-    assert 'Credentials and keys of its own <span class="muted">2</span>' in page
+    page = text(site.owner().get(path(site, team, "team-access")))
+    assert 'Team credentials <span class="muted">2</span>' in page
     assert site.path("credentials:team-credential", str(team.id), "fake") in page
 
 
@@ -250,8 +260,8 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
     address = path(site, team, "team-delete")
     page = text(site.owner().get(address))
     assert "1 member leaves the team and stays in the organization" in page
-    assert "access to 1 vendor: Fake" in page
-    assert "credentials of the team for Fake" in page
+    assert "access to 1 vendor ends: Fake" in page
+    assert "credentials for Fake are destroyed" in page
     assert "1 key bound to it (Reporting) stays, bound to no team" in page
     assert 'data-confirm-text="Night shift"' in page
     for typed in ("", "night shift", "Night"):
@@ -268,7 +278,19 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
 
 
 def test_an_admin_reads_why_the_team_stays(site: Site, team: Team) -> None:
-    page = text(site.cast.client("admin").get(path(site, team)))
+    page = text(site.cast.client("admin").get(path(site, team, "team-settings")))
     assert "Only an owner deletes teams." in page
     assert path(site, team, "team-delete") not in page
     assert hidden(site.cast.client("admin").get(path(site, team)), "action") == "add-member"
+
+
+def test_a_team_is_given_a_vendor_with_an_end(site: Site, team: Team) -> None:
+    said = notices(send(site, team, action="grant", vendor="fake", ends="7d"))
+    assert said[0].startswith("Everyone in the team can use Fake until ")
+    row = ServerAccess.objects.get(team=team)
+    assert row.expires_at is not None
+    assert timedelta(days=6) < row.expires_at - clock.now() <= timedelta(days=7)
+    assert f'datetime="{row.expires_at:%Y-%m-%dT%H:%M:%S}Z"' in text(site.owner().get(path(site, team, "team-access")))
+    refused = site.owner().post(path(site, team, "team-access"), {"action": "grant", "vendor": "fake", "ends": "soon"})
+    assert (refused.status_code, "Choose how long the access lasts." in text(refused)) == (422, True)
+    assert ServerAccess.objects.get(team=team).expires_at == row.expires_at

@@ -97,14 +97,16 @@ def test_without_a_list_everything_is_ticked(site: Site, vendor: FakeVendor) -> 
 
 def test_a_list_is_saved_cleared_and_counted(site: Site, vendor: FakeVendor) -> None:
     answer = save(site, "fake_list", "fake_write")
-    assert notices(answer) == ["Saved for the role member: 2 of 3 tools allowed (+0 −1)."]
+    assert notices(answer) == ["Saved for members: 2 of 3 tools allowed (0 added, 1 removed)."]
     assert stored(site) == ["fake_list", "fake_write"]
     assert "2 of 3 allowed" in text(answer)
     assert ticked(answer) == {"fake_list", "fake_write"}
-    assert notices(save(site, "fake_fail", "fake_list")) == ["Saved for the role member: 2 of 3 tools allowed (+1 −1)."]
+    assert notices(save(site, "fake_fail", "fake_list")) == [
+        "Saved for members: 2 of 3 tools allowed (1 added, 1 removed)."
+    ]
     assert stored(site, "admin") is None
     answer = save(site, mode="all")
-    assert notices(answer) == ["Saved for the role member: all tools allowed (+1 −0)."]
+    assert notices(answer) == ["Saved for members: all tools allowed (1 added, 0 removed)."]
     assert stored(site) is None
     assert events(site) == ["tool_access.updated", "tool_access.updated", "tool_access.cleared"]
     assert not ToolAllowlist.objects.filter(organization=site.cast.other_org).exists()
@@ -113,9 +115,9 @@ def test_a_list_is_saved_cleared_and_counted(site: Site, vendor: FakeVendor) -> 
 def test_an_empty_list_is_asked_about_once_more(site: Site, vendor: FakeVendor) -> None:
     asked = save(site)
     assert asked.status_code == 422
-    assert "Members will be able to call nothing of Fake." in text(asked)
+    assert "Members won’t be able to call any Fake tool." in text(asked)
     assert stored(site) is None
-    assert notices(save(site, confirm="empty")) == ["Saved for the role member: 0 of 3 tools allowed (+0 −3)."]
+    assert notices(save(site, confirm="empty")) == ["Saved for members: 0 of 3 tools allowed (0 added, 3 removed)."]
     assert stored(site) == []
     assert "0 of 3 allowed" in text(open_page(site))
 
@@ -125,7 +127,7 @@ def test_whoever_edits_what_another_changed_is_told(site: Site, vendor: FakeVend
     save(site, "fake_list")
     refused = save(site, "fake_write", version=old)
     assert refused.status_code == 409
-    assert "Owner changed this list meanwhile." in unescape(text(refused))
+    assert "Owner changed this list while you were editing." in unescape(text(refused))
     assert ticked(refused) == {"fake_write"}, "what was ticked is kept"
     assert stored(site) == ["fake_list"]
     cleared = save(site, mode="all", version=old)
@@ -135,7 +137,7 @@ def test_whoever_edits_what_another_changed_is_told(site: Site, vendor: FakeVend
     assert stored(site) == ["fake_write"]
     gone = version(site)
     save(site, mode="all")
-    assert "Somebody changed this list meanwhile." in text(save(site, "fake_list", version=gone))
+    assert "Someone changed this list while you were editing." in text(save(site, "fake_list", version=gone))
     assert stored(site) is None
 
 
@@ -147,7 +149,7 @@ def test_a_beginning_is_proposed_and_not_stored(site: Site, vendor: FakeVendor) 
     for start, expected in beginnings.items():
         page = open_page(site, start=start)
         assert ticked(page) == expected, start
-        assert "Nothing is saved yet." in text(page)
+        assert "Not saved yet." in text(page)
         assert 'id="mode-list" value="list" checked' in text(page)
     assert ticked(open_page(site, start="nonsense")) == set(NAMES)
     assert stored(site) is None
@@ -175,15 +177,15 @@ def test_changes_are_shown_with_their_difference_until_approved(site: Site, vend
     assert "1 hidden character" in page
     assert "&quot;integer&quot;" in page
     assert [(change.name, change.state) for change in answer.context["changes"]] == [
-        ("fake_fail", "gone"),
         ("fake_list", "changed"),
         ("fake_new", "new"),
+        ("fake_fail", "gone"),
     ]
     assert ticked(answer) == {"fake_list"}, "a new tool is on no list"
     form = {"action": "approve", "role": "member", **looked(answer)}
     assert site.cast.client("admin").post(path(site), form).status_code == 403
     approved = site.owner().post(path(site), form, follow=True)
-    assert notices(approved) == ["3 changes approved. The lists stay as they are."]
+    assert notices(approved) == ["3 changes approved. Permissions are unchanged."]
     assert approved.context["changes"] == []
     assert stored(site) == ["fake_list"]
     assert events(site) == ["tool_access.updated", "vendor.tools_changed", "vendor.tools_approved"]
@@ -195,7 +197,9 @@ def test_nobody_approves_what_they_did_not_see(site: Site, vendor: FakeVendor) -
     vendor.tools = [{**vendor.tools[0], "description": "Worse."}, *vendor.tools[1:]]
     discover(site)
     form = {"action": "approve", "role": "member", **seen}
-    assert notices(site.owner().post(path(site), form, follow=True))[0].startswith("The vendor's tools changed again")
+    assert notices(site.owner().post(path(site), form, follow=True))[0].startswith(
+        "The vendor’s tools have changed again."
+    )
     assert not KnownTool.objects.get(organization=site.cast.org, tool="fake_list").is_approved
 
 
@@ -207,7 +211,7 @@ def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendo
     for form in (seen, {"fingerprint": "", "shown": ["fake_list"]}):
         answer = save(site, "fake_list", **form)
         assert stored(site) == ["fake_list"]
-        assert notices(answer)[1].startswith("The vendor's tools changed again meanwhile.")
+        assert notices(answer)[1].startswith("The vendor’s tools have changed again.")
         assert [change.name for change in answer.context["changes"]] == ["fake_list"]
     answer = save(site, "fake_list")
     assert (len(notices(answer)), answer.context["changes"]) == (1, [])
@@ -222,7 +226,7 @@ def test_what_was_only_listed_waits_for_its_turn(
     assert "Approve the 1 shown" in text(page)
     form = {"action": "approve", "role": "member", **looked(page), "shown": [*page.context["shown"], "no\0where"]}
     answer = site.owner().post(path(site), form, follow=True)
-    assert notices(answer) == ["1 change approved. The lists stay as they are."]
+    assert notices(answer) == ["1 change approved. Permissions are unchanged."]
     assert [change.name for change in answer.context["changes"]] == ["fake_list", "fake_write"]
     answer = save(site, "fake_list")
     assert [change.name for change in answer.context["changes"]] == ["fake_write"]
@@ -273,26 +277,28 @@ def test_use_of_a_tool_is_that_of_the_organization(site: Site, vendor: FakeVendo
     add_row(**called, org_id=site.cast.other_org.id, timestamp=clock.now())
     add_row(org_id=site.cast.org.id, vendor="other", tool="fake_write", timestamp=clock.now())
     page = unescape(text(open_page(site)))
-    assert "2 calls</a> in 30 d, last by Bo" in page
-    assert page.count("no call in 30 d") == 2
+    assert "2 calls</a> in 30 days, last by Bo" in page
+    assert page.count("no calls in 30 days") == 2
 
 
 def test_the_index_counts_lists_and_changes(site: Site, vendor: FakeVendor) -> None:
-    index = site.path("proxy_pages:tools")
+    index = site.path("proxy_pages:vendors")
+    connect(site.cast.org, site.cast.user("owner"))
     save(site, "fake_list")
     vendor.tools = vendor.tools[:2]
     discover(site)
     [row] = site.cast.client("admin").get(index).context["rows"]
-    assert (row["offered"], row["waiting"]) == (2, 1)
-    assert row["roles"] == [("member", frozenset({"fake_list"})), ("admin", None), ("owner", None)]
-    foreign = reverse("proxy_pages:tools", args=[site.cast.other_org.id])
+    assert (row.offered, row.allowed, row.waiting) == (2, None, 1)
+    [row] = site.cast.client("member").get(index).context["rows"]
+    assert (row.offered, row.allowed) == (2, 1)
+    foreign = reverse("proxy_pages:vendors", args=[site.cast.other_org.id])
     assert site.cast.client("other_owner").get(foreign).context["rows"] == []
 
 
 def test_admins_look_and_discover_and_change_nothing(site: Site, vendor: FakeVendor) -> None:
     page = text(open_page(site, "admin"))
     assert 'name="tool"' not in page
-    assert "Lists are changed by owners: Owner." in page
+    assert "Only owners can edit: Owner." in page
     assert discover(site, "admin").status_code == 200
     assert save(site, "fake_list", who="admin").status_code == 403
     assert stored(site) is None
@@ -304,7 +310,7 @@ def test_others_see_and_change_nothing(site: Site, vendor: FakeVendor, who: str,
     browser = site.cast.client(who)
     forms: list[dict[str, Any]] = [{"action": "discover"}, {"action": "approve"}, {"role": "member", "mode": "list"}]
     assert browser.get(path(site)).status_code == status
-    assert browser.get(site.path("proxy_pages:tools")).status_code == status
+    assert browser.get(site.path("proxy_pages:vendor-access", "fake")).status_code == status
     assert [browser.post(path(site), form).status_code for form in forms] == [status] * 3
     assert vendor.seen.total() == asked
     assert stored(site) is None
@@ -318,7 +324,7 @@ def test_another_organization_has_its_own_lists(site: Site, vendor: FakeVendor) 
     assert page.context["row"] is None
     assert "fake_list" not in text(page)
     refused = site.cast.client("other_owner").post(foreign, {"action": "discover", "role": "member"}, follow=True)
-    assert notices(refused) == ["Fake is not connected. What was seen of it before is kept."]
+    assert notices(refused) == ["Fake isn’t connected. The last list is kept."]
 
 
 def test_unknown_vendors_and_roles_are_not_found(site: Site, vendor: FakeVendor) -> None:
@@ -429,7 +435,7 @@ def test_of_very_many_changes_the_first_are_named(
     page = discover(site, "owner")
     assert [change.name for change in page.context["changes"]] == ["fake_fail", "fake_list"]
     assert "Approve the 2 shown" in text(page)
-    assert "The others come up when these are approved." in text(page)
+    assert "The rest appear once these are approved." in text(page)
 
 
 def test_a_tool_that_another_key_shows_differently_is_named_with_the_key(site: Site, vendor: FakeVendor) -> None:
@@ -443,9 +449,9 @@ def test_a_tool_that_another_key_shows_differently_is_named_with_the_key(site: S
     assert [(change.name, change.owner) for change in page.context["changes"]] == [("fake_list", "the team Field & Co")]
     assert "with the key of the team Field &amp; Co" in text(page)
     assert ticked(open_page(site)) == set(NAMES)
-    index = site.cast.client("admin").get(site.path("proxy_pages:tools"))
-    assert [(row["offered"], row["waiting"]) for row in index.context["rows"]] == [(3, 1)]
+    index = site.cast.client("admin").get(site.path("proxy_pages:vendors"))
+    assert [(row.offered, row.waiting) for row in index.context["rows"]] == [(3, 1)]
     form = {"action": "approve", "role": "member", **looked(open_page(site))}
     assert notices(site.owner().post(path(site), form, follow=True)) == [
-        "1 change approved. The lists stay as they are."
+        "1 change approved. Permissions are unchanged."
     ]

@@ -154,7 +154,7 @@ def test_a_bad_range_is_no_export(called: Site) -> None:
 
 def test_without_a_call_the_page_says_so(site: Site) -> None:
     answer = ask(site)
-    assert "No call in this range" in text(answer)
+    assert "No calls in this range" in text(answer)
     assert set(chart(answer).values()) == {0}
 
 

@@ -13,11 +13,12 @@ from django.test import Client as Browser
 
 from gateway.asgi import application
 from gateway.coordination import backend
-from proxy import runtime
+from proxy import caller_cache, freshness, runtime, shared_rows
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.vendor_requests import LIMITS
 from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
+from tests.factories.tenant import Tenant, make_connected_tenant, make_tenant
+from tests.factories.vendor_pools import new_transport
 from tests.fakes.vendor import FakeVendor, running_vendor
 
 
@@ -33,6 +34,28 @@ def shared_lists() -> None:
     """Processes share tool lists if there is a Redis."""
 
 
+class StandingClock:
+    """The module `time` of a test, which stands still until the test moves it."""
+
+    # Later than the clock of any machine, by which the store dates its connections: no connection is newer than a row.
+    now_s = 1e9
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def time(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def caller_clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    """The time by which callers and their parts age."""
+    made = StandingClock()
+    for module in (caller_cache, shared_rows, freshness):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
 @pytest.fixture
 async def vendor() -> AsyncIterator[FakeVendor]:
     """A vendor that answers properly until the test says otherwise."""
@@ -43,7 +66,7 @@ async def vendor() -> AsyncIterator[FakeVendor]:
 @pytest.fixture
 async def transport() -> AsyncIterator[VendorTransport]:
     """A transport of this loop, towards vendors at private addresses."""
-    made = VendorTransport(allow_private=True, limits=LIMITS)
+    made = new_transport(limits=LIMITS)
     yield made
     await made.aclose()
 
@@ -51,9 +74,7 @@ async def transport() -> AsyncIterator[VendorTransport]:
 @pytest.fixture
 def tenant(vendor: FakeVendor, committed_cast: Cast) -> Tenant:
     """The first organization, connected to the vendor."""
-    load_vendor(vendor.url)
-    connect(committed_cast.org, committed_cast.user("owner"))
-    return make_tenant(committed_cast.org, committed_cast.user("owner"))
+    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
 from django.conf import LazySettings
 
 from credentials.models import Credential
@@ -13,6 +14,7 @@ from gateway.coordination.rules import Rule
 from oauth_ext.services.service_client_vendors import replace_client_vendors
 from proxy.calls.decide import VENDOR_CHECKS, CallStep
 from proxy.control_plane.explanation import explain_access
+from proxy.vendors.shared_circuits import publish, vendor_wide
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import rows
 from tests.factories.catalog_text import load_catalog
@@ -27,6 +29,12 @@ REASONS = {
     CallStep.CREDENTIAL: "no_credentials",
     CallStep.ALLOWLIST: "tool_not_allowed",
 }
+
+
+@pytest.fixture(autouse=True)
+def _closed_circuit(tenant: Tenant) -> None:
+    """Other tests of this process share the store, and their vendors have the same name."""
+    publish(backend.current(), vendor_wide("fake"), None)
 
 
 def restrict(tenant: Tenant, vendors: list[str] | None) -> None:

@@ -19,8 +19,8 @@ from gateway.lib import loop_reader
 from gateway.lib.json_statement import JsonStatement
 from oauth_ext import bearer as bearers
 from oauth_ext.services.agent_keys import revoke_agent_key
-from proxy import caller_cache, freshness, hot_path_database, last_used, runtime, shared_rows
-from tests.api.proxy.conftest import Agent
+from proxy import hot_path_database, last_used, runtime, shared_rows
+from tests.api.proxy.conftest import Agent, StandingClock
 from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -69,23 +69,11 @@ async def test_a_load_that_began_before_a_revocation_lets_nobody_in(
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401
 
 
-class Later:
-    """The clock of the process, set forward."""
-
-    ahead_s = 0.0
-    time = staticmethod(time.time)
-
-    def monotonic(self) -> float:
-        return time.monotonic() + self.ahead_s
-
-
 async def test_a_change_whose_bump_was_lost_is_in_force_when_promised(
-    agent: Agent, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, jwt: str, caller_clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A caller may be made of an organization that has almost reached its age: no part gets older for it."""
-    clock = Later()
-    for module in (caller_cache, shared_rows, freshness):
-        monkeypatch.setattr(module, "time", clock)
+    begun_s = caller_clock.now_s
     max_age_s = runtime.current().caller_cache.freshness.max_age_s
     assert max_age_s == (900.0 if settings.REDIS_URL else epochs.IN_FORCE_WITHIN_S)
     monkeypatch.setattr(runtime.current().caller_cache._shared, "_spread", lambda: 0.0)
@@ -96,9 +84,9 @@ async def test_a_change_whose_bump_was_lost_is_in_force_when_promised(
     runtime.current().store.bump_epochs([epochs.organization(tenant.organization.id), epochs.CATALOG])
     assert not await is_refused(tenant.agent_key)
     await in_thread(Credential.objects.all().delete)
-    clock.ahead_s = max_age_s - 5.0
+    caller_clock.now_s = begun_s + max_age_s - 5.0
     assert not await is_refused(jwt), "loaded now, of what was there"
-    clock.ahead_s = max_age_s
+    caller_clock.now_s = begun_s + max_age_s
     assert await is_refused(jwt)
     assert await is_refused(tenant.agent_key)
 

@@ -22,11 +22,12 @@ from gateway.coordination import epochs
 from gateway.coordination.returns import Returns
 from gateway.lib import clock
 from oauth_ext.bearer import ExpiredBearer, InvalidBearer
-from oauth_ext.models import Client, TokenFamily
+from oauth_ext.models import AgentKey, Client, TokenFamily
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.cleanup import remove_expired_rows
 from oauth_ext.services.deactivation import deactivate_person
 from oauth_ext.services.revocation import revoke_token
+from oauth_ext.services.service_client_allowlists import set_client_allowlist, set_tool_mode
 from oauth_ext.services.service_client_vendors import replace_client_vendors
 from oauth_ext.services.service_clients import delete_service_client, rotate_client_secret
 from orgs.roles import Role
@@ -37,7 +38,7 @@ from proxy import freshness, runtime
 from proxy.caller import Caller
 from proxy.caller_cache import CallerCache
 from tests.api.oauth_ext.flow import make_flow
-from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.conftest import Agent, StandingClock, access_token
 from tests.factories.cast import ISSUER, Cast
 from tests.factories.catalog import load_vendors
 from tests.factories.statements import statements
@@ -153,6 +154,35 @@ async def test_what_ends_by_time_alone(scene: Scene, elsewhere: CallerCache, bea
     assert isinstance(refused.value, ExpiredBearer) == (bearer != "agent key")
 
 
+async def test_a_key_that_was_rotated_with_an_overlap_ends_by_time_alone(scene: Scene, elsewhere: CallerCache) -> None:
+    old, client = scene.tenant.agent_key, scene.tenant.client
+    before = await next_call(elsewhere, old)
+    new = await in_thread(lambda: mint_agent_key(actor=scene.owner, client=client, overlap_hours=1).agent_key)
+    ends_at = clock.now() + timedelta(hours=1)
+    both = [await next_call(elsewhere, bearer) for bearer in (old, new)]
+    assert both[0].own.expires_at_s < before.own.expires_at_s == both[1].own.expires_at_s
+    with statements() as asked, time_machine.travel(ends_at - timedelta(seconds=10)):
+        assert await next_call(elsewhere, old)
+    assert asked == [], "it is known until then"
+    with time_machine.travel(ends_at + timedelta(seconds=1)):
+        with pytest.raises(InvalidBearer):
+            await next_call(elsewhere, old)
+        assert await next_call(elsewhere, new)
+
+
+async def test_uses_are_noted_for_the_key_that_was_used(scene: Scene, elsewhere: CallerCache) -> None:
+    client = scene.tenant.client
+    new = await in_thread(lambda: mint_agent_key(actor=scene.owner, client=client, overlap_hours=24).agent_key)
+    await next_call(elsewhere, scene.tenant.agent_key)
+    await elsewhere.flush_last_used()
+    rows = AgentKey.objects.filter(client=client)
+    assert not await in_thread(lambda: rows.get(ends_at=None).last_used_at)
+    assert await in_thread(lambda: rows.get(ends_at__isnull=False).last_used_at)
+    await next_call(elsewhere, new)
+    await elsewhere.flush_last_used()
+    assert await in_thread(lambda: rows.get(ends_at=None).last_used_at)
+
+
 OWN: dict[str, tuple[Work, Callable[[Caller], object], object]] = {
     "role": (
         lambda on: members.change_role(user_id=on.member.id, role=Role.ADMIN, **on.by_owner),
@@ -255,6 +285,19 @@ async def test_a_list_of_vendors_of_a_service_client(scene: Scene, elsewhere: Ca
     assert (await next_call(elsewhere, scene.service_token)).principal.granted_vendors == {"fake"}
 
 
+async def test_the_lists_of_tools_of_a_service_client(scene: Scene, elsewhere: CallerCache) -> None:
+    before = await next_call(elsewhere, scene.service_token)
+    assert (before.principal.own_allowlists, before.principal.is_read_only) == (None, False)
+    whose = {"client": scene.tenant.client, **scene.by_owner}
+    await in_thread(lambda: set_client_allowlist(vendor="fake", tools=["list"], **whose))
+    with statements() as asked:
+        changed = await next_call(elsewhere, scene.service_token)
+    assert changed.principal.own_allowlists == {"fake": {"list"}}
+    assert len(asked) == 1, asked
+    await in_thread(lambda: set_tool_mode(mode="read_only", **whose))
+    assert (await next_call(elsewhere, scene.service_token)).principal.is_read_only
+
+
 # --- statements of a cold call ----------------------------------------------------------------------------------------
 
 
@@ -295,25 +338,22 @@ async def test_uses_of_many_clients_are_written_together(
 # --- a store that may have come back with less ------------------------------------------------------------------------
 
 
-def test_what_was_loaded_before_the_store_was_lost_is_soon_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_loaded_before_the_store_was_lost_is_soon_loaded_again(caller_clock: StandingClock) -> None:
     """Redis may have lost the last bumps: its epochs confirm what is older for half a minute at most."""
-
-    clock_of_process = SimpleNamespace(now_s=1_000.0)
-    clock_of_process.monotonic = lambda: clock_of_process.now_s
-    monkeypatch.setattr(freshness, "time", clock_of_process)
     store: Any = SimpleNamespace(returns=Returns())
     judge = freshness.Freshness(store, max_age_s=900.0)
+    caller_clock.now_s = 1_000.0
     until_s = judge.until_s(900.0, 0.5)
     assert until_s == 900.0 + 900.0 * 0.875
     assert judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
     for returned_s in (100.0, 990.0, 1_000.0):
         store.returns.add(returned_s)
     assert judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
-    clock_of_process.now_s = 990.0 + freshness.REWOUND_AGE_S / 2
+    caller_clock.now_s = 990.0 + freshness.REWOUND_AGE_S / 2
     assert not judge.is_confirmed_by_epochs(900.0, until_s, 0.5)
     assert judge.is_confirmed_by_epochs(991.0, until_s, 0.5), "lost once since, and a little later"
     assert judge.is_confirmed_by_epochs(1_000.0, until_s, 0.5), "loaded after"
-    clock_of_process.now_s = until_s
+    caller_clock.now_s = until_s
     assert not judge.is_confirmed_by_epochs(1_000.0, until_s, 0.5)
 
 

@@ -11,8 +11,8 @@ import pytest
 from django.conf import LazySettings
 
 from proxy import runtime
-from proxy.vendors import tool_index
-from proxy.vendors.tool_index import REFETCH_AFTER_S, RETRY_AFTER_S
+from proxy.vendors import tool_directory
+from proxy.vendors.tool_directory import REFETCH_AFTER_S, RETRY_AFTER_S
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.tool_lists import NEW_TOOL, ListingVendor, later, listed, settled
 from tests.api.proxy.traces import until
@@ -127,11 +127,11 @@ async def test_a_list_that_cannot_be_fetched_is_served_as_it_was(
 async def test_nobody_waits_long_for_it_and_nobody_after_the_first(
     agent: Agent, tenant: Tenant, jwt: str, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 0.2)
+    monkeypatch.setattr(tool_directory, "CHANGE_WAIT_S", 0.2)
     await notify_changed(agent, tenant, vendor)
     vendor.list_gate.clear()
     assert (await agent.cli(jwt, "write")).status_code == 200, "by the list that is known"
-    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 3600.0)
+    monkeypatch.setattr(tool_directory, "CHANGE_WAIT_S", 3600.0)
     for _ in range(3):
         assert await listed(agent, tenant.agent_key) == (KNOWN, {"fake": "vendor_timeout"})
         assert runtime.current().directory._under_way
@@ -144,7 +144,7 @@ async def test_nobody_waits_long_for_it_and_nobody_after_the_first(
 async def test_a_list_does_not_come_later_than_its_deadline(
     agent: Agent, tenant: Tenant, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
-    monkeypatch.setattr(tool_index, "CHANGE_WAIT_S", 3600.0)
+    monkeypatch.setattr(tool_directory, "CHANGE_WAIT_S", 3600.0)
     await notify_changed(agent, tenant, vendor)
     settings.TOOL_LIST_DEADLINE_S = 0.2
     vendor.list_gate.clear()

@@ -9,9 +9,11 @@ import pytest
 from credentials import selectors
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
-from orgs.models import TeamMembership
+from credentials.selectors import credential_summaries
+from orgs.models import Membership, TeamMembership
 from proxy.control_plane.health.leader import vendors_to_probe
 from proxy.control_plane.health.selectors import vendor_health
+from proxy.control_plane.own_vendors import own_vendors
 from tests.api.pages.conftest import text
 from tests.factories.api import Api
 from tests.factories.catalog import load_vendors
@@ -39,16 +41,23 @@ def page(api: Api, who: str, name: str) -> Any:
     return api.cast.client(who).get(f"/orgs/{api.cast.org.id}/{name}").context
 
 
+def setup_parts(context: Any) -> dict[str, list[str]]:
+    """The slugs by part of My setup."""
+    askable = [vendor.slug for vendor, _ in context["askable"]]
+    parts = {part: [vendor.slug for vendor in context[part]] for part in ("usable", "not_serving")}
+    return {**parts, "askable": askable}
+
+
 def connected_everywhere(api: Api) -> list[list[str]]:
     """The slugs by each place that says what is connected."""
-    overview = api.cast.client("owner").get(f"/orgs/{api.cast.org.id}").context
     setup = page(api, "member", "setup")
+    member = Membership.objects.get(organization=api.cast.org, user=api.cast.user("member"))
     return [
         [each["vendorSlug"] for each in api.get("member", "/orgs/{org}/vendor-health")["vendors"]],
         [entry.vendor_slug for entry in vendor_health(api.cast.org)],
-        [each["vendor"].slug for each in page(api, "owner", "connections")["connected"]],
-        list(overview["vendors"]),
-        sorted(vendor.slug for part in ("usable", "not_granted", "not_serving") for vendor in setup[part]),
+        [row.health.vendor_slug for row in page(api, "owner", "vendors")["rows"]],
+        own_vendors(member, credential_summaries(api.cast.org)).connected,
+        sorted(slug for slugs in setup_parts(setup).values() for slug in slugs),
         [vendor.slug for vendor in vendors_to_probe()],
     ]
 
@@ -80,13 +89,13 @@ def test_my_setup_says_what_a_person_can_call_and_why_not(api: Api, setting: Set
 
     def parts() -> dict[str, list[str]]:
         found = page(api, "member", "setup")
-        return {part: [vendor.slug for vendor in found[part]] for part in ("usable", "not_granted", "not_serving")}
+        return setup_parts(found)
 
-    assert parts() == {"usable": [], "not_granted": ["acme"], "not_serving": []}
+    assert parts() == {"usable": [], "askable": ["acme"], "not_serving": []}
     grant = f"/orgs/{{org}}/members/{api.cast.user('member').id}/server-access/acme"
     assert api.send("admin", "PUT", grant).status_code == 200
-    assert parts() == {"usable": [], "not_granted": [], "not_serving": ["acme"]}
+    assert parts() == {"usable": [], "askable": [], "not_serving": ["acme"]}
     answer = api.cast.client("member").get(f"/orgs/{api.cast.org.id}/setup")
-    assert "no credentials that your calls could use: Acme" in text(answer)
+    assert "Connected only for teams or agents: Acme" in text(answer)
     TeamMembership.objects.create(team=setting.team, membership=membership)
-    assert parts() == {"usable": ["acme"], "not_granted": [], "not_serving": []}
+    assert parts() == {"usable": ["acme"], "askable": [], "not_serving": []}

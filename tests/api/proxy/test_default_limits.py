@@ -15,7 +15,6 @@ from django.conf import LazySettings
 from gateway.settings import limits as numbers
 from proxy import runtime
 from proxy.calls import call_tool
-from proxy.vendors.http1 import Limits
 from tests.api.proxy.conftest import Agent
 from tests.factories.catalog_text import parse_catalog
 from tests.factories.tenant import Tenant, load_vendor
@@ -49,10 +48,6 @@ DEFAULTS = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_number_that_holds_when_nobody_sets_one(settings: LazySettings, name: str) -> None:
     assert getattr(numbers, name) == getattr(settings, name) == DEFAULTS[name]
-
-
-def test_what_is_made_without_settings_has_the_same_bounds() -> None:
-    assert Limits() == Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * MIB)
 
 
 def held(live: runtime.Runtime) -> dict[str, Any]:

@@ -118,7 +118,7 @@ async def test_a_token_from_before_anything_worked_works_as_soon_as_access_is_gi
     bearer = (await in_thread(flow.tokens))["access_token"]
     place = f"http://testserver/orgs/{committed_cast.org.id}"
     assert await listed(agent, bearer) == set()
-    why = f"You have no access to Fake: an admin of Acme can grant it at {place}/access."
+    why = f"You have no access to Fake. Ask for it at {place}/access-requests."
     assert why in await instructions(agent, bearer)
     await admin("DELETE", "/orgs/{org}/credentials/fake")
     why = f"No vendor is connected here: an admin of Acme can connect one at {place}/connections."

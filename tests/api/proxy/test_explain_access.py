@@ -110,7 +110,7 @@ def test_a_vendor_that_is_down(cast: Cast, tenant: Tenant, tmp_path: Path, monke
     put_health(store, "acme", HealthStatus.DOWN, error_detail="timed out after 5 s")
     assert failing(tenant.client.subject) is None, "no circuit is open: the call is sent"
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
-        "Acme: Not responding, timed out after 5 s. Calls are let through all the same, and will probably fail."
+        "Acme: Not responding, timed out after 5 s. Calls are still attempted and will probably fail."
     )
     put_health(store, "acme", HealthStatus.HEALTHY, remark="answered initialize with HTTP 404")
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
@@ -131,7 +131,7 @@ def test_a_vendor_whose_circuit_is_open(
         assert step is not None
         assert (step.name, step.detail) == (
             "vendor",
-            "Acme could not be reached 7 times in a row: calls are held back.",
+            "Acme couldn’t be reached 7 times in a row: calls are paused.",
         )
         assert "UTC" in step.remedy
         shared_circuits.publish(store, name, None)
@@ -141,8 +141,8 @@ def test_a_vendor_whose_circuit_is_open(
     put_health(store, "acme", HealthStatus.DOWN, error_detail="could not be reached")
     assert failing(tenant.client.subject) is None, "the next call is let through"
     assert explain_access(tenant.client.subject, TOOL).steps[-1].detail == (
-        "Acme: Not responding, could not be reached. It could not be reached 7 times in a row:"
-        " the next call is let through to see."
+        "Acme: Not responding, could not be reached."
+        " Acme couldn’t be reached 7 times in a row. The next call is a retry."
     )
 
 
@@ -174,7 +174,7 @@ def test_only_subjects_of_the_organization_that_is_named(cast: Cast, tenant: Ten
 
 def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenant) -> None:
     out = StringIO()
-    with pytest.raises(CommandError, match=r"Refused at grant\. An admin of Acme can grant") as refused:
+    with pytest.raises(CommandError, match=r"Refused at grant\. An admin of Acme can give") as refused:
         call_command("explain_access", str(cast.user("member").id), TOOL, stdout=out)
     assert refused.value.returncode == 2
     lines = out.getvalue().splitlines()

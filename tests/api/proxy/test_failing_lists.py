@@ -14,9 +14,9 @@ from django.conf import LazySettings
 from gateway.catalog import registry
 from proxy import runtime
 from proxy.control_plane.discovery import discover
-from proxy.vendors import tool_index
+from proxy.vendors import tool_directory
 from proxy.vendors.destination import Destination
-from proxy.vendors.tool_index import RETRY_AFTER_S, ToolDirectory
+from proxy.vendors.tool_directory import RETRY_AFTER_S, ToolDirectory
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.tool_lists import NEW_TOOL, ListingVendor, later, listed, settled
 from tests.factories.tenant import Tenant, connect, load_vendor
@@ -135,7 +135,7 @@ async def test_a_refresh_that_failed_is_repeated_after_a_pause(
 async def test_a_name_that_is_looked_for_in_vain_tells_of_the_failure_too(
     agent: Agent, tenant: Tenant, vendor: ListingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_index, "REFETCH_AFTER_S", 0.0)
+    monkeypatch.setattr(tool_directory, "REFETCH_AFTER_S", 0.0)
     await listed(agent, tenant.agent_key)
     vendor.list_status = 503
     answer = (await agent.call(tenant.agent_key, "fake_nothing")).json()

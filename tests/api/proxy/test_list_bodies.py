@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.lib import body_budgets
 from proxy import runtime
 from proxy.calls import list_tools
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import TOOLS, FakeVendor
@@ -20,6 +22,9 @@ MORE = [
     {"name": f"fake_tool_{number:04}", "description": "x" * 1_000, "inputSchema": {"type": "object"}}
     for number in range(1_200)
 ]
+
+
+HEAD_AND_END_BYTES = len(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}')
 
 
 @pytest.fixture
@@ -33,6 +38,23 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return build(context, listed)
 
     monkeypatch.setattr(list_tools, "_build", recording)
+    return seen
+
+
+@pytest.fixture
+def slices(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The bytes of each slice, and those that the tenant's organization holds in the budget meanwhile."""
+    seen: list[tuple[int, int]] = []
+    send_slices = hot_path_app._send_slices
+
+    async def recording(part: bytes, send: Any) -> None:
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            seen.append((len(message["body"]), body_budgets.vendors().held_by(tenant.organization.id)))
+            await send(message)
+
+        await send_slices(part, sending)
+
+    monkeypatch.setattr(hot_path_app, "_send_slices", recording)
     return seen
 
 
@@ -80,21 +102,10 @@ async def test_another_list_is_another_answer(
 
 
 async def test_a_large_answer_is_sent_in_slices_of_one_body(
-    agent: Agent, tenant: Tenant, vendor: FakeVendor, built: list[int], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, built: list[int], slices: list[tuple[int, int]]
 ) -> None:
     """Only the slice on its way is counted for the caller."""
     vendor.tools, vendor.page_size = [*TOOLS, *MORE], 2_000
-    slices: list[tuple[int, int]] = []
-    send_slices = hot_path_app._send_slices
-
-    async def recording(part: bytes, send: Any) -> None:
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            slices.append((len(message["body"]), body_budgets.vendors().held_by(tenant.organization.id)))
-            await send(message)
-
-        await send_slices(part, sending)
-
-    monkeypatch.setattr(hot_path_app, "_send_slices", recording)
     answers = [await agent.rpc(tenant.agent_key, "tools/list") for _ in range(2)]
     assert built == [1]
     assert answers[0].content == answers[1].content
@@ -106,6 +117,51 @@ async def test_a_large_answer_is_sent_in_slices_of_one_body(
     assert max(size for size, _ in slices) <= limit
     assert {held for _, held in slices} == {limit}
     assert body_budgets.vendors().held_by(tenant.organization.id) == 0
+
+
+async def test_an_answer_that_is_not_kept_counts_whole_until_it_is_sent(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, vendor: FakeVendor, slices: list[tuple[int, int]]
+) -> None:
+    vendor.tools, vendor.page_size = [*TOOLS, *MORE], 2_000
+    runtime.current().list_bodies._kept._max_bytes = 3_000
+    answer = await agent.rpc(tenant.agent_key, "tools/list")
+    shared_bytes = len(answer.content) - HEAD_AND_END_BYTES
+    assert {held for _, held in slices} == {hot_path_app.SLICE_BYTES + shared_bytes}
+    assert body_budgets.vendors().held == 0
+    await in_thread(lambda: connect(other_tenant.organization, other_tenant.owner))
+    slices.clear()
+    assert (await agent.rpc(other_tenant.agent_key, "tools/list")).content == answer.content
+    assert {held for _, held in slices} == {0}, "it is the other organization's"
+    assert body_budgets.vendors().held == 0
+
+
+async def test_an_answer_that_leaves_the_cache_counts_until_its_readers_have_it(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, slices: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor.tools, vendor.page_size = [*TOOLS, *MORE], 2_000
+    size_bytes = len((await agent.rpc(tenant.agent_key, "tools/list")).content)
+    may_go_on, send_slices, waiting = asyncio.Event(), hot_path_app._send_slices, 0
+
+    async def slow(part: bytes, send: Any) -> None:
+        nonlocal waiting
+        waiting += 1
+        await may_go_on.wait()
+        await send_slices(part, send)
+
+    monkeypatch.setattr(hot_path_app, "_send_slices", slow)
+    budget, limit = body_budgets.vendors(), hot_path_app.SLICE_BYTES
+    readers = [asyncio.ensure_future(agent.rpc(tenant.agent_key, "tools/list")) for _ in range(3)]
+    await until(lambda: waiting == 3)
+    assert budget.held == 3 * limit
+    kept = runtime.current().list_bodies._kept
+    for key in list(kept):
+        kept.pop(key)
+    assert budget.held == 3 * limit + size_bytes - HEAD_AND_END_BYTES, "once for all of its readers"
+    readers[0].cancel()
+    await asyncio.wait(readers[:1])
+    may_go_on.set()
+    assert [len((await each).content) for each in readers[1:]] == [size_bytes] * 2
+    assert budget.held == 0
 
 
 async def test_a_list_in_a_batch_is_the_same(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:

@@ -193,7 +193,8 @@ def test_discovery_is_for_clients_of_any_version(db: None, path: str) -> None:
     assert answer["Access-Control-Allow-Origin"] == "*"
 
 
-TIMES = ("X-Auth-Ms", "X-Session-Ms", "X-Vendor-Ms", "X-Total-Ms")
+# The steps of a call that these answers never reach. X-Total-Ms may be any number.
+TIMES = ("X-Auth-Ms", "X-Session-Ms", "X-Vendor-Ms")
 
 
 @pytest.mark.parametrize("path", ["/v1/mcp", "/v1/fake/mcp", "/v1/fake/cli", "/v1/fake/cli/schema"])
@@ -207,7 +208,8 @@ async def test_what_never_reaches_its_view_is_answered_in_its_shape_all_the_same
     asked = {"Origin": LOOPBACK_ORIGINS[0], "Content-Type": "application/json", **sent}
     answer = await agent.http.post(path, content=PING, headers=asked)
     assert answer.status_code == status
-    assert [answer.headers[name] for name in TIMES] == ["0"] * 4
+    assert [answer.headers[name] for name in TIMES] == ["0", "0", "0"]
+    assert answer.headers["X-Total-Ms"].isdecimal()
     assert answer.headers["Access-Control-Allow-Origin"] == LOOPBACK_ORIGINS[0]
     assert set(answer.json()) == ({"error"} if "/cli" in path else {"error", "error_description"})
 

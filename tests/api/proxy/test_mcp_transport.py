@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 
 from audit.models import RequestAuditEntry
+from credentials.models import Credential
+from credentials.uses import record_credential_uses
 from gateway import incoming_body
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import clock
+from orgs.services.tool_access import set_allowlist
 from proxy import runtime
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.tenant import Tenant
@@ -342,6 +348,40 @@ async def test_last_use_is_recorded(agent: Agent, tenant: Tenant) -> None:
     await runtime.current().caller_cache.flush_last_used()  # it is written behind the call's back
     await in_thread(tenant.client.refresh_from_db)
     assert tenant.client.last_used_at is not None
+
+
+async def test_the_use_of_a_credential_is_recorded_once_a_minute(agent: Agent, tenant: Tenant) -> None:
+    callers = runtime.current().caller_cache
+
+    async def last_used() -> datetime | None:
+        await callers.flush_last_used()
+        return await in_thread(lambda: Credential.objects.get().last_used_at)
+
+    assert await last_used() is None
+    await agent.call(tenant.agent_key, "fake_no_such_tool")
+    assert await last_used() is None
+    with time_machine.travel(clock.now(), tick=False) as now:
+        await agent.call(tenant.agent_key, "fake_list")
+        assert await last_used() == clock.now()
+        noted = clock.now()
+        now.shift(timedelta(seconds=59))
+        # As another process, which has not noted it.
+        await in_thread(lambda: record_credential_uses([Credential.objects.get().pk], clock.now()))
+        assert await last_used() == noted
+        now.shift(timedelta(seconds=1))
+        await in_thread(lambda: record_credential_uses([Credential.objects.get().pk], clock.now()))
+        assert await last_used() == clock.now()
+
+
+async def test_a_denied_call_uses_no_credential(agent: Agent, tenant: Tenant) -> None:
+    await in_thread(
+        lambda: set_allowlist(
+            actor=tenant.owner, organization=tenant.organization, vendor="fake", role="member", tools=[]
+        )
+    )
+    assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
+    await runtime.current().caller_cache.flush_last_used()
+    assert await in_thread(lambda: Credential.objects.get().last_used_at) is None
 
 
 async def test_the_vendors_own_endpoint_takes_a_jwt_and_no_agent_key(

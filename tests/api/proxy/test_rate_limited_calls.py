@@ -16,7 +16,8 @@ from audit.call_record import CallRecord
 from audit.models import RequestAuditEntry
 from gateway.coordination.rules import Rule
 from proxy import runtime
-from proxy.caller_cache import CallerCache, DatabaseUnavailable
+from proxy.caller_cache import CallerCache
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.rate_limited_calls import RateLimitedCalls
 from tests.api.audit.rows import ORG, OTHER_ORG, make_record
 from tests.api.proxy.conftest import Agent

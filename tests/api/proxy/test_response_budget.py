@@ -17,6 +17,7 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Limits
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
+from tests.factories.vendor_pools import new_transport
 from tests.fakes.raw_vendor import raw_vendor, says
 
 MIB = 1024 * 1024
@@ -48,7 +49,7 @@ def small_budget(settings: Any) -> None:
 
 @pytest.fixture
 async def large() -> Any:
-    made = VendorTransport(allow_private=True, limits=Limits(connect_s=1.0, chunk_s=30.0, body_bytes=MIB))
+    made = new_transport(limits=Limits(connect_s=1.0, chunk_s=30.0, body_bytes=MIB))
     yield made
     await made.aclose()
 

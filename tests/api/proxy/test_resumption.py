@@ -22,13 +22,13 @@ from proxy.vendors import message_reader, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.http1 import Limits
-from proxy.vendors.pool import SessionPool
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import slots_taken
+from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.cutting_vendor import (
     ANSWER,
     CuttingVendor,
@@ -61,7 +61,7 @@ class Caller:
 
     def __init__(self, vendor: CuttingVendor, transport: VendorTransport) -> None:
         self.vendor = vendor
-        self.pool = SessionPool(transport, idle_s=60)
+        self.pool = new_pool(transport, idle_s=60)
         key = PoolKey.of(uuid.UUID(int=1), "vendor", uuid.UUID(int=2), vendor.raw.url, {})
         self._where = Destination(key, lambda: (vendor.raw.url, {"X-Key": "k"}))
 
@@ -91,7 +91,7 @@ async def caller(*exchanges: Exchange) -> AsyncIterator[Caller]:
     """A vendor that answers a call and what follows it like this, and somebody who calls."""
     async with cutting_vendor(*exchanges) as vendor:
         limits = Limits(connect_s=2.0, chunk_s=2.0, body_bytes=BODY_BYTES)
-        transport = VendorTransport(allow_private=True, limits=limits)
+        transport = new_transport(limits=limits)
         made = Caller(vendor, transport)
         try:
             yield made
@@ -211,7 +211,11 @@ JSON = b"Content-Type: application/json\r\n"
         (says("200 OK", JSON), VendorFault.BAD_RESPONSE, ENDED),
         (says("401 Who"), VendorFault.REJECTED_CREDENTIALS, None),
         (says("403 No"), VendorFault.REJECTED_CREDENTIALS, None),
-        (says("429 Slow", b"Retry-After: 7\r\n"), VendorFault.UNAVAILABLE, "The vendor asks to slow down."),
+        (
+            says("429 Slow", b"Retry-After: 7\r\n"),
+            VendorFault.UNAVAILABLE,
+            "The vendor is limiting calls. Try again later.",
+        ),
         (says("503 Later"), VendorFault.UNAVAILABLE, "The vendor answered HTTP 503."),
     ],
     ids=["405", "404", "400", "204", "307", "JSON", "401", "403", "429", "503"],
@@ -223,7 +227,7 @@ async def test_a_vendor_that_does_not_resume_is_asked_once(
         problem = await one.problem()
         assert problem.fault is fault
         assert problem.detail == (detail or problem.detail)
-        assert problem.retry_after_s == (7 if "slow" in problem.detail else None)
+        assert problem.retry_after_s == (7 if "limiting" in problem.detail else None)
         assert len(one.vendor.gets) == 1
 
 

@@ -27,10 +27,10 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.session import VendorSession
-from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant
+from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.vendor import FakeVendor, running_vendor
 
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -38,7 +38,7 @@ ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 
 @dataclass
 class PatientVendor(FakeVendor):
-    """Answers slow calls, and with `holds_deletes` DELETEs, when `go_on` is set."""
+    """Answers slow calls, cancellations, and with `holds_deletes` DELETEs, when `go_on` is set."""
 
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: int = 0
@@ -51,6 +51,8 @@ class PatientVendor(FakeVendor):
         body = await request.json() if request.method == "POST" else {}
         if body.get("params", {}).get("arguments") == {"slow": True}:
             self.waiting += 1
+            await self.go_on.wait()
+        if body.get("method") == "notifications/cancelled":
             await self.go_on.wait()
         if request.method == "DELETE" and self.holds_deletes:
             self.closing += 1
@@ -74,19 +76,20 @@ class Caller:
         self.vendor = vendor
         self.pool = pool
         self.is_broken = False  # the first credential
+        self.sealings = 1  # how often the credentials were sealed; only the last sealing opens
 
     async def call(self, credential: int = 1, organization: uuid.UUID = ONE, *, slow: bool = False) -> None:
         """One call, which is answered."""
         credential_id = uuid.UUID(int=credential)
         key = PoolKey.of(organization, "fake", credential_id, self.vendor.url, {"X-Api-Key": "right-key"})
-        where = Destination(key, partial(self._open, credential), secrets=lambda: ["right-key"])
+        where = Destination(key, partial(self._open, credential, self.sealings), secrets=lambda: ["right-key"])
         deadline = asyncio.get_running_loop().time() + 20.0
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
         found = await send_request(self.pool, where, "tools/call", params, deadline=deadline)
         assert isinstance(found, replies.VendorResult)
 
-    def _open(self, credential: int) -> tuple[str, dict[str, str]]:
-        if self.is_broken and credential == 1:
+    def _open(self, credential: int, sealing: int) -> tuple[str, dict[str, str]]:
+        if (self.is_broken and credential == 1) or sealing < self.sealings:
             raise errors.rejected_credentials()
         return self.vendor.url, {"X-Api-Key": "right-key"}
 
@@ -117,8 +120,8 @@ class Caller:
 async def caller(
     vendor: PatientVendor, *, idle_s: float = 60.0, max_sessions: int = 100, max_awake: int = 100
 ) -> AsyncIterator[Caller]:
-    transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=idle_s, max_sessions=max_sessions, max_awake=max_awake)
+    transport = new_transport()
+    pool = new_pool(transport, idle_s=idle_s, max_sessions=max_sessions, max_awake=max_awake)
     try:
         yield Caller(vendor, pool)
     finally:
@@ -254,6 +257,31 @@ async def test_a_parked_session_whose_credential_opens_no_more_fails_its_call_al
         assert await one.deleted("session-2"), "the other cannot be closed"
 
 
+async def test_a_parked_session_opens_its_credential_as_it_was_sealed_last(patient: PatientVendor) -> None:
+    """Under another data key the credential is the same, and so is the session."""
+    async with caller(patient, max_awake=1) as one:
+        await one.call(1)
+        await one.call(2, OTHER)
+        one.sealings += 1
+        await one.call(1)
+        await one.call(2, OTHER)
+        assert patient.seen["initialize"] == 2
+
+
+async def test_a_session_that_cannot_be_parked_is_parked_later(patient: PatientVendor) -> None:
+    """The vendor does not take the message that its call was cancelled."""
+    async with caller(patient, max_awake=1) as one:
+        calling = await one.slow_call(1)
+        calling.cancel()
+        await until(lambda: one.sessions()[0]._background)
+        await one.call(2, OTHER)
+        assert one.awake() == 2
+        patient.go_on.set()
+        await until(lambda: not one.sessions()[0]._background)
+        await one.call(2, OTHER)
+        assert one.awake() == 1
+
+
 class StatelessVendor(PatientVendor):
     """Issues no session ids, until `is_upgraded`."""
 
@@ -280,6 +308,7 @@ async def test_a_vendor_without_sessions_is_asked_once_for_its_version(stateless
         for _ in range(3):
             await one.call()
             one.pool.close_idle()
+            assert (one.held(), one.awake()) == (1, 0), "it holds no opened credential meanwhile"
         assert stateless.seen == {"initialize": 1, "notifications/initialized": 1, "tools/call": 3}
         for session in one.sessions():
             session.last_used_s -= pools.STATELESS_IDLE_S

@@ -14,16 +14,15 @@ from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from proxy import runtime
 from proxy.outcomes import VendorFault
-from proxy.vendors import tool_index
+from proxy.vendors import tool_directory
 from proxy.vendors.destination import Destination, PoolKey
-from proxy.vendors.pool import SessionPool
 from proxy.vendors.stored_lists import StoredLists
-from proxy.vendors.tool_index import ToolDirectory
-from proxy.vendors.transport import VendorTransport
+from proxy.vendors.tool_directory import ToolDirectory
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.tool_lists import listed
 from tests.factories.tenant import Tenant, connect
 from tests.factories.threads import in_thread
+from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.memory_blobs import MemoryBlobs
 from tests.fakes.vendor import TOOLS, FakeVendor, running_vendor
 
@@ -35,14 +34,16 @@ class Process:
 
     def __init__(self, vendor: FakeVendor, blobs: MemoryBlobs | None) -> None:
         self.vendor = vendor
-        self.transport = VendorTransport(allow_private=True)
-        self.pool = SessionPool(self.transport, idle_s=60.0)
+        self.transport = new_transport()
+        self.pool = new_pool(self.transport, idle_s=60.0)
         now_s = (lambda: blobs.now_s) if blobs else None
         self.directory = ToolDirectory(
             self.pool,
             ToolConfig(),
             ttl_s=TTL_S,
             max_pages=5,
+            max_indexes=1_000,
+            max_list_bytes=1_000_000,
             longest_s=LONGEST_S,
             stored=StoredLists(blobs, b"secret", ttl_s=int(LONGEST_S), now_s=now_s) if blobs and now_s else None,
         )
@@ -160,7 +161,7 @@ async def test_processes_that_refresh_at_the_same_time_are_led_by_one(deployment
     deployment.vendor.list_delay_s = 0.05
     await asyncio.gather(*[process.names() for process in processes])
     assert deployment.lists == 2
-    deployment.later(tool_index.RETRY_AFTER_S)
+    deployment.later(tool_directory.RETRY_AFTER_S)
     for process in processes:
         await process.names()
     assert deployment.lists == 2, "the others have the leader's list now"
@@ -174,7 +175,7 @@ async def test_a_leader_that_ends_is_replaced(deployment: Deployment) -> None:
     assert await first.directory._stored.claim(next(iter(first.directory._indexes)), 10)  # type: ignore[union-attr]
     await second.names()
     assert deployment.lists == 1
-    deployment.later(tool_index.RETRY_AFTER_S)
+    deployment.later(tool_directory.RETRY_AFTER_S)
     await second.names()
     assert deployment.lists == 2
 
@@ -185,7 +186,7 @@ async def test_a_list_that_is_not_newer_ends_no_failure(deployment: Deployment) 
     deployment.later(TTL_S + 1)
     deployment.vendor.api_key = "another-key"
     await process.names()
-    deployment.later(tool_index.RETRY_AFTER_S)
+    deployment.later(tool_directory.RETRY_AFTER_S)
     await process.names()
     (key,) = process.directory._indexes
     index = process.directory._indexes.peek(key)

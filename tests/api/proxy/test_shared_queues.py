@@ -28,9 +28,9 @@ from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
-from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import only
+from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
 from tests.fakes.vendor import FakeVendor, running_vendor
 
@@ -87,8 +87,8 @@ class Callers:
 @pytest.fixture
 async def callers(slow_vendor: SlowVendor) -> AsyncIterator[Callers]:
     """With the bounds that a process has by default."""
-    transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=30, max_queued=1_000, wait_s=60.0))
+    transport = new_transport()
+    pool = new_pool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=30, max_queued=1_000, wait_s=60.0))
     yield Callers(slow_vendor, pool)
     await pool.aclose()
     await transport.aclose()
@@ -122,7 +122,7 @@ async def test_a_stream_that_stays_open_keeps_no_connection_from_a_call(monkeypa
         writer.write(b"%b%x\r\n%b\r\n" % (head, len(event), event))
         await is_over.wait()
 
-    transport = VendorTransport(allow_private=True, connections_per_origin=2)
+    transport = new_transport(connections_per_origin=2)
     async with raw_vendor(answers_and_stays) as vendor:
         loop = asyncio.get_running_loop()
         for _ in range(8):
@@ -161,8 +161,8 @@ async def test_a_pool_that_closes_waits_for_no_handshake(callers: Callers) -> No
 async def test_waiting_for_a_slot_takes_nothing_of_the_vendors_time(
     slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transport = VendorTransport(allow_private=True)
-    pool = SessionPool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=1, max_queued=9, wait_s=60.0))
+    transport = new_transport()
+    pool = new_pool(transport, idle_s=60.0, bulkhead=Bulkhead(calls=1, max_queued=9, wait_s=60.0))
     callers = Callers(slow_vendor, pool)
     await callers.call(1)
     loop = asyncio.get_running_loop()
@@ -192,8 +192,8 @@ async def test_waiting_for_a_slot_takes_nothing_of_the_vendors_time(
 async def test_queueing_for_a_connection_is_not_the_vendors_time(
     slow_vendor: SlowVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transport = VendorTransport(allow_private=True, connections_per_origin=2)
-    pool = SessionPool(transport, idle_s=60.0)
+    transport = new_transport(connections_per_origin=2)
+    pool = new_pool(transport, idle_s=60.0)
     callers = Callers(slow_vendor, pool)
     for organization in (1, 2, 3):
         await callers.call(organization)
@@ -222,8 +222,8 @@ async def test_queueing_for_a_connection_is_not_the_vendors_time(
 
 
 async def test_a_timeout_after_queueing_says_nothing_about_the_vendor(slow_vendor: SlowVendor) -> None:
-    transport = VendorTransport(allow_private=True, connections_per_origin=2)
-    pool = SessionPool(transport, idle_s=60.0)
+    transport = new_transport(connections_per_origin=2)
+    pool = new_pool(transport, idle_s=60.0)
     callers = Callers(slow_vendor, pool)
     for organization in (1, 2, 3):
         await callers.call(organization)

@@ -19,7 +19,7 @@ from gateway.catalog.vendor import Vendor
 from orgs.models import KnownTool, Organization, ToolAllowlist
 from proxy import hot_path_database, runtime, tool_change_detector
 from proxy.protocol import replies
-from proxy.vendors import tool_index
+from proxy.vendors import tool_directory
 from proxy.vendors.destination import PoolKey
 from proxy.vendors.tool_list import ReceivedList, definitions_of
 from tests.api.proxy.conftest import Agent
@@ -32,7 +32,7 @@ from tests.fakes.vendor import TOOLS, FakeVendor
 @pytest.fixture(autouse=True)
 def _fetch_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that the index lacks is looked for in a new list, however young the last one is."""
-    monkeypatch.setattr(tool_index, "REFETCH_AFTER_S", 0.0)
+    monkeypatch.setattr(tool_directory, "REFETCH_AFTER_S", 0.0)
 
 
 async def list_tools(agent: Agent, key: str) -> None:
@@ -350,6 +350,29 @@ async def test_organizations_are_compared_round_robin(
     await detector.settled()
     assert begun[1] == other_tenant.organization.id
     assert len(begun) == 1 + tool_change_detector.MAX_QUEUED_PER_ORGANIZATION
+
+
+async def test_lists_that_wait_take_one_task_and_equal_ones_are_kept_once(
+    tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[UUID, ReceivedList]] = []
+
+    def compare(key: PoolKey, received: ReceivedList, *_: object) -> object:
+        compared.append((key.org_id, received))
+        return COMPARED
+
+    monkeypatch.setattr(tool_change_detector, "_compare", compare)
+    detector = runtime.current().tool_change_detector
+    for each in (tenant, other_tenant):
+        for number in range(20):
+            key = PoolKey.of(each.organization.id, f"fake-{number}", each.client.pk, "", {})
+            detector.submit(key, as_received([poisoned()]))
+    detector.submit(PoolKey.of(tenant.organization.id, "fake", tenant.client.pk, "", {}), as_received([]))
+    assert len(detector._tasks) == 1
+    await detector.settled()
+    assert [org_id for org_id, _ in compared].count(tenant.organization.id) == 21
+    assert [org_id for org_id, _ in compared].count(other_tenant.organization.id) == 20
+    assert len({id(received) for _, received in compared}) == 2, "one for each text"
 
 
 async def test_the_time_of_a_comparison_begins_with_its_turn(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

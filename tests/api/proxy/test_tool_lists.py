@@ -17,8 +17,8 @@ from gateway.catalog.vendor import Vendor
 from proxy import runtime
 from proxy.calls import list_tools
 from proxy.protocol import cli_schema
-from proxy.vendors import tool_index
-from proxy.vendors.tool_index import ToolDirectory
+from proxy.vendors import tool_directory
+from proxy.vendors.tool_directory import ToolDirectory
 from proxy.vendors.tool_list_cache import ToolIndex
 from tests.api.proxy.conftest import Agent
 from tests.factories.tenant import Tenant, connect, load_vendor
@@ -47,7 +47,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return recorded
 
-    monkeypatch.setattr(tool_index, "read_list", recording(tool_index.read_list))
+    monkeypatch.setattr(tool_directory, "read_list", recording(tool_directory.read_list))
     monkeypatch.setattr(cli_schema, "commands", recording(cli_schema.commands))
     return seen
 
@@ -107,7 +107,7 @@ async def test_the_lists_of_all_are_bounded_in_bytes(
 async def test_a_list_that_is_fetched_again_counts_once(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_index, "REFETCH_AFTER_S", 0.0)
+    monkeypatch.setattr(tool_directory, "REFETCH_AFTER_S", 0.0)
     directory = runtime.current().directory
     for _ in range(3):
         await agent.call(tenant.agent_key, "fake_nothing")

@@ -25,10 +25,10 @@ from oauth_ext.bearer import InvalidBearer
 from oauth_ext.jwt import keys
 from oauth_ext.models import AgentKey
 from orgs.models import Organization
-from proxy import caller_cache, freshness, shared_rows
 from proxy.caller import Caller
 from proxy.caller_cache import UNCONFIRMED_AGE_S, CallerCache
 from proxy.hot_path_database import HotPathDatabase
+from tests.api.proxy.conftest import StandingClock
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
 
@@ -36,25 +36,13 @@ ADDRESS = "127.0.0.1"
 MOVED = "http://127.0.0.1:9/mcp"
 
 
-class Clock:
-    """Stands still until it is moved."""
-
-    now_s = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def time(self) -> float:
-        return 0.0
-
-
 class Process:
     """One process: its callers, on a store that all processes share."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, caller_clock: StandingClock) -> None:
         self.store = backend.current.__wrapped__()
         if isinstance(self.store, FallbackStore):
-            self.store._store._monotonic = clock.monotonic  # type: ignore[attr-defined]
+            self.store._store._monotonic = caller_clock.monotonic  # type: ignore[attr-defined]
         self.cache = CallerCache(self.store, spread=lambda: 0.0)
         self.is_store_away = False
 
@@ -88,46 +76,42 @@ def _polled_by_each_call() -> None:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    for module in (caller_cache, shared_rows, freshness):
-        monkeypatch.setattr(module, "time", made)
-    return made
-
-
-@pytest.fixture
-async def processes(tenant: Tenant, clock: Clock) -> AsyncIterator[list[Process]]:
-    made = [Process(clock), Process(clock)]
+async def processes(tenant: Tenant, caller_clock: StandingClock) -> AsyncIterator[list[Process]]:
+    made = [Process(caller_clock), Process(caller_clock)]
     yield made
     for process in made:
         await process.end()
 
 
 async def test_a_catalog_load_is_in_force_everywhere_within_a_second(
-    processes: list[Process], tenant: Tenant, jwt: str, clock: Clock
+    processes: list[Process], tenant: Tenant, jwt: str, caller_clock: StandingClock
 ) -> None:
     before = {await each.address(bearer) for each in processes for bearer in (tenant.agent_key, jwt)}
     assert len(before) == 1
     await in_thread(lambda: load_vendor(MOVED))
     for _ in range(2):  # a call that finds the read due starts it, and the next one has its answer at the latest
-        clock.now_s += EVERY_S - 0.01
+        caller_clock.now_s += EVERY_S - 0.01
         after = [await each.address(bearer) for each in processes for bearer in (tenant.agent_key, jwt)]
     assert after == [MOVED] * 4
 
 
 async def test_a_process_that_was_idle_uses_no_old_catalog(
-    processes: list[Process], tenant: Tenant, clock: Clock
+    processes: list[Process], tenant: Tenant, caller_clock: StandingClock
 ) -> None:
     busy, idle = processes
     assert await busy.address(tenant.agent_key) == await idle.address(tenant.agent_key) != MOVED
     await in_thread(lambda: load_vendor(MOVED))
-    clock.now_s += 20.0
+    caller_clock.now_s += 20.0
     assert await idle.address(tenant.agent_key) == MOVED, "the first call after a pause"
 
 
 @pytest.mark.skipif(not settings.REDIS_URL, reason="the file of one host is read by each call")
 async def test_one_call_in_half_a_second_reads_the_catalogs_epoch_for_all(
-    processes: list[Process], tenant: Tenant, other_tenant: Tenant, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    processes: list[Process],
+    tenant: Tenant,
+    other_tenant: Tenant,
+    caller_clock: StandingClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Sequence[str]] = []
     store = processes[0].store._store  # type: ignore[attr-defined]
@@ -142,7 +126,7 @@ async def test_one_call_in_half_a_second_reads_the_catalogs_epoch_for_all(
     await asyncio.gather(*map(processes[0].admitted, bearers))
     monkeypatch.setattr(store, "read_epochs", recorded)
     for _ in range(3):
-        clock.now_s += EVERY_S
+        caller_clock.now_s += EVERY_S
         await asyncio.gather(*map(processes[0].admitted, bearers))
     assert asked == [[epochs.CATALOG]] * 3
 
@@ -159,7 +143,7 @@ async def test_a_load_and_an_admission_after_it_agree_on_the_epoch(
 
 
 async def test_while_the_store_is_away_a_catalog_load_is_in_force_by_age(
-    processes: list[Process], tenant: Tenant, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    processes: list[Process], tenant: Tenant, caller_clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in processes:
         await each.address(tenant.agent_key)
@@ -171,15 +155,15 @@ async def test_while_the_store_is_away_a_catalog_load_is_in_force_by_age(
     for each in processes:
         monkeypatch.setattr(each.store, "read_epochs", unknown)
     await in_thread(lambda: load_vendor(MOVED))
-    clock.now_s += UNCONFIRMED_AGE_S - 0.001
+    caller_clock.now_s += UNCONFIRMED_AGE_S - 0.001
     assert MOVED not in [await each.address(tenant.agent_key) for each in processes]
-    clock.now_s += 0.001
+    caller_clock.now_s += 0.001
     assert [await each.address(tenant.agent_key) for each in processes] == [MOVED] * 2
 
 
 @pytest.mark.skipif(not settings.REDIS_URL, reason="the file of one host is always there")
 async def test_a_catalog_epoch_that_cannot_be_read_makes_all_unknown(
-    processes: list[Process], tenant: Tenant, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    processes: list[Process], tenant: Tenant, caller_clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store answered an admission and went away before it was asked for the catalog."""
     process = processes[0]
@@ -190,12 +174,12 @@ async def test_a_catalog_epoch_that_cannot_be_read_makes_all_unknown(
 
     monkeypatch.setattr(process.store._store, "read_epochs", silent)  # type: ignore[attr-defined]
     monkeypatch.setattr(RetryThread, "start", lambda self: None)
-    clock.now_s += 2.0
+    caller_clock.now_s += 2.0
     caller = await process.cache.get(tenant.agent_key, ADDRESS)
     admission = await process.store.admit(settings.TOOL_CALLS, caller.principal.subject, caller.epoch_names)
     assert (admission.allowed, admission.epochs) == (True, None)
     assert await process.cache.revalidated(tenant.agent_key, caller, None) is known
-    clock.now_s += UNCONFIRMED_AGE_S
+    caller_clock.now_s += UNCONFIRMED_AGE_S
     assert await process.admitted(tenant.agent_key) is not known
 
 
@@ -234,7 +218,7 @@ async def bumped_before_this_release(process: Process, name: str) -> None:
 
 
 async def test_processes_that_start_together_load_each_thing_once_and_nothing_before_a_call(
-    tenant: Tenant, other_tenant: Tenant, jwt: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, other_tenant: Tenant, jwt: str, caller_clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight at once, and the first calls of each come together."""
     statements: list[str] = []
@@ -254,7 +238,7 @@ async def test_processes_that_start_together_load_each_thing_once_and_nothing_be
     monkeypatch.setattr(CursorWrapper, "execute", recorded)
     monkeypatch.setattr(HotPathDatabase, "read", recorded_read)
     keys.forget()
-    started = [Process(clock) for _ in range(8)]
+    started = [Process(caller_clock) for _ in range(8)]
     assert (statements, asked) == ([], [])
     bearers = [tenant.agent_key, jwt, other_tenant.agent_key] * 8
     await asyncio.gather(*(process.admitted(bearer) for process in started for bearer in bearers))

@@ -20,40 +20,20 @@ from gateway.coordination.models import PendingBump
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import revoke_agent_key
 from orgs.services.organizations import create_organization
-from proxy import caller_cache, freshness, outbox_relay, runtime, shared_rows
+from proxy import outbox_relay, runtime, shared_rows
 from proxy.caller import Caller
-from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, CallerCache, DatabaseUnavailable
+from proxy.caller_cache import UNCONFIRMED_AGE_S, UNCONFIRMED_SPREAD_S, CallerCache
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outbox_relay import relay_if_leader
-from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.conftest import Agent, StandingClock, access_token
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
 
 ADDRESS = "127.0.0.1"
 
 
-class Time:
-    """Stands still until it is told to move."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def time(self) -> float:
-        return 0.0
-
-
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    made = Time()
-    for module in (caller_cache, shared_rows, freshness):
-        monkeypatch.setattr(module, "time", made)
-    return made
-
-
-@pytest.fixture
-async def without_store(agent: Agent, time: Time, monkeypatch: pytest.MonkeyPatch) -> CallerCache:
+async def without_store(agent: Agent, caller_clock: StandingClock, monkeypatch: pytest.MonkeyPatch) -> CallerCache:
     """The snapshots of a process whose store is away."""
 
     async def unknown(names: Sequence[str]) -> None:
@@ -85,7 +65,12 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[object]]:
 
 
 async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
-    without_store: CallerCache, time: Time, tenant: Tenant, other_tenant: Tenant, jwt: str, loads: Counter[object]
+    without_store: CallerCache,
+    caller_clock: StandingClock,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    jwt: str,
+    loads: Counter[object],
 ) -> None:
     more = [await in_thread(lambda: access_token(tenant)) for _ in range(6)]
     bearers = [tenant.agent_key, jwt, *more]
@@ -95,34 +80,44 @@ async def test_callers_share_an_organization_and_the_catalog_for_a_moment(
     mine, other = tenant.organization.id, other_tenant.organization.id
     assert loads == {mine: 1, other: 1, "catalog": 1}
     assert len({id(caller.organization) for caller in callers}) == 2
-    time.now_s += shared_rows.UNCONFIRMED_AGE_S
+    caller_clock.now_s += shared_rows.UNCONFIRMED_AGE_S
     await asyncio.gather(*(without_store.reload(bearer) for bearer in bearers))
     assert loads == {mine: 1, other: 1, "catalog": 1}
-    time.now_s += 0.001
+    caller_clock.now_s += 0.001
     await asyncio.gather(*(without_store.reload(bearer) for bearer in bearers))
     assert loads == {mine: 2, other: 1, "catalog": 2}
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 async def test_nothing_is_believed_for_five_seconds_counted_from_its_oldest_part(
-    without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, spread: float, monkeypatch: pytest.MonkeyPatch
+    without_store: CallerCache,
+    caller_clock: StandingClock,
+    tenant: Tenant,
+    jwt: str,
+    spread: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(without_store, "_spread", lambda: spread)
     await without_store.get(tenant.agent_key, ADDRESS)
-    time.now_s += shared_rows.UNCONFIRMED_AGE_S
+    caller_clock.now_s += shared_rows.UNCONFIRMED_AGE_S
     second = await without_store.get(jwt, ADDRESS)
     assert second.as_of_s == second.own.loaded_at_s - shared_rows.UNCONFIRMED_AGE_S
     ends_at_s = second.as_of_s + UNCONFIRMED_AGE_S - spread * UNCONFIRMED_SPREAD_S
     assert ends_at_s - second.as_of_s < 5.0
-    time.now_s = ends_at_s - 0.001
+    caller_clock.now_s = ends_at_s - 0.001
     assert await without_store.get(jwt, ADDRESS) is second
     assert await without_store.revalidated(jwt, second, None) is second
-    time.now_s = ends_at_s
+    caller_clock.now_s = ends_at_s
     assert await without_store.revalidated(jwt, second, None) is not second
 
 
 async def test_a_revocation_is_in_force_by_age(
-    agent: Agent, without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, monkeypatch: pytest.MonkeyPatch
+    agent: Agent,
+    without_store: CallerCache,
+    caller_clock: StandingClock,
+    tenant: Tenant,
+    jwt: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def local(*args: Any) -> Any:
         return replace(await admit(*args), epochs=None)
@@ -133,7 +128,7 @@ async def test_a_revocation_is_in_force_by_age(
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 200
     await in_thread(lambda: revoke_agent_key(actor=tenant.owner, client=tenant.client))
     await in_thread(Credential.objects.all().delete)
-    time.now_s += UNCONFIRMED_AGE_S
+    caller_clock.now_s += UNCONFIRMED_AGE_S
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401
     result = (await agent.call(jwt, "fake_list")).json()["result"]
     assert result["isError"]
@@ -144,7 +139,7 @@ async def test_a_revocation_is_in_force_by_age(
 
 
 async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
-    agent: Agent, time: Time, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, caller_clock: StandingClock, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = runtime.current().caller_cache
     old = await cache.get(tenant.agent_key, ADDRESS)
@@ -153,7 +148,7 @@ async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
     async def joined_too_early(*args: object) -> Caller:
         return old
 
-    time.now_s += 1
+    caller_clock.now_s += 1
     with monkeypatch.context() as patch:
         patch.setattr(cache, "reload", joined_too_early)
         with pytest.raises(DatabaseUnavailable, match="older than an epoch"):
@@ -163,13 +158,13 @@ async def test_a_call_never_acts_under_rights_older_than_an_epoch_it_has_seen(
 
 
 async def test_what_was_shared_before_an_epoch_was_seen_is_not_used_after(
-    without_store: CallerCache, time: Time, tenant: Tenant, jwt: str, loads: Counter[object]
+    without_store: CallerCache, caller_clock: StandingClock, tenant: Tenant, jwt: str, loads: Counter[object]
 ) -> None:
     """The store said that something changed, and went away before the rows were read."""
     old = await without_store.get(tenant.agent_key, ADDRESS)
-    time.now_s += shared_rows.UNCONFIRMED_AGE_S / 2
+    caller_clock.now_s += shared_rows.UNCONFIRMED_AGE_S / 2
     new = await without_store.revalidated(tenant.agent_key, old, ("changed", "changed", "changed"))
-    assert new.as_of_s == time.now_s
+    assert new.as_of_s == caller_clock.now_s
     assert loads[tenant.organization.id] == loads["catalog"] == 2
 
 

@@ -19,6 +19,7 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import LIMITS, ask, only
+from tests.factories.vendor_pools import new_transport
 from tests.fakes.authority import Authority
 from tests.fakes.raw_vendor import OK, raw_vendor, says
 
@@ -53,7 +54,7 @@ async def test_a_name_with_one_forbidden_address_is_refused(
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1"])
 async def test_private_addresses_behind_a_name_need_permission(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    transport = VendorTransport(allow_private=False, limits=LIMITS)
+    transport = new_transport(allow_private=False, limits=LIMITS)
     resolving(monkeypatch, address)
     with pytest.raises(VendorProblem, match="address is not allowed"):
         await ask(transport, "https://vendor.example/mcp")
@@ -80,7 +81,7 @@ async def test_the_next_address_is_tried_when_the_first_refuses(
 
 @pytest.mark.parametrize(
     ("fault", "text"),
-    [(socket.gaierror(-2, "secret.internal"), "host name is unknown"), (OSError("secret.internal"), "not be reached")],
+    [(socket.gaierror(-2, "secret.internal"), "host name is unknown"), (OSError("secret.internal"), "be reached")],
 )
 async def test_what_the_resolver_says_stays_here(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, fault: OSError, text: str
@@ -122,6 +123,20 @@ async def ask_of(owner: str | None, transport: VendorTransport, url: str) -> byt
     prepared = transport.prepare(url, {}, organization=owner, has_own_address=owner is not None)
     async with transport.send("POST", prepared, b"{}", deadline=asyncio.get_running_loop().time() + 30) as answer:
         return await answer.body()
+
+
+async def test_sessions_of_one_vendor_share_its_origin_and_those_of_an_own_address_do_not(
+    transport: VendorTransport,
+) -> None:
+    async with raw_vendor(says(OK)) as vendor:
+        url = f"http://127.0.0.1:{vendor.port}/"
+        for owner in (None, "acme"):
+            assert await ask_of(owner, transport, url) == b"{}"
+        first, second = (transport.prepare(url, {"X-Key": key}, organization=key) for key in ("acme", "globex"))
+        own = transport.prepare(url, {}, organization="acme", has_own_address=True)
+        other = transport.prepare(url, {}, organization="globex", has_own_address=True)
+    assert first.origin is second.origin
+    assert len({first.origin, own.origin, other.origin}) == 3
 
 
 async def test_one_organizations_silent_names_hold_up_nobody_else(
@@ -188,7 +203,7 @@ async def test_organizations_share_no_connection_to_an_address_of_their_own(tran
 async def test_nobody_listens(transport: VendorTransport) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        with pytest.raises(VendorProblem, match="could not be reached"):
+        with pytest.raises(VendorProblem, match="couldn't be reached"):
             await ask(transport, f"http://127.0.0.1:{unused.getsockname()[1]}/mcp")
     assert only(transport).is_unused
 
@@ -213,7 +228,7 @@ def authority(tmp_path: Path) -> Authority:
 async def trusting(authority: Authority) -> AsyncIterator[VendorTransport]:
     """A transport that trusts it."""
     context = authority.trusting()
-    made = VendorTransport(allow_private=True, limits=LIMITS, tls=lambda: context)
+    made = new_transport(limits=LIMITS, tls=lambda: context)
     yield made
     await made.aclose()
 
@@ -238,7 +253,7 @@ async def test_tls_to_an_address_needs_a_certificate_for_it(trusting: VendorTran
     async with raw_vendor(says(OK), tls=authority.server(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))) as vendor:
         assert await ask(trusting, vendor.url) == b"{}"
     async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
-        with pytest.raises(VendorProblem, match="could not be reached"):
+        with pytest.raises(VendorProblem, match="couldn't be reached"):
             await ask(trusting, vendor.url)
         assert not vendor.requests
 
@@ -259,7 +274,7 @@ async def test_a_wrong_certificate_gets_no_request(
 ) -> None:
     async with raw_vendor(says(OK), tls=made(authority)) as vendor:
         resolving(monkeypatch, "127.0.0.1")
-        with pytest.raises(VendorProblem, match="could not be reached"):
+        with pytest.raises(VendorProblem, match="couldn't be reached"):
             await ask(trusting, f"https://vendor.example:{vendor.port}/mcp")
         assert not vendor.requests
         assert only(trusting).is_unused
@@ -270,7 +285,7 @@ async def test_an_authority_nobody_knows_gets_no_request(
 ) -> None:
     async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
         resolving(monkeypatch, "127.0.0.1")
-        with pytest.raises(VendorProblem, match="could not be reached"):
+        with pytest.raises(VendorProblem, match="couldn't be reached"):
             await ask(transport, f"https://vendor.example:{vendor.port}/mcp")
         assert not vendor.requests
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +12,10 @@ from proxy.outcomes import VendorFault
 from proxy.vendors import connections as connections_module
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.fair_semaphore import FairSemaphore
-from proxy.vendors.http1 import Limits
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import ask, only
+from tests.factories.vendor_pools import LIMITS, new_transport
 from tests.fakes.deaf_port import deaf_port
 from tests.fakes.raw_vendor import OK, RawVendor, raw_vendor, says
 
@@ -220,7 +221,7 @@ async def test_only_a_call_with_time_to_connect_says_that_nobody_is_there(
     connect_s: float, within_s: float, evidence: Evidence
 ) -> None:
     """A failure to connect counts for all organizations."""
-    transport = VendorTransport(allow_private=True, limits=Limits(connect_s=connect_s))
+    transport = new_transport(limits=replace(LIMITS, connect_s=connect_s))
     with deaf_port() as port, pytest.raises(VendorProblem) as caught:
         await ask(transport, f"http://127.0.0.1:{port}/mcp", within_s=within_s)
     assert (caught.value.fault, caught.value.evidence) == (VendorFault.TIMEOUT, evidence)

@@ -20,7 +20,7 @@ from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
-from proxy.vendors.transport import VendorTransport
+from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
 from tests.unit.proxy.protocol.schemas import JSON
 
@@ -101,8 +101,8 @@ class Vendor:
 @asynccontextmanager
 async def pool_for(vendor: RawVendor) -> AsyncIterator[tuple[SessionPool, Destination]]:
     """A pool of its own, and where the vendor is."""
-    transport = VendorTransport(allow_private=True, limits=LIMITS)
-    pool = SessionPool(transport, idle_s=60)
+    transport = new_transport(limits=LIMITS)
+    pool = new_pool(transport, idle_s=60)
     key = PoolKey.of(uuid.UUID(int=1), "vendor", uuid.UUID(int=2), vendor.url, {})
     try:
         yield pool, Destination(key, lambda: (vendor.url, {"X-Key": "k"}))

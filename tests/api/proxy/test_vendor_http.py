@@ -17,6 +17,7 @@ from proxy.vendors.response import VendorResponse
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import slots_taken
+from tests.factories.vendor_pools import new_transport
 from tests.fakes.raw_vendor import OK, RawVendor, Script, raw_vendor, says
 from tests.garbage import freed_without_collection
 
@@ -28,7 +29,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 @pytest.fixture
 async def transport() -> AsyncIterator[VendorTransport]:
     """A transport with small limits."""
-    made = VendorTransport(allow_private=True, limits=LIMITS)
+    made = new_transport(limits=LIMITS)
     yield made
     await made.aclose()
 
@@ -242,7 +243,7 @@ async def test_a_body_that_stops_is_given_up_before_the_deadline(transport: Vend
 
 
 async def test_a_slow_body_that_goes_on_is_waited_for() -> None:
-    transport = VendorTransport(allow_private=True, limits=Limits(connect_s=5.0, chunk_s=1.5, body_bytes=100_000))
+    transport = new_transport(limits=Limits(connect_s=5.0, chunk_s=1.5, body_bytes=100_000))
     parts = [JSON + b"Content-Length: 5\r\n\r\n", b"a", b"b", b"c", b"d", b"e"]
     async with raw_vendor(says(*parts, pause_s=0.4)) as vendor:
         assert await ask(transport, vendor, within_s=30) == b"abcde"
@@ -387,7 +388,7 @@ async def test_what_holds_a_credential_does_not_show_it(transport: VendorTranspo
 async def test_a_closed_connection_is_freed(said: bytes, fault: VendorFault | None) -> None:
     ended: list[object] = []
     with freed_without_collection(Connection, VendorResponse):
-        transport = VendorTransport(allow_private=True, limits=LIMITS)
+        transport = new_transport(limits=LIMITS)
         async with raw_vendor(says(said, then_close=True)) as vendor:
             try:
                 ended.append(await ask(transport, vendor))
@@ -425,7 +426,7 @@ async def test_unpacking_much_waits_for_slots(monkeypatch: pytest.MonkeyPatch, s
     """64 KiB are free, and then each piece of 64 KiB is a slice on the account of the organization."""
     owners = slots_taken(monkeypatch)
     packed = gzip.compress(b"x" * size)
-    transport = VendorTransport(allow_private=True)
+    transport = new_transport()
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     async with raw_vendor(says(head + packed)) as vendor:
         deadline = asyncio.get_running_loop().time() + 5

@@ -625,7 +625,7 @@ def test_without_a_refresh_token_json_and_forms_are_refused_and_change_nothing(
     address, form = f"/orgs/{organization.pk}/settings", {"name": "New name"}
     page = ana.post(address, form, HTTP_ACCEPT=HTML)
     assert page.status_code == 403
-    assert "Nothing was changed" in page.content.decode()
+    assert "Nothing changed" in page.content.decode()
     part = ana.get("/profile", HTTP_HX_REQUEST="true")
     assert (part.status_code, part["HX-Refresh"]) == (401, "true")
     follow(ana, there, ana.get("/profile"))

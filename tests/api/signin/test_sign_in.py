@@ -73,7 +73,7 @@ def test_a_deactivated_person_gets_a_message_at_sign_in(db: None, idp: DemoIdent
     User.objects.update(is_active=False)
     answer = browser.get(log_in(start(browser), "bo@example.com"))
     assert answer["Location"] == "/signin?failed=deactivated"
-    assert "Your account here is deactivated" in browser.get(answer["Location"]).content.decode()
+    assert "Your account is deactivated" in browser.get(answer["Location"]).content.decode()
     assert browser.get("/profile").status_code == 302
     assert browser.get("/api/profile").status_code == 401
     User.objects.update(is_active=True)
@@ -145,7 +145,7 @@ def test_saying_no_is_said_back(db: None, idp: DemoIdentityProvider) -> None:
     browser = Browser()
     answer = browser.get(log_in(start(browser), "", action="deny"))
     assert answer["Location"] == AGAIN.format("denied")
-    assert "You chose not to sign in" in browser.get("/signin?failed=denied").content.decode()
+    assert "Sign-in was canceled" in browser.get("/signin?failed=denied").content.decode()
 
 
 def test_a_provider_that_is_away_is_said_without_a_loop(db: None, settings: Any) -> None:
@@ -195,7 +195,7 @@ def test_an_app_that_waits_is_reached_when_the_provider_is_back(
         assert answer["Location"].startswith("/signin?failed=unreachable&next=")
         page = browser.get(answer["Location"])
         assert page.status_code == 200
-        assert "cannot be reached right now" in page.content.decode()
+        assert "can’t reach the identity provider right now" in page.content.decode()
         assert "http-equiv" not in page.content.decode()
     settings.OIDC_OP_DISCOVERY_URL = idp.discovery_url
     forget_provider()

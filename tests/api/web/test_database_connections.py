@@ -159,7 +159,7 @@ def test_migrations_take_their_time_and_wait_for_no_lock() -> None:
     assert usual == ("5min", "1min")
     with without_statement_timeout(connection):
         assert ask(connection, "SHOW statement_timeout") == "0"
-        assert ask(connection, "SHOW lock_timeout") == "5s"
+        assert ask(connection, "SHOW lock_timeout") == "2s"
         assert connection.connection.response_timeout_s is None
     assert (ask(connection, "SHOW statement_timeout"), ask(connection, "SHOW lock_timeout")) == usual
     assert connection.connection.response_timeout_s > 300

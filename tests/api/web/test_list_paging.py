@@ -81,6 +81,11 @@ def pages(api: Api, path: str) -> list[list[Any]]:
         path = link["path"]
 
 
+def ageless(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without the figure that grows between two requests."""
+    return {name: value for name, value in row.items() if name != "lagSeconds"}
+
+
 @pytest.mark.parametrize(("name", "fill"), LISTS.items(), ids=LISTS)
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_pages_make_the_whole_list(api: Api, name: str, fill: Callable[[Cast], None], limit: int) -> None:
@@ -91,7 +96,7 @@ def test_pages_make_the_whole_list(api: Api, name: str, fill: Callable[[Cast], N
     whole = answer.json()
     assert len(whole) >= 7
     found = pages(api, f"{path}?limit={limit}")
-    assert [row for part in found for row in part] == whole
+    assert [ageless(row) for part in found for row in part] == [ageless(row) for row in whole]
     assert [len(part) for part in found[:-1]] == [limit] * ((len(whole) - 1) // limit)
     assert found[-1]
 

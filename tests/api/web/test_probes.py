@@ -21,11 +21,12 @@ from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 
 import gateway
-from gateway import asgi, draining, readiness
+from gateway import asgi, draining, graceful_stop, readiness
 from gateway.coordination import backend
 from gateway.coordination.fallback_store import FallbackStore
 from gateway.coordination.redis_store import RedisStore
 from gateway.coordination.store import CoordinationUnavailable
+from gateway.lib import build_info
 from gateway.lib.session_timeouts import GIVEN_OPTIONS
 from proxy import runtime
 from tests.vendors.processes import free_port
@@ -56,8 +57,9 @@ async def test_a_process_that_can_serve_says_so(http: httpx.AsyncClient) -> None
     assert answer.headers["Cache-Control"] == "no-store"
     alive = await http.get("/health")
     assert alive.status_code == 200
-    assert alive.json().keys() == {"status", "timestamp", "version"}
+    assert alive.json().keys() == {"status", "timestamp", "version", "commit", "schema"}
     assert (alive.json()["status"], alive.json()["version"]) == ("ok", gateway.__version__)
+    assert alive.json().items() >= build_info.current().labels().items()
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
@@ -221,26 +223,31 @@ async def test_a_store_that_fails_loudly_is_degraded_too(
 # --- draining ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_process_that_got_sigterm_is_not_ready_but_alive(http: httpx.AsyncClient) -> None:
-    heard: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
-    try:
-        draining.begin_on_sigterm()
-        assert (await http.get("/ready")).status_code == 200
-        signal.raise_signal(signal.SIGTERM)
-        answer = await http.get("/ready")
-        assert heard == [signal.SIGTERM], "the server's own handler runs as before"
-    finally:
-        signal.signal(signal.SIGTERM, before)
+async def test_a_stopping_process_is_not_ready_but_alive(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/ready")).status_code == 200
+    draining.begin()
+    answer = await http.get("/ready")
     assert (answer.status_code, answer.json()) == (503, {"status": "draining", "checks": GOOD})
     assert (await http.get("/health")).status_code == 200
 
 
-async def test_without_a_handler_of_a_server_the_signal_is_left_alone() -> None:
+async def test_a_stopping_process_says_so_while_its_database_is_silent(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await http.get("/ready")
+    monkeypatch.setattr(readiness.current(), "_cached_until_s", 0.0)
+    monkeypatch.setattr(readiness, "_database_states", asyncio.Event().wait)
+    draining.begin()
+    async with asyncio.timeout(20):
+        assert (await http.get("/ready")).json() == {"status": "draining", "checks": GOOD}
+
+
+async def test_under_another_server_signals_are_left_alone() -> None:
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        draining.begin_on_sigterm()
+        graceful_stop.begin_on_signals(delay_s=0, drain_s=1)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        await sync_to_async(draining.begin_on_sigterm)()  # another thread may set no handler
+        # Another thread may set no handler.
+        await sync_to_async(graceful_stop.begin_on_signals)(delay_s=0, drain_s=1)
     finally:
         signal.signal(signal.SIGTERM, before)

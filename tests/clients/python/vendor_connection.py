@@ -8,11 +8,13 @@ import json
 import sys
 
 from proxy.protocol.replies import VendorResult
+from proxy.vendors.http1 import Limits
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import VendorTransport
 from proxy.vendors.vendor_access import VendorAccess
 
 DEADLINE_S = 30.0
+LIMITS = Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * 1024 * 1024)
 ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
 
 
@@ -24,7 +26,7 @@ async def ask(session: VendorSession, method: str, params: dict[str, object]) ->
 
 
 async def main(url: str) -> None:
-    transport = VendorTransport(allow_private=True)
+    transport = VendorTransport(allow_private=True, limits=LIMITS, connections_per_origin=10)
     session = VendorSession(transport, VendorAccess(url, {}))
     await session.initialize(deadline=asyncio.get_running_loop().time() + DEADLINE_S)
     for tool in json.loads(await ask(session, "tools/list", {}))["tools"]:

@@ -81,7 +81,7 @@ def test_an_unknown_preset_is_refused() -> None:
         ({"formerName": "Old", "name": "New"}, ("Name", "Old", "New")),
         ({"formerTeamId": None, "teamId": "t-1"}, ("Team id", "none", "t-1")),
         ({"vendors": ["a", "b"], "were": []}, ("Vendors", "none", "a, b")),
-        ({"vendors": None, "were": ["a"]}, ("Vendors", "a", "every vendor")),
+        ({"vendors": None, "were": ["a"]}, ("Vendors", "a", "all vendors")),
         ({"limit": {"from": 1, "to": 2}}, ("Limit", "1", "2")),
         ({"limit": {"before": True, "after": None}}, ("Limit", "yes", "none")),
     ],
@@ -111,7 +111,7 @@ def test_other_facts_are_a_list(metadata: dict[str, Any], others: list[tuple[str
 def test_a_long_list_is_cut() -> None:
     facts = facts_of(AdminAuditEntry(metadata={"tools": [f"t{number}" for number in range(MAX_LISTED + 3)]}))
     ((_, text),) = facts.others
-    assert text.endswith(f"t{MAX_LISTED - 1}, and 3 more")
+    assert text.endswith(f"t{MAX_LISTED - 1} and 3 more")
 
 
 def test_the_row_itself_is_not_changed() -> None:

@@ -80,3 +80,11 @@ def test_only_the_runs_own_keys_are_removed(
     monkeypatch.setattr("bench.databases.redis.Redis.from_url", lambda url, **options: client)
     remove_keys("redis://127.0.0.1/9", [own], keep=keep)
     assert client.keys == {f"gateway:epoch:org:{other}", *(SHARED_KEYS if is_left else ())}
+
+
+def test_shared_keys_of_before_the_run_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier, made = "gateway:tools:list:earlier", "gateway:tools:index:made"
+    client = FakeRedis(earlier, made, "gateway:queue:celery")
+    monkeypatch.setattr("bench.databases.redis.Redis.from_url", lambda url, **options: client)
+    remove_keys("redis://127.0.0.1/9", [], keep=frozenset({earlier}))
+    assert client.keys == {earlier, "gateway:queue:celery"}

@@ -7,6 +7,7 @@ import pytest
 from bench import targets
 from bench.plan import CONNECTIONS, DELAYED_CONNECTIONS, Plan, read_plan
 from bench.results import VendorLoad
+from bench.wide.sizes import Sizes
 
 
 def plan(*arguments: str, **environ: str) -> Plan:
@@ -77,3 +78,54 @@ def test_what_is_out_of_bounds_is_refused(arguments: tuple[str, ...], capsys: py
         plan(*arguments)
     assert refusal.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_wide_has_sizes_of_its_own() -> None:
+    assert plan().wide is None
+    found = plan("--wide", "--organizations", "10000", "--vendors", "4", "--steady", "5").wide
+    assert found is not None
+    assert (found.sizes, found.steady_minutes) == (Sizes(10_000, 5, 4), 5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "are_shared", "counts"),
+    [
+        ("0", True, [1, 2, 4]),
+        ("0", False, [1]),
+        ("1", True, [1]),
+        ("2", True, [1, 2]),
+        ("3", True, [1, 2, 3]),
+        ("8", True, [1, 2, 4, 8]),
+    ],
+)
+def test_processes_are_as_many_as_asked_for_or_as_the_back_ends_allow(
+    asked: str, are_shared: bool, counts: list[int]
+) -> None:
+    found = plan("--wide", "--processes", asked).wide
+    assert found is not None
+    assert found.process_counts(are_shared=are_shared) == counts
+
+
+def test_more_callers_and_minutes_take_longer() -> None:
+    small, large = (plan("--wide", "--organizations", number).estimated_s() for number in ("100", "1000"))
+    assert small < large
+    assert plan("--wide", "--steady", "3").estimated_s() == plan("--wide").estimated_s() + 180
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--organizations", "1"),
+        ("--organizations", "1000000"),
+        ("--callers", "0"),
+        ("--vendors", "21"),
+        ("--processes", "9"),
+        ("--steady", "31"),
+        ("--steady", "-1"),
+    ],
+)
+def test_sizes_out_of_bounds_are_refused(arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        plan("--wide", *arguments)
+    assert ended.value.code == 2
+    assert arguments[0] in capsys.readouterr().err

@@ -317,3 +317,27 @@ def test_texts_are_trimmed_and_normalized_but_not_those_of_arguments() -> None:
     )
     [vendor] = parse_catalog(text)
     assert (vendor.name, vendor.validation) == ("é", Validation("t", {"a": " e\u0301 "}))
+
+
+def test_a_sample_has_a_value_for_each_required_field() -> None:
+    [vendor] = parse_catalog(MINIMAL + '[[vendor.fields]]\nname = "key"\n[vendor.sample]\nkey = "demo-{random}"\n')
+    assert vendor.sample_fields("xyz") == {"key": "demo-xyz"}
+    [vendor] = parse_catalog(MINIMAL + "[vendor.sample]\n")
+    assert vendor.sample_fields("xyz") == {}
+    [vendor] = parse_catalog(MINIMAL)
+    assert vendor.sample_fields("xyz") is None
+
+
+@pytest.mark.parametrize(
+    ("sample", "key", "why"),
+    [
+        ("", "vendor[0].sample.key", "may not be empty"),
+        ('key = "a"\nother = "b"', "vendor[0].sample.other", "is not a field of this vendor"),
+        ('key = "c"', "vendor[0].sample.key", "must be one of the options"),
+        ("key = 1", "vendor[0].sample", "must be a string"),
+    ],
+)
+def test_samples_that_are_refused(sample: str, key: str, why: str) -> None:
+    field = '[[vendor.fields]]\nname = "key"\noptions = ["a", "b"]\n'
+    found = faults(f"{MINIMAL}{field}[vendor.sample]\n{sample}\n")
+    assert [(where, why in message) for _, where, message in found] == [(key, True)]

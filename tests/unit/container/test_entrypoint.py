@@ -30,6 +30,7 @@ def test_a_container_listens_on_its_own_network_and_has_no_demo() -> None:
         ("web", ("uvicorn", "gateway.asgi:application")),
         ("worker", ("celery", "--app", "gateway.celery", "worker")),
         ("beat", ("celery", "--app", "gateway.celery", "beat")),
+        ("metrics", ("gateway.metrics_server",)),
     ],
 )
 def test_roles(role: str, words: tuple[str, ...]) -> None:

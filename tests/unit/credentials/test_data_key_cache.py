@@ -24,7 +24,7 @@ def key(organization: UUID | None = None, *, version: int = 1, key_id: str = "a"
 
 
 def test_what_was_put_is_found_and_nothing_else() -> None:
-    cache, organization = DataKeyCache(), uuid4()
+    cache, organization = DataKeyCache(max_entries=10), uuid4()
     cache.put(key(organization), b"k")
     assert cache.get(key(organization)) == b"k"
     for other in (
@@ -47,7 +47,7 @@ def test_the_oldest_goes_when_it_is_full() -> None:
 
 def test_an_old_key_is_not_served_and_leaves_with_the_next_write() -> None:
     clock = Clock()
-    cache = DataKeyCache(lifetime_s=10, now=clock)
+    cache = DataKeyCache(max_entries=10, lifetime_s=10, now=clock)
     first, second = key(), key()
     cache.put(first, b"k")
     clock.now_s += 9.9
@@ -73,7 +73,7 @@ def test_a_key_put_again_lives_its_whole_time() -> None:
 
 
 def test_forgetting_takes_one_organization_only() -> None:
-    cache, gone, stays = DataKeyCache(), uuid4(), uuid4()
+    cache, gone, stays = DataKeyCache(max_entries=10), uuid4(), uuid4()
     for version in (1, 2):
         cache.put(key(gone, version=version), b"g")
         cache.put(key(stays, version=version), b"s")
@@ -84,13 +84,13 @@ def test_forgetting_takes_one_organization_only() -> None:
 
 
 def test_a_cache_of_no_size_or_no_time_keeps_nothing() -> None:
-    for cache in (DataKeyCache(max_entries=0), DataKeyCache(lifetime_s=0)):
+    for cache in (DataKeyCache(max_entries=0), DataKeyCache(max_entries=10, lifetime_s=0)):
         cache.put(key(), b"k")
         assert len(cache) == 0
 
 
 def test_neither_keys_nor_owners_are_shown() -> None:
-    cache, organization = DataKeyCache(), uuid4()
+    cache, organization = DataKeyCache(max_entries=10), uuid4()
     cache.put(key(organization), b"the-data-key")
     assert repr(cache) == str(cache) == "DataKeyCache(1 entries)"
     with pytest.raises(AttributeError):

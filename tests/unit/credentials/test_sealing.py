@@ -49,17 +49,18 @@ def sealed_ref(
 
 def refusal(ref: CredentialRef, wrapped: list[WrappedKey], organization: UUID = ORG) -> UnusableReason:
     with pytest.raises(UnusableCredential) as caught:
-        open_fields(ref, organization_id=organization, wrapped=wrapped, cache=DataKeyCache())
+        open_fields(ref, organization_id=organization, wrapped=wrapped, cache=DataKeyCache(max_entries=10))
     return caught.value.reason
 
 
 def test_what_was_sealed_opens() -> None:
-    assert open_fields(sealed_ref(), organization_id=ORG, wrapped=[wrap()], cache=DataKeyCache()) == FIELDS
+    cache = DataKeyCache(max_entries=10)
+    assert open_fields(sealed_ref(), organization_id=ORG, wrapped=[wrap()], cache=cache) == FIELDS
 
 
 def test_the_right_version_is_used_among_several() -> None:
     wrapped = [wrap(version=2, data_key=os.urandom(32)), wrap(), wrap(version=3, data_key=os.urandom(32))]
-    assert open_fields(sealed_ref(), organization_id=ORG, wrapped=wrapped, cache=DataKeyCache()) == FIELDS
+    assert open_fields(sealed_ref(), organization_id=ORG, wrapped=wrapped, cache=DataKeyCache(max_entries=10)) == FIELDS
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_a_data_key_relabelled_as_another_version_does_not_unwrap() -> None:
 
 
 def test_a_copied_data_key_is_not_served_from_the_cache_either() -> None:
-    cache = DataKeyCache()
+    cache = DataKeyCache(max_entries=10)
     assert open_fields(sealed_ref(), organization_id=ORG, wrapped=[wrap()], cache=cache) == FIELDS
     with pytest.raises(UnusableCredential):
         open_fields(sealed_ref(OTHER_ORG), organization_id=OTHER_ORG, wrapped=[wrap()], cache=cache)

@@ -11,9 +11,9 @@ from demo.catalog import render_catalog
 from demo.vendor_server import create_app
 from tests.unit.demo.vendor_session import VendorSession
 
-# Contract §4.
+# Contract §4, and the optional table of vendors to try.
 VENDOR_KEYS = {"slug", "name", "url", "tool_prefix", "category", "docs_url", "timeout_seconds"}
-VENDOR_TABLES = {"headers", "fields", "validation", "tools"}
+VENDOR_TABLES = {"headers", "fields", "validation", "tools", "sample"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orgs.access_rules import may_call_tool, may_use_vendor
+from orgs.access_rules import Allowlists, ToolLimit, may_use_vendor, refusing_limit
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 
@@ -26,6 +26,11 @@ PERSON = Principal(
     user_id=uuid.uuid4(),
 )
 SERVICE = replace(PERSON, kind=PrincipalKind.SERVICE, granted_vendors=None, user_id=None)
+READS, ALL = frozenset({"list"}), frozenset({"list", "delete"})
+
+
+def may_call_tool(principal: Principal, vendor: str, tool: str, allowlists: Allowlists) -> bool:
+    return refusing_limit(principal, vendor, tool, allowlists, is_read_only=False) is None
 
 
 @pytest.mark.parametrize(
@@ -70,3 +75,41 @@ def test_a_restricted_service_client_with_an_empty_list_may_use_its_own_credenti
     emptied = replace(SERVICE, granted_vendors=frozenset())
     assert not may_use_vendor(emptied, "acme", default_access_all=True)
     assert may_use_vendor(emptied, "acme", default_access_all=False, has_own_credential=True)
+
+
+@pytest.mark.parametrize(
+    ("by_role", "own", "tool", "expected"),
+    [
+        (None, None, "delete", None),
+        (None, READS, "list", None),
+        (None, READS, "delete", ToolLimit.OWN),
+        (None, frozenset(), "list", ToolLimit.OWN),
+        (READS, None, "delete", ToolLimit.ROLE),
+        # Both lists count, and neither extends the other.
+        (READS, ALL, "list", None),
+        (READS, ALL, "delete", ToolLimit.ROLE),
+        (ALL, READS, "delete", ToolLimit.OWN),
+    ],
+)
+def test_a_service_client_is_held_by_the_list_of_the_role_and_by_its_own(
+    by_role: frozenset[str] | None, own: frozenset[str] | None, tool: str, expected: ToolLimit | None
+) -> None:
+    allowlists = {} if by_role is None else {("acme", "member"): by_role}
+    limited = replace(SERVICE, own_allowlists=None if own is None else {"acme": own})
+    assert refusing_limit(limited, "acme", tool, allowlists, is_read_only=False) is expected
+    assert refusing_limit(limited, "globex", tool, allowlists, is_read_only=False) is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_read_only", "expected"),
+    [
+        ("list", True, None),
+        ("list", False, ToolLimit.READ_ONLY),
+        ("new", True, ToolLimit.OWN),
+    ],
+)
+def test_a_read_only_service_client_calls_marked_tools_that_its_lists_allow(
+    tool: str, is_read_only: bool, expected: ToolLimit | None
+) -> None:
+    limited = replace(SERVICE, own_allowlists={"acme": ALL}, is_read_only=True)
+    assert refusing_limit(limited, "acme", tool, {}, is_read_only=is_read_only) is expected

@@ -56,7 +56,7 @@ def keep_data_keys() -> object:
 
 
 def keep_circuits() -> object:
-    circuits = Circuits(max_circuits=COUNT)
+    circuits = Circuits(trial_s=5.0, max_circuits=COUNT)
     for _ in range(COUNT):
         key = PoolKey.of(uuid.uuid4(), "acme", uuid.uuid4(), "http://vendor.example/mcp", {})
         circuits.record(Destination(key, lambda: ("", {}), fixed_address=False), Evidence.CONNECT_FAILED)

@@ -215,6 +215,7 @@ def test_every_path_of_the_embedded_tests_exists() -> None:
         ("faults/test_followed_stream.py", "sqlite", "one_back_end"),
         ("faults/test_followed_stream.py", "postgresql", "embedded"),
         ("faults/test_gateway_durability.py", None, "embedded"),
+        ("faults/test_bodies.py", None, None),
         ("api/audit/test_log_api.py", "sqlite", "embedded"),
         ("api/orgs/test_teams.py", None, None),
     ],

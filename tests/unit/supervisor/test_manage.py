@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.supervisor.installation import command_environment, is_secret, record_start
+from gateway.supervisor.installation import command_environment, is_secret, record_start, restore_environment
 from gateway.supervisor.manage import ROOT, command_words
 from gateway.supervisor.options import StartRefused
 from gateway.supervisor.secret_store import MAKERS
@@ -86,6 +86,7 @@ def test_a_start_without_a_variable_forgets_the_earlier_one(folder: Path) -> Non
     [
         ("TOKEN_SIGNING_KEYS", "x", True),
         ("OIDC_RP_CLIENT_SECRET", "x", True),
+        ("SECRET_KEY_FALLBACKS", "x", True),
         ("SOME_URL", "https://user:pass@host", True),
         ("OIDC_OP_DISCOVERY_URL", "https://idp.example/.well-known/openid-configuration", False),
         ("BILLING_MODE", "manual", False),
@@ -114,3 +115,10 @@ def test_the_exit_code_is_the_command_s(folder: Path, code: int) -> None:
     program = [sys.executable, "-m", "gateway.supervisor.manage", *words]
     environ = {"PATH": os.environ["PATH"], "VAR": str(folder)}
     assert subprocess.run(program, cwd=ROOT, env=environ, capture_output=True, timeout=60).returncode == code
+
+
+def test_a_restore_needs_no_installation_and_gets_no_keys(tmp_path: Path) -> None:
+    found = restore_environment(tmp_path / "new", {"PATH": "/bin", "ARGS": "x", "MAKEFLAGS": "s"})
+    assert found["VAR"] == str(tmp_path / "new")
+    assert (found["GATEWAY_MODE"], found["GATEWAY_ROLE"], found["PATH"]) == ("embedded", "helper", "/bin")
+    assert not found.keys() & {"ARGS", "MAKEFLAGS", "SECRET_KEY", "CREDENTIAL_KEYS"}

@@ -21,6 +21,8 @@ def names_of(environ: dict[str, str]) -> list[str]:
     [
         ({}, ["vendor", "identity", "web", "worker", "shipping"]),
         ({"DEMO": "0"}, ["web", "worker", "shipping"]),
+        # Before the processes whose figures it finds.
+        ({"DEMO": "0", "METRICS_ADDRESS": "127.0.0.1:9464"}, ["metrics", "web", "worker", "shipping"]),
         ({"OIDC_OP_DISCOVERY_URL": "https://id.example.com/x"}, ["vendor", "web", "worker", "shipping"]),
     ],
 )

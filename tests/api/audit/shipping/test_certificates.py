@@ -100,8 +100,8 @@ def assert_refused(destination: LogDestination, words: str, waiting: int) -> Non
 @pytest.mark.parametrize(
     ("name", "days", "words"),
     [
-        ("other.example.com", 1, "Nothing was sent, because the certificate is for another name."),
-        (NAME, -1, "Nothing was sent, because the certificate has expired."),
+        ("other.example.com", 1, "Nothing was sent: the certificate is for another name."),
+        (NAME, -1, "Nothing was sent: the certificate has expired."),
     ],
 )
 def test_a_certificate_that_does_not_prove_the_name(
@@ -124,7 +124,7 @@ def test_a_certificate_of_an_unknown_authority(start: Start, tmp_path: Path) -> 
     destination = add(receiver)
     record_calls("r-1")
     assert deliver_due() == 0
-    assert_refused(destination, "Nothing was sent, because the certificate is not trusted.", 2)
+    assert_refused(destination, "Nothing was sent: the certificate is not trusted.", 2)
     assert receiver.requests == []
 
 

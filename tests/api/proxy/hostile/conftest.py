@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from gateway.coordination import backend as coordination
 from proxy.vendors import shared_circuits
 from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
+from tests.factories.tenant import Tenant, make_connected_tenant
 from tests.fakes.hostile_vendor import HostileVendor, hostile_vendor
 from tests.fakes.vendor_faults import MIB
 
@@ -32,6 +32,5 @@ async def hostile() -> AsyncIterator[HostileVendor]:
 @pytest.fixture
 def tenant(hostile: HostileVendor, committed_cast: Cast) -> Tenant:
     """An organization that is connected to the hostile vendor."""
-    load_vendor(hostile.url, timeout_s=120)
-    connect(committed_cast.org, committed_cast.user("owner"))
-    return make_tenant(committed_cast.org, committed_cast.user("owner"))
+    owner = committed_cast.user("owner")
+    return make_connected_tenant(committed_cast.org, owner, hostile.url, timeout_s=120)

@@ -11,6 +11,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from proxy.control_plane.health.states import FAILURES_UNTIL_DOWN, UNKNOWN, Heal
 from proxy.request_context import RequestContext
 from proxy.vendors.http1 import Limits
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.hostile.answers import (
     BAD,
@@ -41,6 +41,7 @@ from tests.api.proxy.hostile.answers import (
 )
 from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
+from tests.factories.vendor_pools import LIMITS, new_transport
 from tests.fakes.deaf_port import deaf_port
 from tests.fakes.hostile_vendor import HostileVendor
 from tests.fakes.vendor_faults import FAULTS, MIB
@@ -202,7 +203,7 @@ async def test_no_connection(
         assert_refused(*await both(agent, tenant, jwt), row)
         assert {(each.error_code, each.vendor) for each in await rows()} == {(row.reason, "fake")}
         assert troubled_circuits() == {"vendor"}
-        transport = VendorTransport(allow_private=True, limits=Limits(connect_s=0.2))
+        transport = new_transport(limits=replace(LIMITS, connect_s=0.2))
         vendor = (await in_thread(catalog.load)).get("fake")
         assert vendor is not None
         health = UNKNOWN
@@ -222,7 +223,7 @@ async def test_no_connection(
 async def test_the_monitor_sees_the_same_vendor(hostile: HostileVendor, name: str) -> None:
     """A vendor that answers anything over HTTP is there; no answer degrades, and the third in a row means down."""
     hostile.fault, hostile.strikes = name, ("initialize",)
-    transport = VendorTransport(allow_private=True, limits=Limits(connect_s=5.0, chunk_s=0.15, body_bytes=MIB))
+    transport = new_transport(limits=Limits(connect_s=5.0, chunk_s=0.15, body_bytes=MIB))
     deadline_s = 1.0 if ROWS[name].reason == TIMEOUT else 30
     state, seen = UNKNOWN, []
     for _ in range(FAILURES_UNTIL_DOWN):

@@ -49,6 +49,9 @@ class Vendor:
         return self._answer or result(str(number))
 
 
+CAPACITY_BYTES = 64 * 1024 * 1024
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 100.0
@@ -59,7 +62,7 @@ class Clock:
 
 async def test_a_result_is_used_again_until_its_time_is_over() -> None:
     clock = Clock()
-    cache, vendor = ResultCache(monotonic=clock), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES, monotonic=clock), Vendor()
     assert await cache.read(key(), "e", 60, vendor) == (result("1"), MISS)
     clock.now += 59.9
     assert await cache.read(key(), "e", 60, vendor) == (result("1"), HIT)
@@ -69,7 +72,7 @@ async def test_a_result_is_used_again_until_its_time_is_over() -> None:
 
 
 async def test_another_key_or_another_epoch_is_another_call() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     await cache.read(key(), "e", 60, vendor)
     assert await cache.read(key("b"), "e", 60, vendor) == (result("2"), MISS)
     assert await cache.read(key(), "f", 60, vendor) == (result("3"), MISS)
@@ -88,7 +91,7 @@ async def test_another_key_or_another_epoch_is_another_call() -> None:
     ids=["tool error", "vendor error", "failure", "too large", "broken"],
 )
 async def test_what_is_no_usable_success_is_not_kept(answer: VendorOutcome) -> None:
-    cache, vendor = ResultCache(), Vendor(answer)
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor(answer)
     for calls in (1, 2):
         assert await cache.read(key(), "e", 60, vendor) == (answer, MISS)
         assert vendor.calls == calls
@@ -105,7 +108,7 @@ async def ask_at_once(
 
 
 async def test_all_that_ask_at_once_share_one_call() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     vendor.gate.clear()
     tasks = await ask_at_once(cache, vendor, 100)
     vendor.gate.set()
@@ -116,7 +119,7 @@ async def test_all_that_ask_at_once_share_one_call() -> None:
 
 
 async def test_the_first_may_leave() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     vendor.gate.clear()
     first, second = await ask_at_once(cache, vendor, 2)
     first.cancel()
@@ -130,7 +133,7 @@ async def test_the_first_may_leave() -> None:
 
 async def test_an_error_goes_to_all_that_wait_and_to_nobody_after() -> None:
     failed = Failed("acme", VendorFault.UNAVAILABLE, "gone")
-    cache, vendor = ResultCache(), Vendor(failed)
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor(failed)
     vendor.gate.clear()
     tasks = await ask_at_once(cache, vendor, 3)
     vendor.gate.set()
@@ -139,7 +142,7 @@ async def test_an_error_goes_to_all_that_wait_and_to_nobody_after() -> None:
 
 
 async def test_who_saw_a_newer_epoch_does_not_join_an_older_call() -> None:
-    cache, slow, quick = ResultCache(), Vendor(result("old")), Vendor(result("new"))
+    cache, slow, quick = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor(result("old")), Vendor(result("new"))
     slow.gate.clear()
     (older,) = await ask_at_once(cache, slow, 1)
     assert await cache.read(key(), "f", 60, quick) == (result("new"), MISS)
@@ -211,7 +214,7 @@ async def test_the_one_large_holder_is_evicted_from_whatever_was_dropped_before(
 
 
 async def test_what_is_remembered_of_sizes_does_not_grow_with_the_calls() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     for number in range(1_000):
         await cache.read(key(org=number % 3), f"e{number}", 60, vendor)
     assert len(cache._kept) == 3
@@ -219,7 +222,7 @@ async def test_what_is_remembered_of_sizes_does_not_grow_with_the_calls() -> Non
 
 
 async def test_a_result_under_another_key_is_not_served() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     await cache.read(key("a"), "e", 60, vendor)
     of_another = cache._kept.peek(key("a"))
     assert of_another is not None
@@ -228,7 +231,7 @@ async def test_a_result_under_another_key_is_not_served() -> None:
 
 
 async def test_a_flight_with_another_key_is_not_served() -> None:
-    cache = ResultCache()
+    cache = ResultCache(capacity_bytes=CAPACITY_BYTES)
 
     async def stranger() -> tuple[CacheKey, VendorOutcome]:
         return key("b"), result("of somebody else")
@@ -241,7 +244,7 @@ async def test_a_flight_with_another_key_is_not_served() -> None:
 
 
 async def test_who_does_not_share_has_a_vendor_call_of_its_own_and_leaves_its_result() -> None:
-    cache, vendor = ResultCache(), Vendor()
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor()
     vendor.gate.clear()
     shared = asyncio.ensure_future(cache.read(key(), "e", 60, vendor))
     alone = asyncio.ensure_future(cache.read(key(), "e", 60, vendor, is_shareable=False))
@@ -269,7 +272,7 @@ async def test_nobody_waits_for_the_check_of_a_long_result(monkeypatch: pytest.M
 
     monkeypatch.setattr(result_cache.fair_scheduler, "run_in_thread", run_in_thread)
     long = result("x" * 2 * result_cache.fair_scheduler.INLINE_BYTES)
-    cache, vendor = ResultCache(), Vendor(long)
+    cache, vendor = ResultCache(capacity_bytes=CAPACITY_BYTES), Vendor(long)
     broken = Delivered(b'{"content":%b}' % (b" " * len(long.raw_result)), is_error=False)
     for name, answer in (("a", long), ("b", broken), ("c", long)):
         assert await cache.read(key(name), "e", 60, Vendor(answer)) == (answer, MISS)

@@ -21,7 +21,7 @@ from gateway.catalog.tool_config import ToolConfig
 from gateway.catalog.vendor import Vendor
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
-from orgs.access_rules import role_may_call_tool
+from orgs.access_rules import refusing_limit
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.cache.list_bodies import ListBodies
@@ -68,7 +68,12 @@ NAMES = st.sampled_from(
     ]
 ) | st.text("xpro_-.", min_size=1, max_size=6)
 DEFINITIONS = st.fixed_dictionaries(
-    {"name": NAMES}, optional={"inputSchema": ANY_SCHEMA | JSON, "description": st.text(max_size=5) | JSON}
+    {"name": NAMES},
+    optional={
+        "inputSchema": ANY_SCHEMA | JSON,
+        "description": st.text(max_size=5) | JSON,
+        "annotations": st.fixed_dictionaries({"readOnlyHint": st.booleans() | JSON}) | JSON,
+    },
 )
 TOOL_LISTS = st.lists(DEFINITIONS | JSON, max_size=5)
 
@@ -79,11 +84,14 @@ def situations(draw: st.DrawFn) -> SimpleNamespace:
     slugs = [vendor.slug for vendor in VENDORS]
     tools = {slug: draw(st.none() | TOOL_LISTS) for slug in slugs}
     names = sorted({each["name"] for listed in tools.values() for each in listed or () if _has_name(each)})
-    allowlists = {}
+    allowlists, own_allowlists = {}, {}
     for slug in slugs:
         allowed = draw(st.none() | st.frozensets(st.sampled_from(names) | NAMES if names else NAMES, max_size=6))
         if allowed is not None:
             allowlists[slug, draw(st.sampled_from(Role)).value] = allowed
+        own = draw(st.none() | st.frozensets(st.sampled_from(names) | NAMES if names else NAMES, max_size=6))
+        if own is not None:
+            own_allowlists[slug] = own
     return SimpleNamespace(
         tools=tools,
         allowlists=allowlists,
@@ -91,6 +99,8 @@ def situations(draw: st.DrawFn) -> SimpleNamespace:
         connected=draw(st.sets(st.sampled_from(slugs))),
         scopes=draw(st.just({"mcp:all"}) | st.sets(st.sampled_from([f"mcp:{slug}" for slug in slugs]), min_size=1)),
         asked=draw(st.lists(NAMES, max_size=4)),
+        own_allowlists=own_allowlists,
+        is_read_only=draw(st.booleans()),
     )
 
 
@@ -157,13 +167,15 @@ def exchange_of(case: SimpleNamespace) -> RequestContext:
         uuid.UUID(int=2),
         "client",
         "Client",
+        own_allowlists=case.own_allowlists,
+        is_read_only=case.is_read_only,
     )
     organization = OrganizationAccess(ORGANIZATION, "Org", True, credentials, (), case.allowlists, destinations)
-    own = OwnRights(principal, False, frozenset(), 0.0, 0.0, 0.0)
+    own = OwnRights(principal, None, frozenset(), 0.0, 0.0, 0.0)
     names = ("subject:someone", "org:1", "catalog")
     caller = Caller(own, principal, organization, Catalog(VENDORS), (0.0,) * 3, 0.0, 0.0, names, None)
     runtime: Any = SimpleNamespace(directory=Directory(case.tools), store=Store(), cache=CallerCache())
-    runtime.list_bodies = ListBodies()
+    runtime.list_bodies = ListBodies(max_bytes=1_000_000)
     client = SimpleNamespace(client_disconnected=False)
     return RequestContext(runtime, CallSource.MCP, "", caller, Timing(), "request", "", 0, client)
 
@@ -176,7 +188,10 @@ async def callable_at(
     if not isinstance(found, FoundTool):
         return None
     caller = context.caller
-    denied = may_call_tool(caller.principal, caller.organization, found.vendor, found.tool.vendor_name)
+    denied = may_call_tool(
+        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
+        is_read_only=found.policy.read_only,
+    )
     return None if denied else found
 
 
@@ -196,9 +211,9 @@ def spellings(case: SimpleNamespace, context: RequestContext) -> set[str]:
 
 async def check_unified(case: SimpleNamespace, context: RequestContext) -> None:
     listed = await list_tools(context)
-    names = names_of(listed.body)
+    names = names_of(bytes(listed.body))
     assert names == sorted(set(names))
-    definitions = {each["name"]: each for each in json.loads(b"[%b]" % listed.body)}
+    definitions = {each["name"]: each for each in json.loads(b"[%b]" % bytes(listed.body))}
     for name in names:
         found = await callable_at(context, None, name, by_command=False)
         assert found is not None, f"{name} is shown and may not be called"
@@ -209,7 +224,7 @@ async def check_unified(case: SimpleNamespace, context: RequestContext) -> None:
         if found is not None:
             assert name in definitions or name != found.tool.exposed_name, f"{name} may be called and is not shown"
             # acme__pro_x still says which vendor is meant where acme_pro_x is another one's.
-            assert found.tool.exposed_name in names_of((await list_tools(context, [found.vendor])).body)
+            assert found.tool.exposed_name in names_of(bytes((await list_tools(context, [found.vendor])).body))
     assert listed.unavailable == named_as_down(case, VENDORS)
 
 
@@ -229,14 +244,17 @@ async def check_vendor(case: SimpleNamespace, context: RequestContext, vendor: V
     index = context.runtime.directory.indexes.get(vendor.slug)  # type: ignore[attr-defined]
     found = await list_tools(context, [vendor])
     assert found.unavailable == named_as_down(case, [vendor])
-    listed = set(names_of(found.body))
+    listed = set(names_of(bytes(found.body)))
     if not usable or index is None:
         assert listed == set()
         for name in spellings(case, context):
             assert await callable_at(context, vendor, name, by_command=True) is None
         return
     marked = {
-        name for name in index.content.definitions if role_may_call_tool(case.role, vendor.slug, name, case.allowlists)
+        name
+        for name, policy in index.content.policies.items()
+        if refusing_limit(context.caller.principal, vendor.slug, name, case.allowlists, is_read_only=policy.read_only)
+        is None
     }
     assert listed == {tool.exposed_name for tool in index.content.tools.tools if tool.vendor_name in marked}
     route = cli._route("GET", vendor.slug)
@@ -261,6 +279,8 @@ SHADOWED = SimpleNamespace(
     connected={"acme", "acme-pro"},
     scopes={"mcp:all"},
     asked=[],
+    own_allowlists={},
+    is_read_only=False,
 )
 DOWN = SimpleNamespace(
     tools={"acme": None, "acme-pro": [{"name": "x"}], "globex": None},
@@ -269,6 +289,8 @@ DOWN = SimpleNamespace(
     connected={"acme", "acme-pro"},
     scopes={"mcp:all"},
     asked=[],
+    own_allowlists={},
+    is_read_only=False,
 )
 
 
@@ -300,7 +322,8 @@ def test_a_kept_answer_is_the_one_that_would_be_built(case: SimpleNamespace) -> 
             for context in contexts[1:]:
                 context.runtime.list_bodies = BODIES
             built, first, second = [await list_tools(context, vendors) for context in contexts]
-            assert built == first == second
+            assert bytes(built.body) == bytes(first.body)
+            assert built.unavailable == first.unavailable == second.unavailable
             assert second.body is first.body
 
     asyncio.run(check())

@@ -15,6 +15,7 @@ from proxy.vendors.circuit import FAILURES_UNTIL_OPEN, OPEN_S, CircuitState
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
+from tests.factories.vendor_pools import new_circuits
 
 
 class Clock:
@@ -61,14 +62,14 @@ def is_let_through(circuits: Circuits, where: Destination) -> bool:
 
 
 async def test_a_vendor_that_nobody_can_reach_is_left_alone_by_all() -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     fail(circuits, destination(), Evidence.CONNECT_FAILED)
     assert not is_let_through(circuits, destination())
     assert is_let_through(circuits, destination(vendor="globex"))
 
 
 async def test_failures_of_several_organizations_add_up_where_the_address_is_the_catalogs() -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     for _ in range(FAILURES_UNTIL_OPEN):
         circuits.record(destination(), Evidence.CONNECT_FAILED)
     assert not is_let_through(circuits, destination())
@@ -76,7 +77,7 @@ async def test_failures_of_several_organizations_add_up_where_the_address_is_the
 
 @pytest.mark.parametrize("evidence", [Evidence.CONNECT_FAILED, Evidence.NO_RESPONSE])
 async def test_an_address_of_a_customers_own_is_the_customers_own_trouble(evidence: Evidence) -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     wrong = destination(fixed=False)
     fail(circuits, wrong, evidence, 50)
     assert not is_let_through(circuits, wrong)
@@ -85,7 +86,7 @@ async def test_an_address_of_a_customers_own_is_the_customers_own_trouble(eviden
 
 
 async def test_calls_that_are_not_answered_count_for_their_credential_only() -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     poisoned = destination()
     fail(circuits, poisoned, Evidence.NO_RESPONSE, 50)
     assert not is_let_through(circuits, poisoned)
@@ -94,7 +95,7 @@ async def test_calls_that_are_not_answered_count_for_their_credential_only() -> 
 
 @pytest.mark.parametrize("evidence", [Evidence.RESPONDED, Evidence.NONE])
 async def test_what_is_no_failure_of_the_way_opens_nothing(evidence: Evidence) -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     where = destination()
     fail(circuits, where, evidence, 500)
     assert is_let_through(circuits, where)
@@ -102,7 +103,7 @@ async def test_what_is_no_failure_of_the_way_opens_nothing(evidence: Evidence) -
 
 
 async def test_an_answer_in_between_begins_anew() -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     where = destination()
     for _ in range(3):
         fail(circuits, where, Evidence.CONNECT_FAILED, FAILURES_UNTIL_OPEN - 1)
@@ -116,7 +117,7 @@ async def test_an_answer_in_between_begins_anew() -> None:
 
 async def test_half_open_lets_one_through() -> None:
     now = Clock()
-    circuits = Circuits(monotonic=now)
+    circuits = new_circuits(monotonic=now)
     where = destination()
     fail(circuits, where, Evidence.CONNECT_FAILED)
     now.now_s += OPEN_S
@@ -137,7 +138,7 @@ async def test_half_open_lets_one_through() -> None:
 
 async def test_a_trial_keeps_other_organizations_away_no_longer_than_connecting_takes() -> None:
     now = Clock()
-    circuits = Circuits(trial_s=3.0, monotonic=now)
+    circuits = new_circuits(trial_s=3.0, monotonic=now)
     fail(circuits, destination(), Evidence.CONNECT_FAILED)
     now.now_s += OPEN_S
     endless = circuits.enter(destination())
@@ -155,7 +156,7 @@ async def test_a_trial_keeps_other_organizations_away_no_longer_than_connecting_
 
 async def test_a_trial_for_a_credential_lasts_until_its_call_ends() -> None:
     now = Clock()
-    circuits = Circuits(monotonic=now)
+    circuits = new_circuits(monotonic=now)
     own, supplied = destination(), destination(fixed=False)
     for where in (own, supplied):
         fail(circuits, where, Evidence.NO_RESPONSE)
@@ -168,7 +169,7 @@ async def test_a_trial_for_a_credential_lasts_until_its_call_ends() -> None:
 
 
 async def test_a_connection_closes_the_circuit_of_connections_and_no_other() -> None:
-    circuits = Circuits()
+    circuits = new_circuits()
     own, supplied = destination(), destination(fixed=False)
     fail(circuits, own, Evidence.NO_RESPONSE)
     fail(circuits, supplied, Evidence.CONNECT_FAILED)
@@ -183,7 +184,7 @@ async def test_a_connection_closes_the_circuit_of_connections_and_no_other() -> 
 
 async def test_other_processes_see_it_and_join_after_one_failure() -> None:
     store = SharedStore()
-    one, other = Circuits(store), Circuits(store)  # type: ignore[arg-type]
+    one, other = new_circuits(store), new_circuits(store)  # type: ignore[arg-type]
     where = destination()
     fail(one, where, Evidence.CONNECT_FAILED)
     await one.settled()
@@ -209,7 +210,7 @@ async def test_what_is_held_half_open_is_shown_so_for_an_hour_without_calls() ->
             kept_s.append(ttl_s)
 
     timer = Clock()
-    circuits = Circuits(Timed(), monotonic=timer)  # type: ignore[arg-type]
+    circuits = new_circuits(Timed(), monotonic=timer)  # type: ignore[arg-type]
     fail(circuits, destination(), Evidence.CONNECT_FAILED)
     await circuits.settled()
     timer.now_s += OPEN_S + 3600
@@ -220,7 +221,7 @@ async def test_what_is_held_half_open_is_shown_so_for_an_hour_without_calls() ->
 async def test_without_the_store_each_process_finds_out_for_itself() -> None:
     store = SharedStore()
     store.is_down = True
-    circuits = Circuits(store)  # type: ignore[arg-type]
+    circuits = new_circuits(store)  # type: ignore[arg-type]
     where = destination()
     fail(circuits, where, Evidence.CONNECT_FAILED)
     await circuits.settled()
@@ -231,7 +232,7 @@ async def test_without_the_store_each_process_finds_out_for_itself() -> None:
 
 
 async def test_their_number_is_bounded() -> None:
-    circuits = Circuits(max_circuits=10)
+    circuits = new_circuits(max_circuits=10)
     for _ in range(30):
         circuits.record(destination(fixed=False), Evidence.CONNECT_FAILED)
     assert len(circuits._circuits) == 10

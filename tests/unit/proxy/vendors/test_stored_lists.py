@@ -145,6 +145,7 @@ async def test_a_body_lives_longer_than_its_pointers(blobs: MemoryBlobs) -> None
 async def test_an_organization_stores_so_many_new_bytes_in_an_hour(
     blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stored_lists, "LEAST_BYTES", 0)
     lists = stored(blobs)
     await lists.put(key_of(), received())
     [body] = blobs.of_kind("list").values()
@@ -154,10 +155,55 @@ async def test_an_organization_stores_so_many_new_bytes_in_an_hour(
     assert len(blobs.of_kind("list")) == 2, "the others are fetched by each process for itself"
     await lists.put(key_of(), received())
     await lists.put(key_of(2), received([TOOLS[0] | {"title": "other"}]))
-    assert len(blobs.of_kind("list")) == 3, "a stored list costs nothing, and another organization has a budget too"
+    assert len(blobs.of_kind("list")) == 3, "a list counts once an hour, and another organization has a budget too"
     blobs.now_s += HOUR_S
     await lists.put(key_of(), received([TOOLS[0] | {"title": "later"}]))
     assert await found(lists, key_of()) is not None
+
+
+async def test_the_first_renewal_of_an_hour_counts_as_a_new_list(
+    blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise an organization could keep what it stored in all hours before."""
+    monkeypatch.setattr(stored_lists, "BODY_BYTES_PER_HOUR", 3 * stored_lists.LEAST_BYTES)
+    lists, many = stored(blobs), [received([TOOLS[0] | {"title": str(number)}]) for number in range(24)]
+    for hour in range(8):
+        for each in (*many[3 * hour : 3 * hour + 3], *many[: 3 * hour + 3]):
+            await lists.put(key_of(), each)
+        held = [name for name in blobs.of_kind("list") if await blobs.size(name)]
+        assert 3 <= len(held) <= 9, "a body lives for two hours"
+        assert await found(lists, key_of()) is not None, "renewed again, a list costs nothing"
+        blobs.now_s += HOUR_S
+
+
+async def test_an_organization_pays_for_a_list_that_another_one_stored(
+    blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = stored(blobs)
+    await lists.put(key_of(), received())
+    [body] = blobs.of_kind("list").values()
+    monkeypatch.setattr(stored_lists, "LEAST_BYTES", 0)
+    monkeypatch.setattr(stored_lists, "BODY_BYTES_PER_HOUR", len(body))
+    for credential in (1, 2, 3):
+        await lists.put(key_of(2, credential), received())
+    assert len(blobs.of_kind("index")) == 4, "once for all of its credentials"
+    await lists.put(key_of(2), received([TOOLS[0] | {"title": "more"}]))
+    assert len(blobs.of_kind("list")) == 1
+
+
+async def test_a_list_that_is_too_large_to_be_stored_costs_nothing(
+    blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists, large = stored(blobs), received([TOOLS[0] | {"title": str(uuid.uuid4())}])
+    blobs.max_value_bytes = 100
+    for _ in range(3):
+        await lists.put(key_of(), large)
+    assert blobs.values == {}, "no pointer leads to it"
+    blobs.max_value_bytes = 1_000
+    monkeypatch.setattr(stored_lists, "LEAST_BYTES", 0)
+    monkeypatch.setattr(stored_lists, "BODY_BYTES_PER_HOUR", 1_000)
+    await lists.put(key_of(), received())
+    assert len(blobs.of_kind("list")) == 1
 
 
 async def test_one_process_leads_until_its_time_is_over(blobs: MemoryBlobs) -> None:

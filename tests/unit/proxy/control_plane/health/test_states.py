@@ -98,3 +98,15 @@ def test_a_state_that_nobody_refreshed_says_nothing() -> None:
         None,
     )
     assert as_read(None, now=NOW, interval_s=60) == UNKNOWN
+
+
+def test_a_row_of_failures_keeps_the_time_of_the_first() -> None:
+    later = ProbeResult(NOW + timedelta(minutes=1), 20, 503)
+    assert after(probe(status=503), later, later).failing_since == NOW
+    assert after(probe(status=503), probe(), later).failing_since == later.at
+    assert after(probe(status=503), probe()).failing_since is None
+    # An earlier release noted no time.
+    assert (
+        after_probe(VendorHealth(HealthStatus.DOWN, NOW, failures=3), later, latency_threshold_ms=1).failing_since
+        is None
+    )

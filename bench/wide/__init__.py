@@ -1,0 +1,1 @@
+"""Many callers that each call now and then, and several processes: `python -m bench --wide`."""

@@ -1,0 +1,10 @@
+"""Addresses of programs and addresses of people in a browser."""
+
+from __future__ import annotations
+
+_MACHINE_PREFIXES = ("/api/", "/oauth/", "/.well-known/", "/v1/")
+_PERSON_PREFIXES = ("/oauth/authorize",)  # shown to people in a browser
+
+
+def is_for_machines(path: str) -> bool:
+    return path.startswith(_MACHINE_PREFIXES) and not path.startswith(_PERSON_PREFIXES)

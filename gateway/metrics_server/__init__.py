@@ -1,0 +1,1 @@
+"""The program that answers Prometheus for all processes of a host.   docs/decisions/0076"""

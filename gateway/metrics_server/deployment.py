@@ -1,0 +1,110 @@
+"""Figures that the database knows, the same on every host. They are read beside the scrapes, which never wait for it.
+
+A database that does not answer leaves only `gateway_database_up 0`: figures of before would look like those of now.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import structlog
+from django.db import DatabaseError, InterfaceError
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from audit import partitions
+from audit.models import LogDestination
+from audit.shipping.waiting import lag_of, with_waiting_records
+from audit.stream import first_waiting
+from audit.usage.rollup import CONSUMER, LOG
+from gateway.lib import clock
+from gateway.lib.database_threads import with_own_connection
+from gateway.lib.metrics.names import PLATFORMS
+
+EVERY_S = 15.0
+# The largest share of the time that reading may take: a long read is followed by a longer pause.
+BUSY_SHARE = 0.1
+# Destinations that are counted in one round. Past it the lag is that of these, which is alarm enough.
+MOST_DESTINATIONS = 100
+log = structlog.get_logger(__name__)
+NAMES = {
+    "gateway_database_up": "1 while the database answers this host.",
+    "gateway_rollup_lag_seconds": "Age of the oldest call that the usage roll-ups do not have yet.",
+    "gateway_log_shipping_lag_records": "Log records that wait for enabled destinations, 100,000 at most for each.",
+    "gateway_log_shipping_lag_seconds": "Age of the oldest log record that waits for an enabled destination.",
+    "gateway_audit_partitions_ahead": "Months after this one that have a partition of the request log.",
+}
+
+
+class DeploymentFigures:
+    """The figures of the last round."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._metrics: list[Metric] = []
+        self._ended = threading.Event()
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._metrics
+
+    def run(self) -> None:
+        """Reads until `end`. For a thread of its own."""
+        pause_s = 0.0
+        while not self._ended.wait(pause_s):
+            began_s = self._monotonic()
+            try:
+                self.read()
+            except Exception:
+                log.exception("metrics.database_not_read")
+                self._metrics = []
+            pause_s = max(EVERY_S, (self._monotonic() - began_s) / BUSY_SHARE)
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def read(self) -> None:
+        """One round."""
+        try:
+            self._metrics = [_metric("gateway_database_up", 1), *with_own_connection(_read)]
+        except (DatabaseError, InterfaceError) as fault:
+            log.warning("metrics.database_not_read", fault=type(fault).__name__)
+            self._metrics = [_metric("gateway_database_up", 0)]
+
+
+def _read() -> list[Metric]:
+    found = [_rollup_lag(), *_shipping_lag()]
+    if partitions.is_partitioned():
+        found.append(_metric("gateway_audit_partitions_ahead", partitions.months_ahead(clock.now())))
+    return found
+
+
+def _rollup_lag() -> Metric:
+    waiting = first_waiting(CONSUMER, LOG)
+    lag_s = 0.0 if waiting is None else max(0.0, (clock.now() - waiting.timestamp).total_seconds())
+    return _metric("gateway_rollup_lag_seconds", lag_s)
+
+
+def _shipping_lag() -> list[Metric]:
+    records: dict[str, int] = defaultdict(int)
+    seconds: dict[str, int] = defaultdict(int)
+    now = clock.now()
+    for destination in with_waiting_records(LogDestination.objects.filter(enabled=True))[:MOST_DESTINATIONS]:
+        lag = lag_of(destination)
+        records[destination.platform] += lag.records
+        seconds[destination.platform] = max(seconds[destination.platform], lag.seconds(now))
+    metrics: list[Metric] = []
+    for name, values in (
+        ("gateway_log_shipping_lag_records", records),
+        ("gateway_log_shipping_lag_seconds", seconds),
+    ):
+        metric = GaugeMetricFamily(name, NAMES[name], labels=("platform",))
+        for platform in PLATFORMS:
+            metric.add_metric((platform,), values[platform])
+        metrics.append(metric)
+    return metrics
+
+
+def _metric(name: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, NAMES[name], value=value)

@@ -1,0 +1,28 @@
+"""The name of a person or an agent in a log, as a link to its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString
+
+from gateway.lib import ids
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def caller_link(context: dict[str, Any], subject: str, label: str) -> SafeString:
+    """`subject`: a person's id, or `svc:<org-id>:<client-id>`. Any other is a plain name."""
+    url = _page_of(str(context["organization"].id), subject)
+    return format_html('<a href="{}">{}</a>', url, label) if url else conditional_escape(label)
+
+
+def _page_of(org_id: str, subject: str) -> str:
+    if subject.startswith(f"svc:{org_id}:"):
+        return reverse("oauth_pages:service-client", args=[org_id, subject.rpartition(":")[2]])
+    person = ids.parse_id(subject)
+    return "" if person is None else reverse("orgs:person", args=[org_id, person])

@@ -1,0 +1,52 @@
+"""Checks a stored credential with its vendor now."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from credentials.errors import UnusableCredential
+from credentials.models import Credential
+from credentials.sealing import open_fields, wrapped_keys
+from credentials.selectors import refs_by_vendor
+from credentials.services.checks import record_check
+from credentials.vendor_check import CheckResult, Verdict
+from gateway.catalog.fields import check_fields
+from gateway.catalog.registry import known_vendor
+from gateway.lib.errors import Invalid, NotFound
+from gateway.lib.sentences import sentence
+from orgs.models import Organization, User
+from proxy.control_plane.connect_vendor import ask_vendor
+
+_OUTGROWN = CheckResult(
+    Verdict.UNCONFIRMED, sentence("Not checked: the vendor needs different fields now. Replace the credentials.")
+)
+_UNUSABLE = CheckResult(
+    Verdict.UNCONFIRMED, sentence("Not checked: the saved values can’t be decrypted. Replace the credentials.")
+)
+
+
+def check_again(*, actor: User, organization: Organization, credential: Credential) -> Credential:
+    """Ask the vendor, and note the answer. Spec: D63, D97
+
+    Raises: NotFound for a vendor that left the catalog, and for a credential that was replaced or deleted meanwhile;
+    Forbidden; TooManyVendorRequests.
+    """
+    revision, result = _ask(organization, credential.vendor, credential.id)
+    return record_check(
+        actor=actor, organization=organization, credential_id=credential.id, revision=revision, check=result
+    )
+
+
+def _ask(organization: Organization, slug: str, credential_id: UUID) -> tuple[int, CheckResult]:
+    vendor = known_vendor(slug)
+    stored = next((ref for ref in refs_by_vendor(organization.id).get(slug, ()) if ref.id == credential_id), None)
+    if stored is None:
+        raise NotFound
+    try:
+        opened = open_fields(stored, organization_id=organization.id, wrapped=wrapped_keys(organization.id))
+        values = check_fields(vendor, opened)
+    except UnusableCredential:
+        return stored.revision, _UNUSABLE
+    except Invalid:
+        return stored.revision, _OUTGROWN
+    return stored.revision, ask_vendor(organization, vendor, values)

@@ -1,0 +1,100 @@
+"""Pictures of every page of the demo organization: as owner or signed out, wide and small, light and dark.
+
+`.venv/bin/python -m tests.browser.screenshots [./screenshots]`; the pages are those of the URL configuration. Chromium
+is the system's, or the one that CHROMIUM names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+
+import django
+
+django.setup()
+
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+from scripts.test import find_chromium  # noqa: E402
+from tests.browser.conftest import Visitor, visitors  # noqa: E402
+from tests.browser.every_page import get, role_visitors  # noqa: E402
+from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, show  # noqa: E402
+from tests.e2e.started import started  # noqa: E402
+
+VIEWS = (LIGHT_WIDE, DARK_WIDE, LIGHT_PHONE, DARK_PHONE)
+HEIGHT, PAGE_HEIGHT = 800, "document.documentElement.scrollHeight"
+CALLS = {
+    "Demo agent": (*["acme_list_devices"] * 12, *["acme_whoami"] * 4, "acme_fail"),
+    "Triage bot": (*["acme_list_devices"] * 5, *["acme_whoami"] * 2, "acme_unknown", "acme_list_devices"),
+}
+
+
+def file_name(route: str) -> str:
+    """A route as the name of a file."""
+    return re.sub(r"[^a-z-]+", "-", re.sub(r"<(?:\w+:)?(\w+)>", r"\1", route)).strip("-") or "landing"
+
+
+def take(people: Sequence[Visitor], paths: dict[str, str], folder: Path) -> int:
+    """Four pictures of each page, as the first of the people whom it does not lead elsewhere; their number."""
+    taken = 0
+    for route, path in paths.items():
+        someone = next((each for each in people if shows(each, path)), None)
+        if someone is None:
+            continue
+        for view in VIEWS:
+            show(someone.page, view)
+            # A window as high as the page: what sticks to its lower edge covers nothing.
+            someone.page.set_viewport_size({"width": view.width, "height": someone.page.evaluate(PAGE_HEIGHT)})
+            someone.page.screenshot(path=folder / f"{file_name(route)}.{view.width}.{view.theme}.png", full_page=True)
+            someone.page.set_viewport_size({"width": view.width, "height": HEIGHT})
+            taken += 1
+    return taken
+
+
+def shows(someone: Visitor, path: str) -> bool:
+    """Whether there is a page at this very address. Some take a form alone, and some are steps of a form."""
+    answer = someone.page.goto(f"{someone.base}{path}")
+    if answer is None or answer.status >= 500:
+        raise SystemExit(f"{path} answers {answer and answer.status}")
+    return answer.status != 405 and urlsplit(someone.page.url).path == path
+
+
+def prepare(owner: Visitor, org: str) -> None:
+    """The demo's credentials are checked, and its agents have called tools."""
+    owner.open(f"{org}/vendors/acme/settings").get_by_role("button", name="Check again").first.click()
+    owner.page.wait_for_load_state()
+    clients = get(owner, f"{org}/service-clients")
+    [bot] = [each["id"] for each in clients if each["name"] == "Triage bot"]
+    keys = {
+        "Demo agent": owner.ready["agent_key"],
+        "Triage bot": owner.post(f"/api{org}/service-clients/{bot}/agent-key")["agent_key"],
+    }
+    for name, tools in CALLS.items():
+        for tool in tools:
+            owner.call_tool(keys[name], tool)
+
+
+def main() -> int:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as var, started(Path(var)) as service, sync_playwright() as playwright:
+        service.wait_ready()
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        with visitors(service, browser) as make:
+            people, paths = role_visitors(make)
+            owner = people["owner"]
+            prepare(owner, f"/orgs/{owner.ready['org_id']}")
+            sys.stdout.write(f"{take((owner, make()), paths, folder)} pictures in {folder}\n")
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
