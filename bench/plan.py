@@ -52,7 +52,8 @@ class WidePlan:
         points = rounds * len(WIDE_CONNECTIONS) * 2 * len(counts)
         filled = 2 * passes + sizes.all_callers * (counts[-1] - 1)
         set_up_s = WIDE_SET_UP_S + 2 * counts[-1] * PROCESS_STARTS_S + sizes.all_callers / SEEDED_PER_S
-        return set_up_s + filled / FIRST_CALLS_PER_S + points * point_s + 60 * self.steady_minutes
+        steady_minutes = self.steady_minutes + 1 if self.steady_minutes else 0
+        return set_up_s + filled / FIRST_CALLS_PER_S + points * point_s + 60 * steady_minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         ("callers", 5, "callers of each organization (5)"),
         ("vendors", 3, "vendors of each organization (3)"),
         ("processes", 0, "at most so many gateway processes (4 with PostgreSQL and Redis, otherwise 1)"),
-        ("steady", 0, "minutes at 70 %% of the highest rate"),
+        ("steady", 0, "minutes at 70 %% of the rate that one process keeps up"),
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=text)
     parser.add_argument(
