@@ -4,8 +4,12 @@ ARG PYTHON_IMAGE=python:3.11-slim
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/venv
-COPY requirements.lock /tmp/requirements.lock
-RUN /opt/venv/bin/pip install --require-hashes --only-binary :all: -r /tmp/requirements.lock
+# Optional parts: --build-arg EXTRAS=aws adds the library of AWS KMS.
+ARG EXTRAS=""
+COPY requirements.lock requirements-aws.lock /tmp/
+RUN for lock in requirements ${EXTRAS:+requirements-${EXTRAS}}; do \
+        /opt/venv/bin/pip install --require-hashes --only-binary :all: -r "/tmp/$lock.lock" || exit 1; \
+    done
 WORKDIR /app
 COPY . .
 RUN /opt/venv/bin/python scripts/collect_static.py \

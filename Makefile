@@ -56,6 +56,6 @@ assets: ## fetch the pinned front-end files into gateway/static/vendor again
 
 clean: ## remove the virtual environment, caches and built files; data in ./var stays
 	@if [ -f "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
-	@rm -rf .venv-vendors .venv-collector .venv-cluster .venv-clients tests/vendors/node_modules tests/clients/node_modules staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv-vendors .venv-collector .venv-openbao .venv-cluster .venv-clients tests/vendors/node_modules tests/clients/node_modules staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './node_modules/*' -prune -exec rm -rf {} +
 	@echo "Clean. Data in ./var stays; remove it by hand to start afresh."

@@ -39,7 +39,7 @@ class OrganizationDataKey(models.Model):
         constraints = [models.UniqueConstraint(fields=["organization", "version"], name="data_key_version_once")]
 
     def __str__(self) -> str:
-        return f"data key {self.version} of {self.organization_id}"
+        return f"data key {self.version} of organization {self.organization_id}"
 
 
 class Credential(models.Model):

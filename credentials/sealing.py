@@ -19,6 +19,7 @@ from credentials.data_key_cache import CacheKey, DataKeyCache, WrappedKey
 from credentials.errors import UnusableCredential, UnusableReason
 from credentials.models import OrganizationDataKey
 from credentials.resolve import CredentialRef
+from gateway.keys.current import sealing_keys
 from gateway.lib.crypto import KEY_BYTES, CryptoError, UnknownKey, open_sealed, seal
 from gateway.lib.keyring import keyring
 
@@ -117,7 +118,7 @@ def _newest_data_key(organization_id: UUID) -> OrganizationDataKey:
     if newest is not None:
         return newest
     # The organization's first credential: create its data key.
-    keys = keyring()
+    keys = sealing_keys()
     wrapped_key = keys.wrap(os.urandom(KEY_BYTES), data_key_aad(organization_id, 1))
     # Two first credentials at the same time: the unique version admits one key, and both seal under it.
     row, _ = rows.get_or_create(

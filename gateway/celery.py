@@ -53,6 +53,13 @@ def _role_of(instance: Any) -> Role:
 
 
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def _tell_keys(instance: Any, **kwargs: object) -> None:
+    from gateway.keys.worker_presence import WorkerPresence
+
+    WorkerPresence(_role_of(instance)).connect()
+
+
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def _make_way_for_calls(instance: Any, **kwargs: object) -> None:
     if _role_of(instance) == "shipping":
         os.nice(SHIPPING_NICENESS)

@@ -6,8 +6,9 @@ Spec: §2 Device authorization · RFC 8628 6.1 · D126
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
-from django.utils.crypto import salted_hmac
+from gateway.lib.keyed_digests import keyed_digest, known_digests
 
 ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so no words; no letters that look like digits
 CHARACTERS = 8  # 34 bits: enough for ten minutes and ten wrong codes
@@ -36,4 +37,9 @@ def read(typed: str) -> str | None:
 
 def stored(code: str) -> bytes:
     # Keyed: every code can be tried against a plain hash within minutes.
-    return bytes(salted_hmac(_SALT, code, algorithm="sha256").digest())
+    return keyed_digest(_SALT, code)
+
+
+def known(code: str) -> Sequence[bytes]:
+    """All forms in which the code may have been stored."""
+    return known_digests(_SALT, code)

@@ -24,6 +24,7 @@ from proxy.cache.list_bodies import ListBodies
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
 from proxy.caller_cache import CallerCache
+from proxy.key_presence import stay_present
 from proxy.outbox_relay import keep_relaying
 from proxy.process_gauges import ProcessGauges
 from proxy.rate_limited_calls import RateLimitedCalls
@@ -70,10 +71,11 @@ class Runtime:
     gauges: asyncio.Task[None] | None = None
     traces: RequestTraces | None = None  # only where traces are exported
     collapser: asyncio.Task[None] | None = None
+    presence: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
         """End vendor sessions, flush the audit log, close connections."""
-        for task in (self.sweeper, self.relay, self.gauges, self.collapser):
+        for task in (self.sweeper, self.relay, self.gauges, self.collapser, self.presence):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -120,6 +122,7 @@ async def start() -> None:
     found = current()
     if backend.uses_outbox():
         found.relay = asyncio.ensure_future(keep_relaying(found.store, found.caller_cache))
+    found.presence = asyncio.ensure_future(stay_present(found.caller_cache.run_in_write_thread))
     if settings.METRICS_ADDRESS:
         found.gauges = asyncio.ensure_future(_keep_writing_figures(found))
     if settings.TRACES:

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs the third-party programs of the tests, exactly as locked. Vendor servers: the Python one into .venv-vendors
 # (it needs another mcp than the demo vendor), the Node one into tests/vendors/node_modules. An OpenTelemetry collector
-# into .venv-collector, and what the Helm chart is tested with into .venv-cluster, where there is a build of them. Clients
-# that sign in: Python ones into .venv-clients (each needs an mcp of its own), Node ones into tests/clients/node_modules.
-# Does nothing when they are there. A stamp goes before anything is removed and comes back last, so that an interrupted
-# run starts over; two runs at once take turns. Prints one line on success.
+# into .venv-collector, OpenBao into .venv-openbao, and what the Helm chart is tested with into .venv-cluster, where there
+# is a build of them. Clients that sign in: Python ones into .venv-clients (each needs an mcp of its own), Node ones into
+# tests/clients/node_modules. Does nothing when they are there. A stamp goes before anything is removed and comes back
+# last, so that an interrupted run starts over; two runs at once take turns. Prints one line on success.
 set -eu
 cd "$(dirname "$0")/.."
 log=${TMPDIR:-/tmp}/install-test-vendors.$$.log
@@ -80,9 +80,10 @@ install_python time .venv-vendors tests/vendors/requirements.lock
 has_build='import platform, sys; sys.exit((platform.system(), platform.machine(), sys.version_info < (3, 14)) != ("Linux", "x86_64", True))'
 if "$python" -c "$has_build"; then
     install_python collector .venv-collector tests/vendors/collector.lock
+    install_python OpenBao .venv-openbao tests/vendors/openbao.lock
     install_python "Helm" .venv-cluster tests/cluster/programs.lock
 else
-    say "collector and Helm left out, as there is no build of them for this computer"
+    say "collector, OpenBao and Helm left out, as there is no build of them for this computer"
 fi
 install_python "Python SDK 1" .venv-clients/python_sdk_1 tests/clients/python_sdk_1.lock
 install_python FastMCP .venv-clients/fastmcp tests/clients/fastmcp.lock

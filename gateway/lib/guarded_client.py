@@ -70,8 +70,9 @@ def send(
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
     body: bytes | None = None,
+    ca_file: str = "",
 ) -> Response:
-    """Sends `form` or `body`, if any.
+    """Sends `form` or `body`, if any. `ca_file` takes the place of the system's authorities.
 
     Blocks at most `timeout_s`, plus the time of the system's resolver, which takes no deadline.
 
@@ -84,7 +85,9 @@ def send(
     target = _checked(url, allow_private=allow_private)
     try:
         with (
-            httpx.Client(transport=_GuardedTransport(network), trust_env=False) as client,
+            httpx.Client(
+                transport=_GuardedTransport(network, _tls_of(ca_file) if ca_file else _tls()), trust_env=False
+            ) as client,
             client.stream(method, target, headers={**_HEADERS, **(headers or {})}, data=form, content=body) as response,
         ):
             return Response(response.status_code, response.headers, _read(response, max_bytes))
@@ -129,11 +132,16 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
+@cache
+def _tls_of(ca_file: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=ca_file)
+
+
 class _GuardedTransport(httpx.HTTPTransport):
-    def __init__(self, network: httpcore.NetworkBackend) -> None:
-        super().__init__(verify=_tls(), trust_env=False)
+    def __init__(self, network: httpcore.NetworkBackend, tls: ssl.SSLContext) -> None:
+        super().__init__(verify=tls, trust_env=False)
         # httpx has no parameter for the network of its pool.
-        self._pool = httpcore.ConnectionPool(ssl_context=_tls(), network_backend=network)
+        self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=network)
 
 
 class _GuardedNetwork(httpcore.NetworkBackend):

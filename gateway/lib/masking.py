@@ -20,6 +20,7 @@ _SECRET_SHAPES = (
     re.compile(r"()\bcak_[0-9A-Za-z]{6,}_[0-9A-Za-z]+"),
     re.compile(r"()\b(?:sk|rk)_(?:live|test)_[0-9A-Za-z]+"),
     re.compile(r"()\bwhsec_[0-9A-Za-z+/=]+"),
+    re.compile(r"()\bhv[bsr]\.[0-9A-Za-z_-]{8,}"),
     re.compile(r"()\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+"),
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[0-9A-Za-z._~+/=-]{8,}"),
     re.compile(r"(?i)([?&]code=)[^&\s\"']+"),

@@ -19,6 +19,7 @@ from audit.models import LogDestination
 from audit.shipping.waiting import lag_of, with_waiting_records
 from audit.stream import first_waiting
 from audit.usage.rollup import CONSUMER, LOG
+from gateway.doctor.key_ages import current_ages
 from gateway.lib import clock
 from gateway.lib.database_threads import with_own_connection
 from gateway.lib.metrics.names import PLATFORMS
@@ -34,6 +35,7 @@ NAMES = {
     "gateway_rollup_lag_seconds": "Age of the oldest call that the usage roll-ups do not have yet.",
     "gateway_log_shipping_lag_records": "Log records that wait for enabled destinations, 100,000 at most for each.",
     "gateway_log_shipping_lag_seconds": "Age of the oldest log record that waits for an enabled destination.",
+    "gateway_key_age_seconds": "Time for which the key of this kind has been in use.",
     "gateway_audit_partitions_ahead": "Months after this one that have a partition of the request log.",
 }
 
@@ -74,7 +76,7 @@ class DeploymentFigures:
 
 
 def _read() -> list[Metric]:
-    found = [_rollup_lag(), *_shipping_lag()]
+    found = [_rollup_lag(), *_shipping_lag(), _key_ages()]
     if partitions.is_partitioned():
         found.append(_metric("gateway_audit_partitions_ahead", partitions.months_ahead(clock.now())))
     return found
@@ -104,6 +106,13 @@ def _shipping_lag() -> list[Metric]:
             metric.add_metric((platform,), values[platform])
         metrics.append(metric)
     return metrics
+
+
+def _key_ages() -> Metric:
+    metric = GaugeMetricFamily("gateway_key_age_seconds", NAMES["gateway_key_age_seconds"], labels=("kind",))
+    for kind, age_s in sorted(current_ages(clock.now()).items()):
+        metric.add_metric((kind,), age_s)
+    return metric
 
 
 def _metric(name: str, value: float) -> Metric:

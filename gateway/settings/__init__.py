@@ -7,6 +7,7 @@ from gateway.settings.billing import *  # noqa: F403
 from gateway.settings.callers import *  # noqa: F403
 from gateway.settings.deprecation import *  # noqa: F403
 from gateway.settings.health import *  # noqa: F403
+from gateway.settings.keys import *  # noqa: F403
 from gateway.settings.limits import *  # noqa: F403
 from gateway.settings.logs import *  # noqa: F403
 from gateway.settings.metrics import *  # noqa: F403

@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "gateway.apps.GatewayConfig",
     "gateway.coordination.apps.CoordinationConfig",
+    "gateway.keys.apps.KeysConfig",
     "gateway.catalog.apps.CatalogConfig",
     "audit.apps.AuditConfig",
     "orgs.apps.OrgsConfig",

@@ -3,7 +3,6 @@
 from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
-from gateway.lib.crypto import Keyring
 from gateway.settings import env
 
 SECRET_KEY = env.text("SECRET_KEY", token_urlsafe(48) if env.HELPER else "")
@@ -39,12 +38,6 @@ ALLOWED_ORIGINS = frozenset(origin.rstrip("/") for origin in env.names("ALLOWED_
 # Only these peers' X-Forwarded-For counts. D21
 TRUSTED_PROXIES = tuple(env.names("TRUSTED_PROXIES"))
 ALLOW_PRIVATE_ENDPOINTS = env.flag("ALLOW_PRIVATE_ENDPOINTS", default=env.EMBEDDED)
-
-try:
-    _keys = env.text("CREDENTIAL_KEYS")
-    CREDENTIAL_KEYRING = Keyring.without_keys() if env.HELPER and not _keys else Keyring.parse(_keys)
-except ValueError as _fault:
-    env.refuse("CREDENTIAL_KEYS", f"is missing or weak: {_fault}.")
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "gateway_session"

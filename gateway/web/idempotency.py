@@ -9,12 +9,13 @@ from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
-from django.utils.crypto import salted_hmac
 from rest_framework.response import Response
 
+from gateway.keys.current import sealing_keys
 from gateway.lib import clock, secrets
 from gateway.lib.crypto import CryptoError
 from gateway.lib.errors import Conflict, DomainError, Invalid
+from gateway.lib.keyed_digests import keyed_digest, known_digests
 from gateway.lib.keyring import keyring
 from gateway.web.api_errors import refusal_of
 from gateway.web.api_json import JSONRenderer
@@ -69,8 +70,9 @@ def run_idempotently(
         raise
     row.status = answer.status_code
     if not operation.shows_secret:
-        row.sealing_key_id = keyring().current_id
-        row.sealed = keyring().wrap(JSONRenderer().render(answer.data), _aad(row))
+        keys = sealing_keys()
+        row.sealing_key_id = keys.current_id
+        row.sealed = keys.wrap(JSONRenderer().render(answer.data), _aad(row))
     row.save(update_fields=["status", "sealed", "sealing_key_id"])
     return answer
 
@@ -89,15 +91,15 @@ def _claim(request: HttpRequest, user: User, organization: str) -> tuple[Idempot
     named = "" if organization in request.path_info else f"{organization}\0"
     key_sha256 = secrets.sha256(f"{request.path_info}\0{named}{key}")
     # An HMAC: bodies hold vendors' passwords, and a plain digest in a stolen table would allow guessing them.
-    body_digest = bytes(salted_hmac(_SALT, request.body, algorithm="sha256").digest())
+    body_sha256 = keyed_digest(_SALT, request.body)
     try:
         with transaction.atomic():
-            row = IdempotencyRecord.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_digest)
+            row = IdempotencyRecord.objects.create(user=user, key_sha256=key_sha256, body_sha256=body_sha256)
     except IntegrityError:
         known = IdempotencyRecord.objects.filter(user=user, key_sha256=key_sha256).first()
         if known is None:  # the first request was refused and its claim deleted meanwhile
             raise FirstRequestUnfinished from None
-        if not secrets.equal(bytes(known.body_sha256), body_digest):
+        if not any(secrets.equal(bytes(known.body_sha256), each) for each in known_digests(_SALT, request.body)):
             raise IdempotencyKeyReused from None
         return known, False
     return row, True

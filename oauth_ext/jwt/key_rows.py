@@ -7,6 +7,8 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Q
 
+from gateway.keys.current import sealing_keys
+from gateway.keys.resealing import SealedRows
 from gateway.lib.keyring import keyring
 from oauth_ext.jwt import key_material
 from oauth_ext.jwt.key_material import SigningPair
@@ -43,7 +45,7 @@ def insert(pair: SigningPair, *, created_at: datetime, signs_from: datetime) -> 
 
 def seal(pair: SigningPair) -> tuple[str, bytes]:
     """Returns the id of the sealing key and the private key, sealed for this kid alone."""
-    keys = keyring()
+    keys = sealing_keys()
     return keys.current_id, keys.wrap(pair.to_der(), _row_identity(pair.kid))
 
 
@@ -55,3 +57,12 @@ def unseal(row: SigningKey) -> SigningPair:
 
 def _row_identity(kid: str) -> bytes:
     return b"signing-key|" + kid.encode()
+
+
+SIGNING_KEYS = SealedRows(
+    what="signing keys",
+    rows=SigningKey.objects.all,
+    key_field="key_id",
+    sealed_field="sealed_private_key",
+    aad=lambda row: _row_identity(row.kid),
+)

@@ -1,4 +1,4 @@
-"""Rotates the signing keys, and re-seals the stored ones.
+"""Rotates the signing keys.
 
 published --signs_from, 1 h--> signing --next key signs--> published --retires_at, 2 h--> deleted
 """
@@ -11,12 +11,10 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count
 
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict
-from gateway.lib.keyring import keyring
 from oauth_ext.jwt import key_material, key_rows, keys
 from oauth_ext.models import SigningKey
 
@@ -51,21 +49,6 @@ def remove_retired_signing_keys(now: datetime) -> int:
     """Returns the number of deleted keys."""
     deleted, _ = SigningKey.objects.filter(retires_at__lte=now).delete()
     return deleted
-
-
-def reseal_signing_keys() -> int:
-    """Returns how many had an older key. Raises: CryptoError, and then changes nothing. Spec: D68"""
-    with transaction.atomic():
-        key_rows.lock_table()
-        older = list(SigningKey.objects.exclude(key_id=keyring().current_id))
-        for row in older:
-            row.key_id, row.sealed_private_key = key_rows.seal(key_rows.unseal(row))
-            row.save(update_fields=["key_id", "sealed_private_key"])
-    return len(older)
-
-
-def signing_keys_per_key_id() -> dict[str, int]:
-    return dict(SigningKey.objects.order_by("key_id").values_list("key_id").annotate(Count("kid")))
 
 
 def _rotate(now: datetime, *, at_once: bool) -> Rotation:

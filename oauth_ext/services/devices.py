@@ -134,7 +134,7 @@ def decide_device(*, actor: User, device: DeviceGrant, decision: Decision) -> bo
 def _unused_user_code() -> str:
     for _ in range(_MAKING_TRIES):
         code = user_codes.new_user_code()
-        if not DeviceGrant.objects.filter(user_code_hash=user_codes.stored(code)).exists():
+        if not DeviceGrant.objects.filter(user_code_hash__in=user_codes.known(code)).exists():
             return code
     raise RuntimeError("user codes collide more often than chance allows")
 
@@ -144,7 +144,7 @@ def _found(typed: str) -> DeviceGrant | None:
     if code is None:
         return None
     rows = DeviceGrant.objects.select_related("client__organization")
-    return rows.filter(user_code_hash=user_codes.stored(code), expires_at__gt=clock.now()).first()
+    return rows.filter(user_code_hash__in=user_codes.known(code), expires_at__gt=clock.now()).first()
 
 
 def _may_decide(actor: User, device: DeviceGrant) -> bool:

@@ -15,6 +15,7 @@ NOT_SHOWN = {
     "auth.Permission",
     "contenttypes.ContentType",
     "coordination.PendingBump",
+    "keys.KeyHolder",
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.IDToken",
     "oauth_ext.UserCodeMiss",

@@ -13,6 +13,8 @@ import pytest
 pytestmark = pytest.mark.one_back_end
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
+# Files of requirements, and their locks.
+LOCKS = {"runtime": "requirements.lock", "aws": "requirements-aws.lock"}
 # Packages that are loaded by name: the module, and the file that names it.
 LOADED_BY_NAME = {
     "django-htmx": ("django_htmx", "gateway/settings/base.py"),
@@ -24,8 +26,10 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def declared() -> set[str]:
-    lines = (ROOT / "requirements" / "runtime.in").read_text().splitlines()
+def declared(*names: str) -> set[str]:
+    """The packages of requirements/NAME.in; without a name those of all files that the product may need."""
+    files = [ROOT / "requirements" / f"{name}.in" for name in names or LOCKS]
+    lines = [line for file in files for line in file.read_text().splitlines()]
     return {normal(re.split(r"[\[<>=!~ ]", line)[0]) for line in lines if line and not line.startswith("#")}
 
 
@@ -71,6 +75,18 @@ def test_imports_are_found_anywhere_in_a_file() -> None:
     assert modules_of(source) == {"a", "c", "g", "i"}
 
 
-def test_a_lock_has_every_declared_package() -> None:
-    pinned = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements.lock").read_text(), flags=re.M)
-    assert declared() <= {normal(name) for name in pinned}
+def pinned(lock: str) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)", (ROOT / lock).read_text(), flags=re.M)
+    return {normal(name): version for name, version in found}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_has_every_declared_package(name: str) -> None:
+    assert declared(name) <= pinned(LOCKS[name]).keys()
+
+
+def test_an_optional_part_brings_no_other_version_of_a_package() -> None:
+    service, optional = pinned(LOCKS["runtime"]), pinned(LOCKS["aws"])
+    assert {name: optional[name] for name in service.keys() & optional.keys()} == {
+        name: service[name] for name in service.keys() & optional.keys()
+    }

@@ -22,7 +22,7 @@ RECORDED_ONCE = [
     "0022_refreshtoken_token_family_index",
 ]
 
-OUR_APPS = {"audit", "billing", "catalog", "coordination", "credentials", "oauth_ext", "orgs", "web"}
+OUR_APPS = {"audit", "billing", "catalog", "coordination", "credentials", "keys", "oauth_ext", "orgs", "web"}
 
 
 def test_the_oauth_library_has_no_migration_and_no_table() -> None:

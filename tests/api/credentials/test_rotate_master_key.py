@@ -14,8 +14,9 @@ from credentials.data_key_cache import DataKeyCache
 from credentials.models import Credential, OrganizationDataKey
 from credentials.sealing import open_fields, wrapped_keys
 from credentials.selectors import credential_refs
-from credentials.services.master_key import KeyIdCount, rewrap_data_keys, rows_per_key_id
+from credentials.services.master_key import DATA_KEYS, KeyIdCount, rows_per_key_id
 from gateway.coordination import epochs
+from gateway.keys.resealing import reseal
 from gateway.lib.crypto import Keyring
 from oauth_ext.jwt import keys
 from oauth_ext.models import SigningKey
@@ -93,7 +94,7 @@ def test_a_second_run_changes_nothing(rotating: Setting) -> None:
 
 
 def test_an_interrupted_run_is_readable_and_the_next_one_finishes(rotating: Setting) -> None:
-    batches = rewrap_data_keys(batch_size=3)
+    batches = reseal(DATA_KEYS, batch_size=3)
     next(batches)
     batches.close()
     assert key_ids() == ["new"] * 3 + ["old"] * 4
@@ -150,7 +151,7 @@ def test_tokens_of_open_invitations_go_along(rotating: Setting, monkeypatch: pyt
 
 
 def test_check_counts_and_changes_nothing(rotating: Setting) -> None:
-    list(rewrap_data_keys(batch_size=7))
+    list(reseal(DATA_KEYS, batch_size=7))
     OrganizationDataKey.objects.filter(organization=rotating.cast.org).delete()
     rotating.store()
     before = list(OrganizationDataKey.objects.order_by("pk").values_list("key_id", "wrapped_key"))

@@ -38,6 +38,7 @@ from gateway.doctor import (
 )
 from gateway.doctor.catalog import CHECKS
 from gateway.doctor.verdict import Check, Finding, Status, error, ok, warning
+from gateway.keys.sealed_columns import key_fields
 from gateway.lib import clock, guarded_client
 from gateway.recovery.restore import MARK
 from gateway.settings import workers
@@ -402,7 +403,7 @@ def test_a_key_that_rows_need_is_missing(cast: Cast) -> None:
 
 
 def test_every_table_with_a_sealed_column_is_asked() -> None:
-    assert {label for label, _ in key_checks.key_fields()} == {
+    assert {label for label, _ in key_fields()} == {
         "audit.LogDestination",
         "credentials.OrganizationDataKey",
         "oauth_ext.SigningKey",

@@ -88,6 +88,7 @@ def test_bytes_are_never_shown() -> None:
         (f"key {AGENT_KEY} was refused", AGENT_KEY),
         (f"token {TOKEN}", TOKEN),
         *((f"Invalid API key: {key}", key) for key in ("sk_live_51Abc", "rk_test_51Abc", "whsec_Zz9+/=")),
+        ("Vault refuses hvs.CAESIJtest-token_9", "hvs.CAESIJtest-token_9"),
         (f"Authorization: Bearer {SECRET}", SECRET),
         (f"authorization: basic {SECRET}==", SECRET),
         (f"GET /oauth/callback?code={SECRET}&state=s", SECRET),

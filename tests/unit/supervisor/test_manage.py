@@ -87,6 +87,8 @@ def test_a_start_without_a_variable_forgets_the_earlier_one(folder: Path) -> Non
         ("TOKEN_SIGNING_KEYS", "x", True),
         ("OIDC_RP_CLIENT_SECRET", "x", True),
         ("SECRET_KEY_FALLBACKS", "x", True),
+        ("VAULT_TOKEN", "x", True),
+        ("VAULT_ADDR", "https://vault.example.com:8200", False),
         ("SOME_URL", "https://user:pass@host", True),
         ("OIDC_OP_DISCOVERY_URL", "https://idp.example/.well-known/openid-configuration", False),
         ("BILLING_MODE", "manual", False),
