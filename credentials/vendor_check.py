@@ -41,6 +41,8 @@ class ProbeAnswer:
     error_text: str = ""
     # How many tools it listed; None if it did not say.
     tools: int | None = None
+    # Why there is no answer, in one sentence; "" if the time was up.
+    failure: str = ""
 
 
 class VendorProbe(Protocol):
@@ -125,7 +127,7 @@ def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:
     """Pure."""
     # Only a clear refusal rejects: an outage at the vendor must not refuse good fields.
     if answer.status is None:
-        return NO_ANSWER
+        return CheckResult(Verdict.UNCONFIRMED, answer.failure) if answer.failure else NO_ANSWER
     if answer.status in {401, 403}:
         return CheckResult(
             Verdict.REJECTED, sentence("The vendor answered %(status)s.", status=answer.status), status=answer.status

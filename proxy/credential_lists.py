@@ -8,6 +8,7 @@ from uuid import UUID
 from audit.actor import Actor
 from credentials.credential_scope import CredentialScope
 from credentials.selectors import CredentialSummary, credential_summaries
+from gateway.lib.sentences import sentence
 from orgs.models import Organization
 from orgs.services.known_tools import GENERAL_LIST, record_tools
 
@@ -63,9 +64,11 @@ def _scope_and_owner(found: CredentialSummary) -> tuple[str, str]:
     """(name of a further list in the database, its owner in words)."""
     match found.scope:
         case CredentialScope.TEAM:
-            return f"team:{found.team_id}", f"the team {found.team_name}"
+            return f"team:{found.team_id}", sentence("the team %(name)s", name=found.team_name)
         case CredentialScope.SERVICE_CLIENT:
-            return f"service_client:{found.service_client_id}", f"the agent {found.service_client_name}"
+            return f"service_client:{found.service_client_id}", sentence(
+                "the agent %(name)s", name=found.service_client_name
+            )
         case CredentialScope.NAMED_KEY:
-            return f"named_key:{found.id}", f"the key {found.name}"
-    return found.scope.value, "the organization"
+            return f"named_key:{found.id}", sentence("the key %(name)s", name=found.name)
+    return found.scope.value, sentence("the organization")

@@ -40,6 +40,10 @@ KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,
     # gateway/lib/sentences.py
     "sentence": None,
+    # Why a vendor's answer is of no use: proxy/vendors/errors.py, proxy/protocol/replies.py
+    "unavailable": None,
+    "bad_response": None,
+    "BadVendorReply": None,
 }
 # templatize() replaces each character that is no message by X.
 BLANKED = re.compile(r"\bX+\b")

@@ -17,6 +17,7 @@ from audit.filters import REQUEST_FILTERS
 from audit.models import RequestAuditEntry
 from audit.pages.log_page import LogPage
 from audit.pages.remedies import Remedy, remedy_of
+from audit.usage.response_times import response_times
 from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
 from gateway.lib.sentences import sentence
@@ -171,3 +172,6 @@ class VendorActivityPage(RequestLogPage):
 
     def fixed(self) -> dict[str, str]:
         return {"vendor": self.kwargs["vendor"]}
+
+    def choices(self) -> dict[str, Any]:
+        return {**super().choices(), "times": response_times(self.organization.id, self.kwargs["vendor"])}

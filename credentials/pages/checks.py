@@ -11,17 +11,19 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 
 from credentials import selectors
-from credentials.pages.credential import counted_tools
+from credentials.pages.credential import counted_tools, tools_not_loaded
 from credentials.pages.rows import shown_rows
 from credentials.rejections import summaries_with_rejection
 from credentials.vendor_check import Verdict
 from gateway.catalog import registry
+from gateway.catalog.registry import known_vendor
 from gateway.lib.errors import NotFound
 from gateway.lib.translated import translated
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from proxy.control_plane.check_credential import check_again
+from proxy.control_plane.connect_vendor import load_tools
 
 
 class CheckPage(OrgPage):
@@ -46,6 +48,10 @@ class CheckPage(OrgPage):
         if checked.check_tools is not None:
             text = f"{text} {counted_tools(checked.check_tools)}"
         say(request, text)
+        if checked.check_verdict == Verdict.VALIDATED.value:
+            loaded = load_tools(self.organization, known_vendor(found.vendor), checked)
+            if loaded.count is None:
+                messages.warning(request, tools_not_loaded(loaded))
         if request.POST.get("from") == "vendor":
             return redirect("credentials:connection", self.organization.id, found.vendor)
         return redirect(row.page)

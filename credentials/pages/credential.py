@@ -10,18 +10,18 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise, cached_property
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 from credentials.credential_scope import CredentialScope
 from credentials.errors import CredentialRejected, CredentialUnconfirmed
 from credentials.pages.forms import CredentialForm
 from credentials.pages.rows import shown_rows
 from credentials.rejections import SummaryWithRejection, summaries_with_rejection
-from credentials.vendor_check import CheckResult
 from gateway.catalog import registry
 from gateway.catalog.vendor import Vendor
 from gateway.lib.translated import translated
 from gateway.web.form_page import OrgFormPage
+from proxy.control_plane.connect_vendor import Connected, LoadedTools, load_tools
 from proxy.control_plane.credential_holder import CredentialHolder, HolderFinder
 
 
@@ -52,7 +52,7 @@ class VendorFieldsPage(OrgFormPage[CredentialForm]):
     def holder_name(self) -> str:
         return self.organization.name
 
-    def store(self, form: CredentialForm, *, anyway: bool) -> CheckResult:
+    def store(self, form: CredentialForm, *, anyway: bool) -> Connected:
         raise NotImplementedError
 
     def new_form(self, data: QueryDict | None = None) -> CredentialForm:
@@ -60,17 +60,22 @@ class VendorFieldsPage(OrgFormPage[CredentialForm]):
 
     def save(self, form: CredentialForm) -> HttpResponse:
         try:
-            check = self.store(form, anyway=self.request.POST.get("anyway") == "1")
+            connected = self.store(form, anyway=self.request.POST.get("anyway") == "1")
         except CredentialUnconfirmed as refusal:
             return self.show(form, status=refusal.status, unconfirmed=translated(refusal.message))
         except CredentialRejected as refusal:
             form.add_error(None, translated(refusal.message))
             return self.show(form, status=refusal.status, is_rejected=True)
-        if check.validated:
-            messages.success(self.request, f"{self._text(self.accepted)} {counted_tools(check.tools)}".rstrip())
+        if connected.check.validated:
+            self._tell_tools(load_tools(self.organization, self.vendor, connected.credential))
         else:
-            messages.warning(self.request, self._text(self.unchecked, detail=translated(check.detail)))
+            messages.warning(self.request, self._text(self.unchecked, detail=translated(connected.check.detail)))
         return redirect(self.back)
+
+    def _tell_tools(self, loaded: LoadedTools) -> None:
+        messages.success(self.request, f"{self._text(self.accepted)} {counted_tools(loaded.count)}".rstrip())
+        if loaded.count is None:
+            messages.warning(self.request, tools_not_loaded(loaded))
 
     def _text(self, text: str | Promise, **parts: str) -> str:
         return str(text) % {"vendor": self.vendor.name, "holder": self.holder_name, **parts}
@@ -112,8 +117,8 @@ class CredentialPage(VendorFieldsPage):
     def stored(self) -> SummaryWithRejection | None:
         return next((row for row in self.rows if self.holder.holds(row)), None)
 
-    def store(self, form: CredentialForm, *, anyway: bool) -> CheckResult:
-        return self.holder.connect(actor=self.actor, vendor=self.vendor, fields=form.values(), anyway=anyway).check
+    def store(self, form: CredentialForm, *, anyway: bool) -> Connected:
+        return self.holder.connect(actor=self.actor, vendor=self.vendor, fields=form.values(), anyway=anyway)
 
     def context(self) -> dict[str, Any]:
         return {**super().context(), "holder": self.holder.row}
@@ -124,3 +129,9 @@ def counted_tools(tools: int | None) -> str:
     if tools is None:
         return ""
     return ngettext("%(count)s tool found.", "%(count)s tools found.", tools) % {"count": tools}
+
+
+def tools_not_loaded(loaded: LoadedTools) -> str:
+    return gettext("Its tools could not be loaded: %(problem)s You can refresh them on its page “Tools”.") % {
+        "problem": translated(loaded.problem)
+    }

@@ -30,7 +30,7 @@ class ChooseCredentialPage(OrgPage):
 
     def get(self, request: HttpRequest, **path: UUID | str) -> HttpResponse:
         key = self.find_holder(self.organization, path).row.id
-        vendor = registry.vendor_or_none(request.GET.get("vendor", ""))
+        vendor = registry.load().meant(request.GET.get("vendor", ""))
         if vendor is None:
             messages.info(request, gettext("Choose a vendor first."))
             return redirect(self.back_route, self.organization.id, key)

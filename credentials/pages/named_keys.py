@@ -20,7 +20,6 @@ from credentials.pages.credential import VendorFieldsPage
 from credentials.pages.forms import CredentialForm
 from credentials.rejections import SummaryWithRejection
 from credentials.services.keys import update_named_key
-from credentials.vendor_check import CheckResult
 from gateway.lib import ids
 from gateway.lib.errors import DomainError, Invalid, NotFound
 from gateway.lib.text import NAME_MAX_CHARACTERS
@@ -30,7 +29,7 @@ from gateway.web.gate import Gate, PlanFunction
 from gateway.web.navigation import VENDOR_TABS
 from orgs import selectors as orgs
 from orgs.roles import Role
-from proxy.control_plane.connect_vendor import connect_vendor, replace_key
+from proxy.control_plane.connect_vendor import Connected, connect_vendor, replace_key
 
 NAME, TEAM = "key_name", "key_team"
 
@@ -118,7 +117,7 @@ class NewKeyPage(_KeyPage):
     def new_form(self, data: QueryDict | None = None) -> CredentialForm:
         return NewKeyForm(self.vendor, self._teams(), data)
 
-    def store(self, form: CredentialForm, *, anyway: bool) -> CheckResult:
+    def store(self, form: CredentialForm, *, anyway: bool) -> Connected:
         chosen = form.cleaned_data[TEAM]
         return connect_vendor(
             actor=self.actor,
@@ -128,7 +127,7 @@ class NewKeyPage(_KeyPage):
             scope=CredentialScope.NAMED_KEY,
             team=orgs.team(self.organization, chosen) if chosen else None,
             name=form.cleaned_data[NAME],
-        ).check
+        )
 
     def save(self, form: CredentialForm) -> HttpResponse:
         try:
@@ -169,7 +168,7 @@ class KeyPage(_KeyPage):
     def binding(self) -> dict[str, str]:
         return {NAME: self.key.name, TEAM: str(self.key.team_id or "")}
 
-    def store(self, form: CredentialForm, *, anyway: bool) -> CheckResult:
+    def store(self, form: CredentialForm, *, anyway: bool) -> Connected:
         return replace_key(
             actor=self.actor,
             organization=self.organization,
@@ -177,7 +176,7 @@ class KeyPage(_KeyPage):
             key_id=self.key.id,
             fields=form.values(),
             anyway=anyway,
-        ).check
+        )
 
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         if request.POST.get("action") == "update":

@@ -35,6 +35,11 @@ class Catalog:
     def name_of(self, slug: str) -> str:
         return self.names_of([slug])[0]
 
+    def meant(self, typed: str) -> Vendor | None:
+        """The vendor with this slug, or the only one with this name; None otherwise."""
+        named = [vendor for vendor in self._by_name if vendor.name.casefold() == typed.strip().casefold()]
+        return self.get(typed) or (named[0] if len(named) == 1 else None)
+
     def owner_of(self, tool_name: str) -> Vendor | None:
         """The vendor with the longest prefix of an exposed tool name. Spec: D111, D164"""
         # From the longest possible prefix down. Health and tool lists play no part, so a name always has the same

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,9 +16,18 @@ def response(request: HttpRequest, status: int, *, code: str, message: str) -> H
     return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status)
 
 
-def page(request: HttpRequest, status: int, *, title: str, message: str, what_to_do: str) -> HttpResponse:
-    """The error page. It offers to try again for 429 and 5xx."""
+def page(
+    request: HttpRequest,
+    status: int,
+    *,
+    title: str,
+    message: str,
+    what_to_do: str,
+    frame: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    """The error page. It offers to try again for 429 and 5xx. `frame`: context of an organization's frame around it."""
     context = {
+        **(frame or {}),
         "title": title,
         "message": message,
         "what_to_do": what_to_do,
@@ -25,4 +35,4 @@ def page(request: HttpRequest, status: int, *, title: str, message: str, what_to
         "status": status,
         "may_try_again": status == 429 or status >= 500,
     }
-    return render(request, "errors/error.html", context, status=status)
+    return render(request, "errors/framed.html" if frame else "errors/error.html", context, status=status)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib import error_responses
 from gateway.lib.machine_paths import is_for_machines
+from gateway.site.error_frame import frame_of
 
 _TEXTS = {
     400: ("bad_request", gettext_lazy("We couldn’t read that request"), gettext_lazy("Go back and try again.")),
@@ -64,7 +65,12 @@ def error_response(
     if is_for_machines(request.path_info):
         return error_responses.response(request, status, code=code or default_code, message=message or f"{title}.")
     return error_responses.page(
-        request, status, title=str(title), message=message or f"{title}.", what_to_do=what_to_do or str(advice)
+        request,
+        status,
+        title=str(title),
+        message=message or f"{title}.",
+        what_to_do=what_to_do or str(advice),
+        frame=frame_of(request, status),
     )
 
 

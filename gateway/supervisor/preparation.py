@@ -18,6 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+# The demo's vendor starts beside the preparation.
+VENDORS_START_WITHIN_S = 5.0
+
 
 class PreparationFailed(Exception):
     """A step failed; the message is one sentence."""
@@ -111,7 +114,9 @@ def seed_demo(seed_file: Path) -> str:
     from django.core.management import call_command
 
     # `seed_file` gets the agent key and client secret of this start.
-    call_command("seed_demo", ready_file=str(seed_file), stdout=sys.stderr, stderr=sys.stderr)
+    call_command(
+        "seed_demo", ready_file=str(seed_file), wait=VENDORS_START_WITHIN_S, stdout=sys.stderr, stderr=sys.stderr
+    )
     return "ready, with a new agent key"
 
 

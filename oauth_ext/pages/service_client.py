@@ -149,7 +149,9 @@ class ServiceClientPage(ServiceClientThingPage):
             "has_plan": True,
             "is_failing": week.errors * 2 >= week.calls > 0,
             "periods": [week, PeriodCalls.of(gettext("Last 30 days"), days)],
-            "errors": recent_errors(org_id, ERRORS_SHOWN, user_id=subject),
+            "errors": [
+                (row, self.catalog.name_of(row.vendor)) for row in recent_errors(org_id, ERRORS_SHOWN, user_id=subject)
+            ],
         }
 
 

@@ -101,9 +101,12 @@ class ServiceClientAccessPage(ServiceClientThingPage):
         }
 
     def _give(self) -> str:
-        vendor = self.request.POST.get("vendor", "")
-        row = add_client_vendor(**self._subject, vendor=vendor, expires_at=read_end(self.request.POST, clock.now()))
-        names = {"client": self.client.name, "vendor": registry.load().name_of(vendor)}
+        vendor = registry.load().meant(self.request.POST.get("vendor", ""))
+        if vendor is None:
+            raise NotFound
+        end = read_end(self.request.POST, clock.now())
+        row = add_client_vendor(**self._subject, vendor=vendor.slug, expires_at=end)
+        names = {"client": self.client.name, "vendor": vendor.name}
         if row.expires_at is None:
             return gettext("%(client)s can use %(vendor)s.") % names
         until = shown_end(row.expires_at)
@@ -132,7 +135,7 @@ class ServiceClientAccessPage(ServiceClientThingPage):
             reasons = {
                 gettext("own credentials"): slug in own,
                 gettext("all vendors"): self.listed is None and slug in connected,
-                "chosen": slug in listed,
+                gettext("chosen"): slug in listed,
             }
             found.append(
                 AgentVendor(

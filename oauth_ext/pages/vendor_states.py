@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from django.conf import settings
@@ -20,6 +20,7 @@ from orgs import access_rules
 from orgs.models import AccessRequest, Membership
 from orgs.roles import Role
 from orgs.selectors import granted_vendors, people_who_may, requests_of, team_ids
+from proxy.control_plane.health.selectors import down_among
 
 
 class State(StrEnum):
@@ -32,6 +33,8 @@ class State(StrEnum):
 class VendorState:
     vendor: Vendor
     state: State
+    # It does not answer at the moment; what the state says holds all the same.
+    is_down: bool = False
     # The person may store the credentials on this page.
     may_connect: bool = False
     # The person's request for access, if there is one.
@@ -72,7 +75,8 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
             state = State.CONNECTED
         may_connect = may_edit and state is State.NEEDS_CREDENTIALS
         found.append(VendorState(vendor, state, may_connect=may_connect, asked=asked_for.get(vendor.slug)))
-    return found
+    down = down_among(each.vendor.slug for each in found)
+    return [replace(each, is_down=each.vendor.slug in down) for each in found]
 
 
 def missing(states: Sequence[VendorState]) -> list[str]:

@@ -75,7 +75,10 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """`key`: the id in the form. `url`: of its own page. `is_open`: it may use every vendor, and ticks do not count."""
+    """`key`: the id in the form. `url`: of its own page. `is_open`: it may use every vendor, and ticks do not count.
+
+    `has_role`: it may use every vendor by its role, and ticks count from the day on which the role ends.
+    """
 
     key: UUID
     label: str
@@ -83,6 +86,7 @@ class MatrixRow:
     cells: list[MatrixCell]
     url: str
     is_open: bool = False
+    has_role: bool = False
 
     @property
     def direct(self) -> str:
@@ -213,11 +217,9 @@ class ServerAccessPage(OrgPage):
         for member in shown:
             cells = [_cell(column, access[member.pk], teams) for column in columns]
             note = f"{member.user.email}, {translated(member.role)}"
-            rows.append(
-                MatrixRow(
-                    member.user_id, member.user.name, note, cells, self._url("orgs:person-access", member.user_id)
-                )
-            )
+            url = self._url("orgs:person-access", member.user_id)
+            has_role = member.has_role(Role.ADMIN)
+            rows.append(MatrixRow(member.user_id, member.user.name, note, cells, url, has_role=has_role))
         return rows
 
     def _team_rows(self, teams: Iterable[Any], columns: Sequence[Column]) -> list[MatrixRow]:
@@ -230,7 +232,8 @@ class ServerAccessPage(OrgPage):
                 MatrixCell(column, (team.pk, column.slug) in ends, ends_at=ends.get((team.pk, column.slug)))
                 for column in columns
             ]
-            note = "1 member" if team.member_count == 1 else f"{team.member_count} members"
+            count = team.member_count
+            note = ngettext("%(count)s member", "%(count)s members", count) % {"count": count}
             rows.append(MatrixRow(team.pk, team.name, note, cells, self._url("orgs:team", team.pk)))
         return rows
 

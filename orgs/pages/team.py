@@ -24,7 +24,7 @@ from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
 from orgs import selectors
-from orgs.models import ServerAccess, Team
+from orgs.models import Membership, ServerAccess, Team
 from orgs.pages.teams import TeamForm
 from orgs.roles import Role
 from orgs.services.teams import add_team_member, remove_team_member, rename_team
@@ -96,15 +96,24 @@ class TeamPage(TeamButtonsPage):
         return {"add-member": self._add_member, "remove-member": self._remove_member}
 
     def _add_member(self) -> HttpResponse | None:
-        key, subject = ids.parse_id(self.request.POST.get("member", "")), self.subject
+        typed = self.request.POST.get("member", "").strip()
+        meant = self._outside(typed) if typed else []
+        key = ids.parse_id(typed) or (meant[0].user_id if len(meant) == 1 else None)
         if key is None:
-            return self.fault("member", gettext("Choose a member."))
+            return self.fault("member", _why_nobody(typed, meant))
         try:
-            row = add_team_member(**subject, user_id=key)
+            row = add_team_member(**self.subject, user_id=key)
         except NotFound:
             return self.fault("member", gettext("This person is no longer a member of the organization."))
         messages.success(self.request, gettext("%(name)s is in the team.") % {"name": row.membership.user.name})
         return None
+
+    def _outside(self, typed: str) -> list[Membership]:
+        """The members outside the team with this name or address; without one, those whose name or address has it."""
+        outside = selectors.members(self.organization, matching=typed).exclude(team_memberships__team=self.team)
+        found = list(outside[:MAX_CANDIDATES])
+        whole = [row for row in found if typed.casefold() in (row.user.email.casefold(), row.user.name.casefold())]
+        return whole or found
 
     def _remove_member(self) -> None:
         person = selectors.member(self.organization, self.request.POST.get("member", "")).user
@@ -117,7 +126,14 @@ class TeamPage(TeamButtonsPage):
         undo.offer(self.request, text, {"action": "add-member", "member": str(person.id)})
 
     def shown(self, *, errors: dict[str, str], status: int) -> HttpResponse:
-        context = {"errors": errors, "undo": undo.take(self.request), **self._members(), **self._facts()}
+        typed = self.request.POST.get("member", "") if "member" in errors else ""
+        context = {
+            "errors": errors,
+            "typed": typed,
+            "undo": undo.take(self.request),
+            **self._members(),
+            **self._facts(),
+        }
         return self.page("orgs/team.html", context, status=status)
 
     def _members(self) -> dict[str, Any]:
@@ -145,6 +161,14 @@ class TeamPage(TeamButtonsPage):
             "more_vendors": max(0, len(vendors) - VENDORS_SHOWN),
             "held": [(row, catalog.name_of(row.vendor)) for row in held],
         }
+
+
+def _why_nobody(typed: str, meant: list[Membership]) -> str:
+    if not typed:
+        return gettext("Choose a member.")
+    if meant:
+        return gettext("Several members match “%(typed)s”. Type the email address.") % {"typed": typed}
+    return gettext("No one outside the team matches “%(asked)s”.") % {"asked": typed}
 
 
 class TeamSettingsPage(OrgFormPage[TeamForm], TeamThingPage):

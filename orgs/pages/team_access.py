@@ -40,14 +40,14 @@ class TeamAccessPage(TeamButtonsPage):
         }
 
     def _add_vendor(self) -> HttpResponse | None:
-        vendor, subject = self.request.POST.get("vendor", ""), self.subject
-        try:
-            row = add_team_vendor(**subject, vendor=vendor, expires_at=read_end(self.request.POST, clock.now()))
-        except NotFound:
+        vendor, subject = registry.load().meant(self.request.POST.get("vendor", "")), self.subject
+        if vendor is None:
             return self.fault("vendor", gettext("Choose a vendor from the catalog."))
+        try:
+            row = add_team_vendor(**subject, vendor=vendor.slug, expires_at=read_end(self.request.POST, clock.now()))
         except Invalid as refusal:
             return self.fault("vendor", sentences_of(refusal))
-        words = {"vendor": registry.load().name_of(vendor)}
+        words = {"vendor": vendor.name}
         if row.expires_at is None:
             text = gettext("Everyone in the team can use %(vendor)s.") % words
         else:
@@ -117,16 +117,15 @@ class TeamAccessPage(TeamButtonsPage):
     def _vendors(self, catalog: Catalog) -> dict[str, Any]:
         connected = set(people_vendors_among(self._credentials))
         held = {row.vendor for row in self.server_access}
-        rest = [vendor for vendor in catalog if vendor.slug not in held]
         return {
             "server_access": [
                 {"row": row, "name": catalog.name_of(row.vendor), "is_connected": row.vendor in connected}
                 for row in self.server_access
             ],
-            "addable": [
-                (gettext("Connected"), [vendor for vendor in rest if vendor.slug in connected]),
-                (gettext("Not connected yet"), [vendor for vendor in rest if vendor.slug not in connected]),
-            ],
+            # The connected ones first.
+            "addable": sorted(
+                (vendor for vendor in catalog if vendor.slug not in held), key=lambda each: each.slug not in connected
+            ),
         }
 
     def _held(self, catalog: Catalog) -> dict[str, Any]:

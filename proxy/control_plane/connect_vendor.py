@@ -14,15 +14,28 @@ from credentials.services.credentials import ServiceClient, replace_named_key, s
 from credentials.vendor_check import CheckResult, check
 from gateway.catalog.fields import check_fields
 from gateway.catalog.vendor import Vendor
+from gateway.lib.errors import DomainError, NotFound
 from orgs.models import Organization, Team, User
+from proxy.control_plane.discovery import discover_with
 from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.vendors import credential_probe
+
+# Seconds. A person waits for them, after those of the check.
+LISTED_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
     credential: Credential
     check: CheckResult
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTools:
+    """`count` of the vendor's tools; None if it did not list them, and `problem` says why."""
+
+    count: int | None
+    problem: str = ""
 
 
 def connect_vendor(
@@ -84,6 +97,20 @@ def replace_key(
         anyway=anyway,
     )
     return Connected(stored, result)
+
+
+def load_tools(organization: Organization, vendor: Vendor, credential: Credential) -> LoadedTools:
+    """Ask for the tools once right after the connection, so that pages and reviews have them. Spec: §4.9 · D78
+
+    Raises: NotFound when the organization is deleted.
+    """
+    try:
+        found = discover_with(credential.id, organization, vendor, within_s=LISTED_WITHIN_S)
+    except NotFound:
+        raise
+    except DomainError as problem:
+        return LoadedTools(None, problem.message)
+    return LoadedTools(len(found.definitions))
 
 
 def ask_vendor(organization: Organization, vendor: Vendor, values: Mapping[str, str]) -> CheckResult:

@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from credentials.resolve import resolve
+from credentials.resolve import CredentialRef, resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import DomainError
 from gateway.lib.sentences import sentence
-from orgs.models import Membership
+from orgs.models import Membership, Organization
 from orgs.selectors import team_ids
 from orgs.services.known_tools import DISCOVERY
 from proxy.calls.open_destination import open_destination
@@ -63,14 +64,28 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyVendorRequests;
     VendorFailed; NotFound when the organization is deleted.
     """
-    organization = membership.organization
-    candidates = refs_by_vendor(organization.id).get(vendor.slug, ())
+    candidates = refs_by_vendor(membership.organization_id).get(vendor.slug, ())
     credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
     if credential is None:
         raise NotConnected
+    return _discover_with(credential, membership.organization, vendor, settings.DISCOVER_DEADLINE_S)
+
+
+def discover_with(credential_id: UUID, organization: Organization, vendor: Vendor, *, within_s: float) -> Discovered:
+    """The vendor's tools under this credential of the organization. Raises: as `discover_for`."""
+    stored = refs_by_vendor(organization.id).get(vendor.slug, ())
+    credential = next((ref for ref in stored if ref.id == credential_id), None)
+    if credential is None:
+        raise NotConnected
+    return _discover_with(credential, organization, vendor, within_s)
+
+
+def _discover_with(
+    credential: CredentialRef, organization: Organization, vendor: Vendor, within_s: float
+) -> Discovered:
     where = open_destination(credential, vendor, wrapped_keys(organization.id), organization.id)
     with vendor_requests.slot(organization.id):
-        definitions = async_to_sync(discover)(vendor, where)
+        definitions = async_to_sync(discover)(vendor, where, within_s)
     try:
         changed = record_list(
             organization=organization,
@@ -84,13 +99,13 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     return Discovered(definitions, changed)
 
 
-async def discover(vendor: Vendor, destination: Destination) -> Mapping[str, dict[str, Any]]:
+async def discover(vendor: Vendor, destination: Destination, within_s: float) -> Mapping[str, dict[str, Any]]:
     """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
     transport = configured_transport()
     pool = configured_pool(transport, None)
     received: list[ReceivedList] = []
     directory = configured_directory(pool, on_fetched=lambda _, fetched: received.append(fetched))
-    deadline = asyncio.get_running_loop().time() + settings.DISCOVER_DEADLINE_S
+    deadline = asyncio.get_running_loop().time() + within_s
     try:
         await directory.fresh_index(vendor, destination, deadline=deadline)
     except VendorProblem as problem:

@@ -36,6 +36,7 @@ from proxy.control_plane.assumed_callers import identity_of_client, identity_of_
 from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.selectors import circuit_of
 from proxy.control_plane.health.states import LABELS, HealthStatus
+from proxy.control_plane.health.words import joined
 from proxy.vendors.circuit import CircuitState
 
 _TITLES = {
@@ -225,7 +226,7 @@ def _allowlist(call: ExplainedCall) -> _Explained:
         for name in spellings
     ]
     if None in limits:
-        return True, _allowing(call), ""
+        return True, _as_listed(call, _allowing(call), spellings), ""
     # A list refuses each spelling that is not on it; the mode refuses only what the lists let pass.
     limit = max(filter(None, limits), key=list(ToolLimit).index)
     detail, remedy = _LIMITS[limit]
@@ -269,6 +270,21 @@ def _allowing(call: ExplainedCall) -> str:
     if principal.is_read_only:
         return sentence("%(lists)s It’s marked read-only.", lists=lists)
     return lists
+
+
+def _as_listed(call: ExplainedCall, allowing: str, names: Iterable[str]) -> str:
+    """A tool that the vendor did not list is allowed, and is not found."""
+    organization = required_row(Organization.objects.filter(pk=call.principal.org_id))
+    offered = selectors.known_tools(organization, call.vendor.slug).exclude(seen_sha256=b"")
+    listed = set(offered.values_list("tool", flat=True))
+    if not listed or listed.intersection(names):
+        return allowing
+    return sentence(
+        "%(allowing)s But %(vendor)s did not list %(tool)s when it was last asked: a call would not find it.",
+        allowing=allowing,
+        vendor=call.vendor.name,
+        tool=call.tool,
+    )
 
 
 def _marked_read_only(call: ExplainedCall, names: Iterable[str]) -> set[str]:
@@ -320,7 +336,7 @@ def _vendor_state(call: ExplainedCall) -> _Explained:
         unwatched = sentence("%(vendor)s is self-hosted and not monitored.", **names)
         return True, sentence("%(first)s %(second)s", first=unwatched, second=tried) if tried else unwatched, ""
     state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
-    seen = "; ".join(each for each in (state.error_detail, state.remark) if each)
+    seen = joined(state.error_detail, state.remark)
     label = LABELS[state.status]
     detail = sentence("%(vendor)s: %(status)s", vendor=vendor.name, status=label)
     if seen:

@@ -10,7 +10,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.lib import secrets
 from gateway.lib.errors import NotFound
 from orgs.models import Organization, User
-from proxy.control_plane.connect_vendor import Connected, connect_vendor
+from proxy.control_plane.connect_vendor import Connected, connect_vendor, load_tools
 
 RANDOM_CHARACTERS = 24
 
@@ -21,7 +21,7 @@ def sample_vendor(catalog: Catalog, connected: Collection[str]) -> Vendor | None
 
 
 def connect_sample(*, actor: User, organization: Organization, vendor: Vendor) -> Connected | None:
-    """None if the vendor is connected already: a sample replaces no credential.
+    """None if the vendor is connected already: a sample replaces no credential. Its tools are loaded if it lists them.
 
     Raises: NotFound for a vendor without a sample; as `connect_vendor`.
     """
@@ -30,4 +30,7 @@ def connect_sample(*, actor: User, organization: Organization, vendor: Vendor) -
         raise NotFound
     if vendor.slug in connected_vendors(organization):
         return None
-    return connect_vendor(actor=actor, organization=organization, vendor=vendor, fields=fields)
+    connected = connect_vendor(actor=actor, organization=organization, vendor=vendor, fields=fields)
+    if connected.check.validated:
+        load_tools(organization, vendor, connected.credential)
+    return connected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,14 +100,22 @@ class ToolReview:
         start = 0 if page is None else (page - 1) * TOOLS_ON_A_PAGE
         return [self._tool(row) for row in self._offered[start : None if page is None else start + TOOLS_ON_A_PAGE]]
 
+    @property
+    def unapproved(self) -> list[KnownTool]:
+        return [row for row in self.rows if not row.is_approved]
+
     @cached_property
     def waiting(self) -> int:
-        return sum(not row.is_approved for row in self.rows)
+        return len(self.unapproved)
+
+    def waiting_by_state(self) -> list[tuple[str, int]]:
+        """(state, number of tools), in the order of the review, without states that none has."""
+        counted = Counter(map(_state, self.unapproved))
+        return [(state, counted[state]) for state in _REVIEW_ORDER if counted[state]]
 
     def changes(self, clock: Callable[[], float] = time.thread_time) -> list[ChangedTool]:
         """Up to MAX_NAMED changes since the approval: changed tools first, tools that are gone last."""
-        unapproved = [row for row in self.rows if not row.is_approved]
-        waiting = sorted(unapproved, key=lambda row: _REVIEW_ORDER.index(_state(row)))[:MAX_NAMED]
+        waiting = sorted(self.unapproved, key=lambda row: _REVIEW_ORDER.index(_state(row)))[:MAX_NAMED]
         texts = selectors.tool_texts(waiting[:MAX_COMPARED])
         # CPU seconds of this thread, so that a busy machine compares as many tools.
         stop_at = clock() + COMPARE_TIME_S
@@ -118,7 +127,7 @@ class ToolReview:
         return found
 
     def _owner(self, row: KnownTool) -> str:
-        return self._owners.get(row.credential_scope, "a key that is gone") if row.credential_scope else ""
+        return self._owners.get(row.credential_scope, sentence("a key that is gone")) if row.credential_scope else ""
 
     def preview(self, may_call: Callable[[str, bool], bool] = lambda name, is_read_only: True) -> Preview:
         """Uses the functions that build tools/list. `may_call`: by own name, and whether the tool is read-only."""

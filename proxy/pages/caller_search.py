@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from gateway.lib import ids
 from gateway.lib.errors import NotFound
 from oauth_ext import selectors as clients
@@ -26,7 +28,7 @@ def callers_named(organization: Organization, words: str, limit: int) -> list[Fo
     members = selectors.members(organization, matching=words)[:limit]
     agents = clients.service_clients_named(organization, words)[:limit]
     people = [FoundCaller(str(row.user_id), row.user.email, row.user.name, row.user.email) for row in members]
-    return people + [FoundCaller(each.subject, each.client_id, each.name, "agent") for each in agents]
+    return people + [FoundCaller(each.subject, each.client_id, each.name, gettext("agent")) for each in agents]
 
 
 def callers_meant(organization: Organization, who: str, limit: int) -> list[FoundCaller]:
@@ -54,4 +56,4 @@ def _by_id(organization: Organization, who: str) -> FoundCaller | None:
     # A whole subject names its organization too.
     if who.startswith("svc:") and client.subject != who:
         return None
-    return FoundCaller(client.subject, client.client_id, client.name, "agent")
+    return FoundCaller(client.subject, client.client_id, client.name, gettext("agent"))

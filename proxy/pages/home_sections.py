@@ -19,6 +19,7 @@ from oauth_ext.models import Client
 from orgs.models import Organization
 from proxy.control_plane.health.selectors import HealthEntry, worst_first
 from proxy.control_plane.health.states import HealthStatus
+from proxy.control_plane.health.words import in_words
 
 SHOWN_ROWS = 6  # of one section
 BAR_HEIGHT = 72
@@ -77,7 +78,7 @@ def troubles(
         if (among is not None and slug not in among) or not (is_down or slug in rejected):
             continue
         since = entry.failing_since if is_down else rejected[slug]
-        detail = (entry.error_detail or "") if is_down else ""
+        detail = in_words(entry.error_detail or "") if is_down else ""
         found.append(Trouble(slug, entry.display_name, is_down, slug in rejected, since, detail))
     return found
 

@@ -18,6 +18,7 @@ from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from orgs.selectors import people_who_may, requests_of
 from orgs.server_access_reasons import effective_server_access
+from proxy.control_plane.health.selectors import down_among
 from proxy.control_plane.own_vendors import own_vendors
 from proxy.pages.client_guides import ClientGuide, by_group, guide, guides
 
@@ -44,6 +45,7 @@ class SetupPage(OrgPage):
             # Only a service on this computer or network is without TLS.
             "is_local_address": settings.BASE_URL.startswith("http://"),
             "usable": [vendor for slug in own.usable if (vendor := catalog.get(slug))],
+            "down": down_among(own.usable),
             "askable": [
                 (vendor, asked.get(slug))
                 for slug in own.connected

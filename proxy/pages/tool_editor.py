@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.functional import cached_property
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from audit.selectors import MAX_COUNTED, tool_use
 from credentials.selectors import CredentialSummary, credential_summaries
@@ -139,13 +139,17 @@ class ToolEditorPage(OrgPage):
     def _approve(self, vendor: Vendor) -> HttpResponse:
         try:
             count = approve_shown_tools(
-                actor=self.actor, organization=self.organization, vendor=vendor.slug, review=self._review()
+                actor=self.actor, organization=self.organization, vendor=vendor.slug, review=self._approved(vendor)
             )
         except ToolsChanged as refusal:
             messages.error(self.request, translated(refusal.message))
         else:
-            what = "1 change" if count == 1 else f"{count} changes"
-            messages.success(self.request, gettext("%(what)s approved. Permissions are unchanged.") % {"what": what})
+            text = ngettext(
+                "%(count)s change approved. Permissions are unchanged.",
+                "%(count)s changes approved. Permissions are unchanged.",
+                count,
+            )
+            messages.success(self.request, text % {"count": count})
         return self._back()
 
     def _save(self, vendor: Vendor) -> HttpResponse:
@@ -171,6 +175,14 @@ class ToolEditorPage(OrgPage):
 
     def _review(self) -> Review:
         return Review(self.request.POST.get("fingerprint", ""), frozenset(self.request.POST.getlist("shown")))
+
+    def _approved(self, vendor: Vendor) -> Review:
+        """The changes on the page; with `all`, every change that the page counted."""
+        review = self._review()
+        if self.request.POST.get("all") != "1":
+            return review
+        # The fingerprint says whether these are the changes that were counted.
+        return replace(review, shown=frozenset(str(row.pk) for row in self._tools(vendor).unapproved))
 
     def _preview(self, tools: ToolReview) -> HttpResponse:
         preview = tools.preview(self.may_call(tools.vendor))
@@ -205,7 +217,10 @@ class ToolEditorPage(OrgPage):
             "vanished": [(name, name in checked) for name in self._vanished(row, choice, offered)],
             "changes": changes,
             "waiting": tools.waiting,
+            "asks_about_all": self.request.GET.get("approve") == "all",
+            "waiting_by_state": tools.waiting_by_state(),
             "shown": [change.row for change in changes if not change.is_listed_only],
+            "unread": tools.waiting - sum(not change.is_listed_only for change in changes),
             "fingerprint": fingerprint_of(tools.rows),
             "max_counted": MAX_COUNTED,
             "others": list(self.others(tools.vendor)),

@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from audit.selectors import recent_errors
 from audit.usage.period import Period
+from audit.usage.response_times import response_times
 from audit.usage.selectors import VendorUsage
 from audit.usage.selectors import vendors as usage_of_vendors
 from billing import entitlements
@@ -138,11 +139,13 @@ class VendorPage(VendorThingPage):
         try:
             with log_read(org_id):
                 found = usage_of_vendors(org_id, Period.parse({"range": "7d"}, clock.now()), self.catalog)
+                times = response_times(org_id, slug)
         except (ShareTaken, SlotsTaken):
             # The rest of the page does not wait for figures.
             return {"has_plan": True, "is_busy": True}
         usage: VendorUsage | None = next((each for each in found if each.vendor == slug), None)
-        return {"has_plan": True, "usage": usage, "errors": recent_errors(org_id, ERRORS_SHOWN, vendor=slug)}
+        errors = [(row, self.vendor.name) for row in recent_errors(org_id, ERRORS_SHOWN, vendor=slug)]
+        return {"has_plan": True, "usage": usage, "times": times, "errors": errors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +192,12 @@ class VendorAccessPage(VendorThingPage):
         return self.page("proxy/vendor_access.html", context)
 
     def _callers(self, name: str) -> HttpResponse:
-        """The callers of the tool with this name, instead of the users of the vendor. Raises: NotFound."""
-        tool = offered_tool(self.membership, self.vendor, name)
+        """The callers of the tool with this name, instead of the users of the vendor."""
+        tool = offered_tool(self.membership, self.vendor, name.strip())
         if tool is None:
-            raise NotFound
+            text = gettext("%(vendor)s has no tool called “%(tool)s”.") % {"vendor": self.vendor.name, "tool": name}
+            messages.error(self.request, text)
+            return redirect(self.request.path)
         callers = shown_callers(self.request, self.organization, self.people_vendors, self.vendor, tool)
         context = {"tool": tool, "callers": callers, "tools": self._tools_to_choose()}
         return self.page("proxy/vendor_tool_access.html", context)

@@ -141,6 +141,10 @@ class Circuits:
     # --- other processes --------------------------------------------------------------------------------------------
 
     def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._store is None:
+            # A task that the end of the loop overtakes would leave the work without an end.
+            work.close()
+            return
         # In the background: a slow or failed store delays no call.
         self._tasks.start(self._run_in_order(work))
 

@@ -193,7 +193,7 @@ class Connections:
             # With less time left than the connect timeout, a timeout shows nothing about the vendor.
             raise errors.timeout(Evidence.CONNECT_FAILED if deadline >= longest else Evidence.NONE) from fault
         except (socket.gaierror, UnicodeError) as fault:
-            raise errors.unavailable("The vendor's host name is unknown.", Evidence.CONNECT_FAILED) from fault
+            raise errors.unknown_host() from fault
         except OSError as fault:  # ssl.SSLError is one
             raise errors.unavailable(evidence=Evidence.CONNECT_FAILED) from fault
 

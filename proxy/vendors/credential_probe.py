@@ -77,4 +77,6 @@ def _as_probe_answer(fault: VendorProblem | StaleSession) -> ProbeAnswer:
         return ProbeAnswer(fault.status or 401)
     if isinstance(fault, VendorProblem) and fault.fault is VendorFault.BAD_RESPONSE:
         return ProbeAnswer(200)
-    return ProbeAnswer(fault.status if isinstance(fault, VendorProblem) else None)
+    if not isinstance(fault, VendorProblem):
+        return ProbeAnswer(None)
+    return ProbeAnswer(fault.status, failure="" if fault.fault is VendorFault.TIMEOUT else fault.detail)

@@ -59,6 +59,10 @@ class VendorProblem(Exception):
     def is_interrupted(self) -> bool:
         return self.detail == interrupted().detail
 
+    @property
+    def is_unknown_host(self) -> bool:
+        return self.detail == unknown_host().detail
+
 
 class AddressNotAllowed(VendorProblem):
     """The outbound rules forbid the address; the catalog or the credential is wrong."""
@@ -83,6 +87,10 @@ def unavailable(
     status: int | None = None,
 ) -> VendorProblem:
     return VendorProblem(VendorFault.UNAVAILABLE, detail, evidence=evidence, status=status)
+
+
+def unknown_host() -> VendorProblem:
+    return unavailable(sentence("The vendor's host name was not found."), Evidence.CONNECT_FAILED)
 
 
 def bulkhead_full() -> VendorProblem:

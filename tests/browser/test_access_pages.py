@@ -36,7 +36,7 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
     box = page.get_by_label("Delete a ticket acme_delete_ticket")
     box.uncheck()
     expect(page.get_by_label("Selected tools only")).to_be_checked()
-    expect(page.get_by_text("Not saved yet: +0 −1")).to_be_visible()
+    expect(page.get_by_text("Not saved yet: 1 removed.")).to_be_visible()
 
     asked: list[str] = []
 
@@ -75,6 +75,37 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
     expect(page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
 
+def test_ticks_are_set_in_place(visitor: NewVisitor) -> None:
+    owner = visitor()
+    org = owner.found_organization("Nordwind")
+    owner.has_acme(org)
+    page = discover(owner, org)
+    address = page.url
+    ticks = page.get_by_role("checkbox")
+    page.get_by_role("link", name="none", exact=True).click()
+    expect(page.get_by_text("Not saved yet: 9 removed.")).to_be_visible()
+    expect(page.get_by_label("Selected tools only")).to_be_checked()
+    assert not [each for each in ticks.all() if each.is_checked()]
+    page.get_by_label("Who am I").check()
+    expect(page.get_by_text("Not saved yet: 8 removed.")).to_be_visible()
+    page.get_by_role("link", name="read-only", exact=True).click()
+    expect(page.get_by_text("Not saved yet: 4 removed.")).to_be_visible()
+    expect(page.get_by_label("Delete a ticket acme_delete_ticket")).not_to_be_checked()
+    assert page.url == address
+    page.get_by_role("button", name="Save for members").click()
+    expect(said(page, "Saved for members: 5 of 9 tools allowed (0 added, 4 removed).")).to_be_visible()
+    page.get_by_role("link", name="all", exact=True).click()
+    expect(page.get_by_text("Not saved yet: 4 added.")).to_be_visible()
+
+    without = visitor(**WITHOUT_SCRIPTS)
+    org = without.found_organization("Stillwasser")
+    without.has_acme(org)
+    page = discover(without, org)
+    page.get_by_role("link", name="none", exact=True).click()
+    expect(said(page, "Selected: No tools. Not saved yet.")).to_be_visible()
+    expect(page.get_by_label("Who am I")).not_to_be_checked()
+
+
 def test_two_owners_of_one_list(visitor: NewVisitor) -> None:
     one = visitor()
     org = one.found_organization()
@@ -109,7 +140,7 @@ def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
     box = page.get_by_label("Give Mia Member access to Acme RMM")
     page.get_by_role("button", name="All vendors for Mia Member").click()
     expect(box).to_be_checked()
-    expect(page.get_by_text("Not saved yet: +1 −0")).to_be_visible()
+    expect(page.get_by_text("Not saved yet: 1 added.")).to_be_visible()
     page.get_by_role("button", name="Save vendor access").click()
     expect(said(page, "Access updated: 1 added, 0 removed.")).to_be_visible()
     expect(box).to_be_checked()

@@ -81,7 +81,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     expect(page.get_by_text("No pending invitations")).to_be_visible()
 
     make_team(owner, org)
-    page.get_by_label(ADD).select_option(label=page.locator("option", has_text="Bo Lindqvist").inner_text())
+    page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "Bo Lindqvist is in the team.")).to_be_visible()
     page.get_by_role("button", name="Take out Bo Lindqvist").click()
@@ -89,7 +89,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("row").filter(has_text="Bo Lindqvist")).to_be_visible()
     open_tab(page, "Access")
-    page.get_by_label(GRANTED).select_option("acme")
+    page.get_by_label(GRANTED).fill("Acme RMM")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "Everyone in the team can use Acme RMM.")).to_be_visible()
 
@@ -214,7 +214,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     make_team(owner, org)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_text("Choose a member.")).to_be_visible()
-    page.get_by_label(ADD).select_option(index=2)
+    page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Take out").click()
     page.get_by_role("button", name="Undo").click()
@@ -248,10 +248,10 @@ def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
     make_team(owner, org, "Rufbereitschaftskoordinationsstelle" * 2)
     page = owner.page
     team = page.url.removeprefix(owner.base)
-    page.get_by_label(ADD).select_option(index=2)
+    page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "is in the team.")).to_be_visible()
-    owner.open(f"{team}/access").get_by_label(GRANTED).select_option("acme")
+    owner.open(f"{team}/access").get_by_label(GRANTED).fill("Acme RMM")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "Everyone in the team can use Acme RMM.")).to_be_visible()
     paths = [f"{org}/people", f"{org}/invitations", f"{org}/teams", team, f"{team}/access", f"{org}/settings"]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from credentials.credential_scope import CredentialScope
-from credentials.selectors import organization_vendors
+from credentials.selectors import credential, credential_summaries, organization_vendors
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry
+from gateway.catalog.vendor import Vendor
 from gateway.lib import secrets
 from gateway.supervisor.folder import write_private
 from oauth_ext.models import Client
@@ -24,11 +28,16 @@ from oauth_ext.services.service_clients import create_service_client, rotate_cli
 from orgs.models import Identity, Membership, Organization, User
 from orgs.roles import Role
 from orgs.services.organizations import create_organization
+from proxy.control_plane.check_credential import check_again
+from proxy.control_plane.connect_vendor import load_tools
 
 OWNER_EMAIL = "owner@demo.example"
 ORGANIZATION_NAME = "Demo organization"
 SERVICE_CLIENT_NAME = "Demo agent"
 DEMO_VENDOR = "acme"
+# Seconds.
+CONNECT_TIMEOUT_S = 1.0
+PAUSE_S = 0.1
 
 
 class Command(BaseCommand):
@@ -36,8 +45,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--ready-file", required=True, help="where the new secrets are written (mode 0600)")
+        parser.add_argument("--wait", type=float, default=0.0, help="seconds in which the demo's vendors may start")
 
-    def handle(self, *, ready_file: str, **options: Any) -> None:
+    def handle(self, *, ready_file: str, wait: float, **options: Any) -> None:
         if not settings.EMBEDDED:
             raise CommandError("The demo exists in the embedded default only.")
         with transaction.atomic():
@@ -46,6 +56,8 @@ class Command(BaseCommand):
             _connect_vendors(owner, organization)
             client, client_secret = _service_client(owner, organization)
             minted = mint_agent_key(actor=owner, client=client)
+        # The vendors are asked outside the transaction.
+        _verify_vendors(owner, organization, wait)
         seed = {
             "org_id": str(organization.id),
             "owner_email": OWNER_EMAIL,
@@ -81,13 +93,45 @@ def _connect_vendors(owner: User, organization: Organization) -> None:
             continue
         if vendor.slug == DEMO_VENDOR:
             fields = {"apiKey": f"demo-{secrets.random_base62(24)}"}
-        elif not vendor.fields and vendor.url.startswith("http://127.0.0.1"):
+        elif _is_of_demo(vendor):
             fields = {}
         else:
             continue
         store_credential(
             actor=owner, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields=fields
         )
+
+
+def _verify_vendors(owner: User, organization: Organization, wait_s: float) -> None:
+    """Check credentials that no vendor has confirmed yet, and load the tools. A vendor that is away stays unverified,
+    and the next start asks again.
+    """
+    ends_at = time.monotonic() + wait_s
+    for row in credential_summaries(organization):
+        vendor = registry.load().get(row.vendor)
+        if vendor is None or row.validated_at or not _is_of_demo(vendor) or not _listens(vendor, ends_at):
+            continue
+        checked = check_again(actor=owner, organization=organization, credential=credential(organization, row.id))
+        if checked.validated_at:
+            load_tools(organization, vendor, checked)
+
+
+def _is_of_demo(vendor: Vendor) -> bool:
+    return vendor.slug == DEMO_VENDOR or (not vendor.fields and vendor.url.startswith("http://127.0.0.1"))
+
+
+def _listens(vendor: Vendor, ends_at: float) -> bool:
+    """Whether the vendor takes connections by then: it starts beside this command."""
+    parts = urlsplit(vendor.url)
+    while True:
+        try:
+            socket.create_connection((parts.hostname or "", parts.port or 80), timeout=CONNECT_TIMEOUT_S).close()
+        except OSError:
+            if time.monotonic() >= ends_at:
+                return False
+            time.sleep(PAUSE_S)
+        else:
+            return True
 
 
 def _service_client(owner: User, organization: Organization) -> tuple[Client, str]:

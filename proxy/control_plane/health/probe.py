@@ -28,7 +28,9 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
     reply = await conversation.initialize()
     if reply.problem is not None:
         fault = _FAULTS.get(reply.problem.fault, reply.problem.detail)
-        if reply.problem.fault is VendorFault.TIMEOUT:
+        if reply.problem.is_unknown_host:
+            fault = "host name not found"
+        elif reply.problem.fault is VendorFault.TIMEOUT:
             fault = f"timed out after {deadline_s:g} s"
         return ProbeResult(clock.now(), reply.latency_ms, None, fault=fault)
     version, remark = _version_and_remark(reply)

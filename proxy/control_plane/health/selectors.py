@@ -16,6 +16,7 @@ from gateway.lib import clock
 from orgs.models import Organization
 from proxy.control_plane.health import state_cache
 from proxy.control_plane.health.states import LABELS, UNKNOWN, HealthStatus, VendorHealth
+from proxy.control_plane.health.words import joined
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
 from proxy.vendors.shared_circuits import SharedCircuit
@@ -60,7 +61,7 @@ class HealthEntry:
 
     @property
     def detail(self) -> str:
-        return "; ".join(each for each in (self.error_detail, self.remark) if each)
+        return joined(self.error_detail, self.remark)
 
     @property
     def label(self) -> str:
@@ -83,6 +84,12 @@ def health_of(credentials: Sequence[CredentialSummary], catalog: Catalog) -> lis
 def every_vendor_health() -> list[HealthEntry]:
     """All monitored vendors that any organization uses. Spec: §3"""
     return [entry for entry in _entries(vendors_in_use(), registry.load()) if entry.monitored]
+
+
+def down_among(vendors: Iterable[str]) -> set[str]:
+    """The vendors that do not answer the monitor."""
+    states = state_cache.read(backend.current(), vendors)
+    return {slug for slug, state in states.items() if state.status is HealthStatus.DOWN}
 
 
 def circuit_of(vendor: str, credential_ids: Iterable[UUID]) -> SharedCircuit | None:

@@ -11,9 +11,12 @@ from django.contrib.auth.hashers import check_password
 from django.core.management import CommandError, call_command
 
 from audit.models import AdminAuditEntry
+from credentials.models import Credential
 from oauth_ext.models import AgentKey, Client
-from orgs.models import Organization
+from orgs.models import KnownTool, Organization
 from tests.factories.cast import Cast
+from tests.factories.live_vendor import vendor_in_thread
+from tests.factories.tenant import load_vendor
 
 
 def seed(folder: Path) -> dict[str, Any]:
@@ -43,6 +46,32 @@ def test_a_second_start_finds_everything_and_gives_new_secrets(cast: Cast, tmp_p
     for secret in (first["client_secret"], second["client_secret"], second["agent_key"]):
         assert secret not in log
     assert (tmp_path / "ready.json").stat().st_mode & 0o077 == 0
+
+
+def acme(organization_id: str) -> Credential:
+    return Credential.objects.get(organization_id=organization_id, vendor="acme")
+
+
+def test_the_demos_vendor_is_verified_and_its_tools_are_known(cast: Cast, tmp_path: Path) -> None:
+    with vendor_in_thread(api_key=None) as vendor:
+        load_vendor(vendor.url, slug="acme")
+        made = seed(tmp_path)
+        assert seed(tmp_path)["org_id"] == made["org_id"]
+    row = acme(made["org_id"])
+    assert (row.check_verdict, row.check_tools) == ("validated", 3)
+    assert KnownTool.objects.filter(organization_id=made["org_id"]).count() == 3
+    rows = AdminAuditEntry.objects.filter(org_id=made["org_id"], event_type="credential.checked")
+    assert rows.count() == 1, "what is verified is not asked again"
+
+
+def test_a_vendor_that_is_away_is_verified_by_the_next_start(cast: Cast, tmp_path: Path) -> None:
+    load_vendor("http://127.0.0.1:9/mcp", slug="acme")
+    made = seed(tmp_path)
+    assert (acme(made["org_id"]).validated_at, acme(made["org_id"]).checked_at) == (None, None)
+    with vendor_in_thread(api_key=None) as vendor:
+        load_vendor(vendor.url, slug="acme")
+        seed(tmp_path)
+    assert acme(made["org_id"]).validated_at is not None
 
 
 def test_there_is_no_demo_in_production(cast: Cast, tmp_path: Path, settings: Any) -> None:

@@ -13,12 +13,15 @@ from django.test import Client as Browser
 from audit.models import AdminAuditEntry
 from credentials.models import Credential
 from credentials.vendor_check import ProbeAnswer
+from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import AuthorizationRequest, Client, Grant
 from orgs.models import Organization, ServerAccess
+from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors import credential_probe
 from tests.api.oauth_ext.flow import ISSUER, LOOPBACK, PRIVATE, WEB, Flow, answer_of, make_flow
 from tests.factories.cast import Cast, make_person
+from tests.factories.health import put_health
 from tests.factories.tenant import connect, load_vendor
 
 
@@ -285,6 +288,16 @@ def test_which_vendors_would_work(cast: Cast, flow: Flow) -> None:
     assert "Ask an admin: Owner, Admin." in text
     assert f"Could you connect Zeta in Acme? http://testserver/orgs/{cast.org.id}/catalog" in text
     assert "Connect Zeta" not in text
+
+
+@pytest.mark.usefixtures("two_vendors")
+def test_a_vendor_that_does_not_respond_is_not_green(cast: Cast, shared: SQLiteStore) -> None:
+    owner = make_flow(cast, "owner")
+    page = owner.ask()
+    assert "Not responding" not in shown(owner, page)
+    put_health(shared, "acme", HealthStatus.DOWN)
+    assert "Acme Not responding" in shown(owner, page)
+    assert states(owner, page) == {"acme": "Connected"}, "the credentials are there all the same"
 
 
 def test_a_member_is_given_words_for_an_admin(cast: Cast, flow: Flow) -> None:

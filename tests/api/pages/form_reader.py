@@ -88,6 +88,7 @@ class PageReader(HTMLParser):
         self._forms: dict[str, _Form] = {}
         self._open = ""
         self._select = ("", "")  # the form and the name
+        self._lists: dict[str, tuple[str, str]] = {}  # the same, of empty fields by the list that they offer
         self._options: list[tuple[str, bool]] = []
         self._links: set[str] = set()
         self.feed(page)
@@ -117,6 +118,10 @@ class PageReader(HTMLParser):
         elif tag == "select":
             self._select = (given.get("form") or self._open, given.get("name", ""))
             self._options = []
+        elif tag == "datalist" and given.get("id") in self._lists:
+            self._select, self._options = self._lists[given["id"]], []
+        elif tag == "input" and self._open and given.get("list") and not given.get("value"):
+            self._lists[given["list"]] = (self._open, given.get("name", ""))
         elif tag == "option" and self._select[1]:
             self._options.append((given.get("value", ""), "selected" in given))
         elif "disabled" not in given and (owner := given.get("form") or self._open):
@@ -125,7 +130,7 @@ class PageReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._open = ""
-        elif tag == "select":
+        elif tag in {"select", "datalist"}:
             owner, name = self._select
             chosen = [value for value, is_selected in self._options if is_selected]
             chosen += [value for value, _ in self._options if value not in NEVER_CHOSEN]
@@ -146,11 +151,6 @@ class PageReader(HTMLParser):
             form.fields.append((name, TYPED.get(name, "")))
         elif tag == "input" and name and kind == "radio" and "checked" not in given:
             form.radios.append((name, value))
-        elif (
-            tag == "input"
-            and name
-            and name != "csrfmiddlewaretoken"
-            and (kind != "checkbox" or "checked" in given)
-        ):
+        elif tag == "input" and name and name != "csrfmiddlewaretoken" and (kind != "checkbox" or "checked" in given):
             hour_ago = f"{clock.now() - timedelta(hours=1):%Y-%m-%dT%H:%M}" if kind == "datetime-local" else ""
             form.fields.append((name, given.get("data-confirm-text") or value or TYPED.get(name, hour_ago)))

@@ -174,7 +174,8 @@ class TestOverview:
         assert "Many errors this week" in text(page)
         context = page.context
         assert [(each.calls, each.errors) for each in context["periods"]] == [(2, 1), (3, 1)]
-        assert [each.error_code for each in context["errors"]] == ["tool_error"]
+        assert [each.error_code for each, _ in context["errors"]] == ["tool_error"]
+        assert "The tool reported an error</a> <code" in text(page)
 
     def test_one_error_among_many_calls_is_no_fault(self, agents: Site) -> None:
         subject, at = own(agents).subject, clock.now().replace(microsecond=0) - timedelta(hours=1)

@@ -27,6 +27,8 @@ from bench.page_walk import page_paths
 from credentials.vendor_check import ProbeAnswer
 from gateway.coordination.rules import Rule
 from orgs.models import Membership
+from proxy.control_plane import connect_vendor
+from proxy.control_plane.discovery import Discovered
 from proxy.vendors import credential_probe
 from tests.api.oauth_ext.flow import LOOPBACK, make_flow
 from tests.api.pages.conftest import text
@@ -67,6 +69,7 @@ def world(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> 
         return ProbeAnswer(200, tools_listed=True)
 
     monkeypatch.setattr(credential_probe, "probe_credentials", accept)
+    monkeypatch.setattr(connect_vendor, "discover_with", lambda *_, **__: Discovered({}, frozenset()))
     settings.RATELIMIT_ENABLE = False
     settings.BACKSTOP = Rule(f"walk {uuid.uuid4()}", limit=100_000, window_s=60)
     made = seed(SIZE)

@@ -78,6 +78,27 @@ def left_over(browser: Browser, paths: dict[str, str]) -> Iterator[tuple[str, st
                 yield route, text
 
 
+def further_views(things: dict[str, str]) -> dict[str, str]:
+    """Addresses with a query, and one that is not found."""
+    org, vendor = f"/orgs/{things['org_id']}", things["vendor"]
+    addresses = (
+        f"{org}/access?view=teams",
+        f"{org}/access?view=agents",
+        f"{org}/vendors/{vendor}/tools?role=admin",
+        f"{org}/vendors/{vendor}/tools?start=read-only",
+        f"{org}/vendors/{vendor}/tools?role=member&view=preview",
+        f"{org}/vendors/{vendor}/tools?approve=all",
+        f"{org}/nothing-here",
+    )
+    return {address: address for address in addresses}
+
+
+@pytest.mark.parametrize("role", ["owner", "admin", "member"])
+def test_every_view_is_in_one_language(seeded: Seeded, role: str) -> None:
+    found = left_over(seeded.cast.client(role), further_views(seeded.things))
+    assert sorted({text: route for route, text in found}.items()) == []
+
+
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "nobody"])
 def test_every_page_is_in_one_language(seeded: Seeded, role: str) -> None:
     found = left_over(seeded.cast.client(role), page_paths(seeded.things))

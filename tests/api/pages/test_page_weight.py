@@ -30,6 +30,7 @@ NOT_SHOWN = frozenset(
 # Pages that join what several apps know. A page that asks once for each row of a list is far beyond these figures.
 QUERIES_OF_JOINED_PAGES = {
     "orgs/<uuid:org_id>/agents/<str:client_id>/tools/<slug:vendor>": 17,
+    "orgs/<uuid:org_id>/vendors/<slug:vendor>": 16,
     "orgs/<uuid:org_id>/vendors/<slug:vendor>/access": 17,
     "orgs/<uuid:org_id>/vendors/<slug:vendor>/tools/<path:tool>": 20,
 }

@@ -83,6 +83,17 @@ def test_each_cell_says_why(matrix: Site) -> None:
     assert "By default, members can use all vendors" in text(page)
 
 
+def test_all_and_none_are_offered_where_they_change_something(matrix: Site) -> None:
+    page = text(matrix.cast.client("admin").get(path(matrix)))
+    assert page.count("data-bulk ") == 1
+    assert "vendors for Member</span>" in page
+
+
+def test_teams_are_counted_in_the_language_of_the_page(matrix: Site) -> None:
+    answer = matrix.cast.client("admin").get(path(matrix), {"view": "teams"}, headers={"Accept-Language": "de"})
+    assert [row.note for row in answer.context["rows"]] == ["1 Mitglied"]
+
+
 def test_the_matrix_agrees_with_effective_server_access(matrix: Site) -> None:
     ServerAccess.objects.create(organization=matrix.cast.org, team=team_of(matrix), vendor="fake")
     shown = cells(matrix.cast.client("admin").get(path(matrix)))

@@ -9,8 +9,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from gateway.coordination.sqlite_store import SQLiteStore
+from proxy.control_plane.health.states import HealthStatus
 from proxy.pages.client_guides import ClientGuide, guides
 from tests.api.pages.conftest import Site, text
+from tests.factories.health import put_health
 from tests.factories.tenant import connect
 
 MCP_URL = "http://testserver/v1/mcp"
@@ -53,6 +56,13 @@ def test_every_client_can_be_chosen(site: Site) -> None:
         chosen = setup(site, client=each.slug)
         assert f'<h2 id="guide">{each.client}</h2>' in text(chosen)
         assert MCP_URL in text(chosen)
+
+
+def test_a_vendor_that_does_not_respond_is_not_green(site: Site, shared: SQLiteStore) -> None:
+    connect(site.cast.org, site.cast.user("owner"))
+    assert "Not responding" not in text(setup(site))
+    put_health(shared, "fake", HealthStatus.DOWN)
+    assert "Fake: Not responding</li>" in text(setup(site))
 
 
 @pytest.mark.parametrize("each", guides(), ids=lambda each: each.slug)

@@ -217,6 +217,39 @@ def test_saving_a_list_approves_what_was_seen_and_nothing_else(site: Site, vendo
     assert (len(notices(answer)), answer.context["changes"]) == (1, [])
 
 
+def test_all_changes_are_approved_after_a_question_in_numbers(
+    site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_review_listing, "MAX_COMPARED", 1)
+    vendor.tools = [{**vendor.tools[0], "description": "Other words."}, {"name": "fake_new", "description": "New."}]
+    link = 'href="?role=member&amp;approve=all#changes">Approve all 4…</a>'
+    assert link in text(discover(site, "owner"))
+    assert link not in text(open_page(site, "admin"))
+    asked = open_page(site, approve="all")
+    words = " ".join(text(asked).split())
+    assert "Approve all 4 changes of Fake?</strong> 1 changed, 1 new, 2 gone." in words
+    assert "3 of them are not shown in full below" in words
+    assert "nobody has read" not in text(open_page(site, "admin", approve="all")), "an admin is not asked"
+    form = {"action": "approve", "role": "member", "all": "1", "fingerprint": asked.context["fingerprint"]}
+    assert site.cast.client("admin").post(path(site), form).status_code == 403
+    approved = site.owner().post(path(site), form, follow=True)
+    assert notices(approved) == ["4 changes approved. Permissions are unchanged."]
+    assert approved.context["changes"] == []
+
+
+def test_all_changes_are_those_that_were_counted(site: Site, vendor: FakeVendor) -> None:
+    vendor.tools = [poisoned(vendor.tools[0]), *vendor.tools[1:]]
+    discover(site)
+    counted = open_page(site, approve="all").context["fingerprint"]
+    vendor.tools = [{**vendor.tools[0], "description": "Worse."}, *vendor.tools[1:]]
+    discover(site)
+    form = {"action": "approve", "role": "member", "all": "1", "fingerprint": counted}
+    assert notices(site.owner().post(path(site), form, follow=True))[0].startswith(
+        "The vendor’s tools have changed again."
+    )
+    assert not KnownTool.objects.get(organization=site.cast.org, tool="fake_list").is_approved
+
+
 def test_what_was_only_listed_waits_for_its_turn(
     site: Site, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from proxy.caller_rows import organization_access, principal_of
 from proxy.calls.decide import may_call
 from proxy.control_plane.assumed_callers import identity_of_client, identity_of_person
 from proxy.control_plane.tool_rights import callers_of
-from tests.api.pages.conftest import Site, text
+from tests.api.pages.conftest import Site, notices, text
 from tests.factories.statements import statements
 from tests.factories.tenant import connect, make_tenant, restrict_tools
 
@@ -142,8 +142,9 @@ def test_nothing_of_another_organization_is_listed(connected: Site) -> None:
     )
     assert "foreign bot" in shown
     assert "build bot" not in shown
-    unknown = connected.cast.client("admin").get(connected.path(ACCESS, "fake"), {"tool": "unheard"})
-    assert unknown.status_code == 404
+    typed = connected.cast.client("admin").get(connected.path(ACCESS, "fake"), {"tool": "unheard"}, follow=True)
+    assert typed.redirect_chain == [(connected.path(ACCESS, "fake"), 302)]
+    assert notices(typed) == ["Fake has no tool called “unheard”."]
 
 
 def test_a_person_sees_the_tools_that_calls_allow(connected: Site) -> None:

@@ -87,7 +87,7 @@ def test_its_figures_are_those_of_this_vendor_and_organization(connected: Site) 
     )
     context = connected.cast.client("admin").get(connected.path(VENDOR, "fake")).context
     assert (context["usage"].total.calls, context["usage"].total.errors) == (2, 1)
-    assert [entry.request_id for entry in context["errors"]] == ["its-error"]
+    assert [entry.request_id for entry, _ in context["errors"]] == ["its-error"]
     assert "usage" not in connected.cast.client("member").get(connected.path(VENDOR, "fake")).context
 
 

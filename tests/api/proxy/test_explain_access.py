@@ -19,6 +19,7 @@ from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
 from orgs.models import Membership, ServerAccess
+from orgs.services.known_tools import record_tools
 from proxy.control_plane.explanation import explain_access
 from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors import shared_circuits
@@ -87,6 +88,23 @@ def test_a_tool_that_is_not_listed(cast: Cast, tenant: Tenant) -> None:
     assert failing(str(cast.user("owner").id)) is None
     restrict_tools(cast.org, "list", vendor="acme")  # a vendor that does not prefix its own names
     assert failing(tenant.client.subject) is None
+
+
+def test_a_tool_that_the_vendor_did_not_list(cast: Cast, tenant: Tenant) -> None:
+    caution = "But Acme did not list acme_gone when it was last asked: a call would not find it."
+
+    def detail(tool: str) -> str:
+        return next(
+            step.detail for step in explain_access(tenant.client.subject, tool).steps if step.name == "allowlist"
+        )
+
+    assert caution not in detail("acme_gone"), "the vendor was never asked"
+    record_tools(organization=cast.other_org, vendor="acme", definitions={"acme_other": b"{}"})
+    assert caution not in detail("acme_gone")
+    record_tools(organization=cast.org, vendor="acme", definitions={TOOL: b"{}", "plain": b"{}"})
+    assert detail("acme_gone").endswith(caution)
+    assert caution not in detail(TOOL) + detail("acme_plain")
+    assert failing(tenant.client.subject, "acme_gone") is None
 
 
 def test_a_quota_that_is_used_up(cast: Cast, tenant: Tenant, settings: LazySettings) -> None:

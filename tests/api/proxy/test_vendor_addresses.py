@@ -81,7 +81,7 @@ async def test_the_next_address_is_tried_when_the_first_refuses(
 
 @pytest.mark.parametrize(
     ("fault", "text"),
-    [(socket.gaierror(-2, "secret.internal"), "host name is unknown"), (OSError("secret.internal"), "be reached")],
+    [(socket.gaierror(-2, "secret.internal"), "host name was not found"), (OSError("secret.internal"), "be reached")],
 )
 async def test_what_the_resolver_says_stays_here(
     transport: VendorTransport, monkeypatch: pytest.MonkeyPatch, fault: OSError, text: str

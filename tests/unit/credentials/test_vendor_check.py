@@ -188,3 +188,15 @@ async def test_a_vendor_that_never_answers_is_given_up(monkeypatch: pytest.Monke
 
 def test_the_deadline_is_the_documented_one() -> None:
     assert vendor_check.CHECK_TIMEOUT_S == 5.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        (ProbeAnswer(None), "The vendor didn’t respond in time."),
+        (ProbeAnswer(None, failure="The vendor's host name was not found."), "The vendor's host name was not found."),
+        (ProbeAnswer(503, failure="of no use"), "The vendor answered 503."),
+    ],
+)
+def test_the_reason_for_no_answer_is_said(answer: ProbeAnswer, detail: str) -> None:
+    assert judge(answer, asked_tool=False) == CheckResult(Verdict.UNCONFIRMED, detail)
