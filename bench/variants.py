@@ -1,9 +1,11 @@
-"""The same gateway under other interpreters, event loops or builds: CPU time of a call, slice by slice.
+"""The same gateway under other interpreters, event loops, builds or settings: CPU time of a call, slice by slice.
 
     python -m bench.variants base 3.13:python=/opt/python3.13/bin/python asyncio:loop=asyncio built:code=/tmp/built
+    python -m bench.variants --metrics
 
 The first variant is the one that the others are compared with, slice by slice. `python` needs the packages of
-`requirements.lock`; `loop` is uvicorn's; `code` is a copy of this repository that is imported instead of it.
+`requirements.lock`; `loop` is uvicorn's; `code` is a copy of this repository that is imported instead of it; `env` is a
+variable of its environment. `--metrics` compares a gateway that counts for Prometheus with one that does not.
 """
 
 from __future__ import annotations
@@ -36,14 +38,15 @@ class Variant:
     python: str = sys.executable
     loop: str = ""
     code: str = ""
+    env: str = ""
 
     @classmethod
     def read(cls, text: str) -> Variant:
         """Raises: BenchFailed."""
         name, _, rest = text.partition(":")
         parts = dict(part.partition("=")[::2] for part in rest.split(",") if part)
-        if not name or set(parts) - {"python", "loop", "code"} or not all(parts.values()):
-            raise BenchFailed(f"{text}: a name, then python=, loop= or code= after a colon.")
+        if not name or parts.keys() - {"python", "loop", "code", "env"} or not all(parts.values()):
+            raise BenchFailed(f"{text}: a name, then python=, loop=, code= or env= after a colon.")
         return cls(name, **parts)
 
     def command(self, port: int) -> tuple[str, ...]:
@@ -51,6 +54,14 @@ class Variant:
         if self.loop:
             rest[rest.index("--loop") + 1] = self.loop
         return (self.python, *rest)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        name, _, value = self.env.partition("=")
+        return {name: value} if name else {}
+
+
+METRICS = (Variant("without"), Variant("metrics", env="METRICS_ADDRESS=127.0.0.1:9464"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ def start(
         process = processes.start(
             f"variant-{variant.name}",
             variant.command(port),
-            environment=gateway.environment,
+            environment={**gateway.environment, **variant.variables},
             cores=placement.target,
             folder=Path(variant.code) if variant.code else None,
         )
@@ -111,22 +122,26 @@ def lines(connections: int, found: dict[str, list[Slice]]) -> list[str]:
         cpu_ratio = median([each.cpu_ms / first.cpu_ms for each, first in zip(slices, base, strict=True)])
         rate_ratio = median([each.calls_per_s / first.calls_per_s for each, first in zip(slices, base, strict=True)])
         said.append(
-            f"c={connections:<3} {name:<16} {cpu:.3f} ms of CPU a call (x{cpu_ratio:.2f}),"
-            f" {rate:,.0f} calls/s (x{rate_ratio:.2f})"
+            f"c={connections:<3} {name:<16} {cpu:.3f} ms of CPU a call (x{cpu_ratio:.3f}),"
+            f" {rate:,.0f} calls/s (x{rate_ratio:.3f})"
         )
     return said
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.variants", description=__doc__)
-    parser.add_argument("variants", nargs="+", metavar="NAME[:python=PATH][,loop=NAME][,code=FOLDER]")
+    form = "NAME[:python=PATH][,loop=NAME][,code=FOLDER][,env=VARIABLE=VALUE]"
+    parser.add_argument("variants", nargs="*", metavar=form)
+    parser.add_argument("--metrics", action="store_true", help="with figures for Prometheus and without")
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--target", choices=[name for name in targets.NAMES if name in ("mcp-key", "mcp-write")])
     options = parser.parse_args(arguments)
     try:
-        variants = [Variant.read(text) for text in options.variants]
+        variants = [*(METRICS if options.metrics else ()), *map(Variant.read, options.variants)]
+        if not variants:
+            raise BenchFailed("There is nothing to compare: name variants, or --metrics.")
         placement = place(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set())
         with (
             tempfile.TemporaryDirectory(prefix="gateway-bench-") as name,

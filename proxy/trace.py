@@ -15,6 +15,10 @@ def new_span_id() -> int:
     return secrets.randbits(64) or 1
 
 
+def new_trace_id() -> int:
+    return secrets.randbits(128) or 1
+
+
 @dataclass(slots=True)
 class Trace:
     """`sample` decides, by trace id and parent, whether the trace is exported."""
@@ -34,7 +38,7 @@ class Trace:
     def adopt(self, parent: Parent | None) -> None:
         """Go on with the caller's trace; without one, begin a trace."""
         self.parent = parent
-        self.trace_id = parent.trace_id if parent is not None else secrets.randbits(128) or 1
+        self.trace_id = parent.trace_id if parent is not None else new_trace_id()
         self.is_sampled = self.sample(self.trace_id, parent)
 
     def adopt_late(self, parent: Parent | None) -> None:

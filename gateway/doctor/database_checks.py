@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 
 from audit import partitions
 from gateway import postgresql_check, readiness
@@ -16,6 +17,7 @@ from gateway.doctor.settings_checks import from_messages
 from gateway.doctor.verdict import Finding, error, ok, warning
 from gateway.lib import clock
 from gateway.lib.session_timeouts import HAS_POOLER
+from gateway.lib.unpooled_connection import unpooled
 
 LONG_TRANSACTION_S = 600
 # Share of max_connections in use.
@@ -37,11 +39,27 @@ def row(sql: str, *values: str) -> tuple[Any, ...]:
 def database() -> Sequence[Finding]:
     state, _ = readiness.database_states()
     if state == "failed":
+        if is_server() and _refuses_options():
+            return [
+                error(
+                    "A pooler stands before PostgreSQL and refuses the options of a session: set"
+                    " DATABASE_POOLER=transaction."
+                )
+            ]
         return [error(f"The {connection.display_name} database does not answer or takes no rows. Check DATABASE_URL.")]
     if not is_server():
         return [ok("SQLite answers.")]
     (version,) = row("SHOW server_version")
     return [ok(f"PostgreSQL {version} answers and takes rows.")]
+
+
+def _refuses_options() -> bool:
+    with closing(unpooled(connection, "gateway-doctor")) as own:
+        try:
+            own.ensure_connection()
+        except OperationalError as fault:
+            return "unsupported startup parameter" in str(fault)
+    return False
 
 
 def migrations() -> Sequence[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -39,10 +40,25 @@ def _answer(name: str, url: str) -> Finding:
     try:
         with closing(client(url)) as server:
             server.ping()
-            version = _information(server).get("redis_version", "of an unknown version")
+            facts = _information(server)
     except (redis.RedisError, OSError, ValueError) as fault:
+        if (refused := _refused_certificate(fault)) is not None:
+            return error(f"The certificate of {name}'s Redis is refused: {refused.verify_message}.")
         return error(f"Redis of {name} does not answer ({type(fault).__name__}).")
-    return ok(f"Redis {version} of {name} answers.")
+    return ok(f"{product(facts)} of {name} answers.")
+
+
+def product(facts: Mapping[str, Any]) -> str:
+    """Name and version. Valkey also says which Redis it was once equal to."""
+    if "valkey_version" in facts:
+        return f"Valkey {facts['valkey_version']}"
+    return f"Redis {facts.get('redis_version', 'of an unknown version')}"
+
+
+def _refused_certificate(fault: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    while fault is not None and not isinstance(fault, ssl.SSLCertVerificationError):
+        fault = fault.__cause__ or fault.__context__
+    return fault
 
 
 def configured() -> Sequence[Finding]:

@@ -1,14 +1,8 @@
-"""Figures that the database knows, the same on every host. They are read beside the scrapes, which never wait for it.
-
-A database that does not answer leaves only `gateway_database_up 0`: figures of before would look like those of now.
-"""
+"""Figures that the database knows, the same on every host. One that does not answer leaves `gateway_database_up 0`."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 
 import structlog
 from django.db import DatabaseError, InterfaceError
@@ -24,9 +18,6 @@ from gateway.lib import clock
 from gateway.lib.database_threads import with_own_connection
 from gateway.lib.metrics.names import PLATFORMS
 
-EVERY_S = 15.0
-# The largest share of the time that reading may take: a long read is followed by a longer pause.
-BUSY_SHARE = 0.1
 # Destinations that are counted in one round. Past it the lag is that of these, which is alarm enough.
 MOST_DESTINATIONS = 100
 log = structlog.get_logger(__name__)
@@ -40,52 +31,29 @@ NAMES = {
 }
 
 
-class DeploymentFigures:
-    """The figures of the last round."""
+def read_deployment() -> list[Metric]:
+    try:
+        return [metric_of("gateway_database_up", 1), *with_own_connection(_read)]
+    except (DatabaseError, InterfaceError) as fault:
+        log.warning("metrics.database_not_read", fault=type(fault).__name__)
+        return [metric_of("gateway_database_up", 0)]
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._metrics: list[Metric] = []
-        self._ended = threading.Event()
 
-    def collect(self) -> Iterator[Metric]:
-        yield from self._metrics
-
-    def run(self) -> None:
-        """Reads until `end`. For a thread of its own."""
-        pause_s = 0.0
-        while not self._ended.wait(pause_s):
-            began_s = self._monotonic()
-            try:
-                self.read()
-            except Exception:
-                log.exception("metrics.database_not_read")
-                self._metrics = []
-            pause_s = max(EVERY_S, (self._monotonic() - began_s) / BUSY_SHARE)
-
-    def end(self) -> None:
-        self._ended.set()
-
-    def read(self) -> None:
-        """One round."""
-        try:
-            self._metrics = [_metric("gateway_database_up", 1), *with_own_connection(_read)]
-        except (DatabaseError, InterfaceError) as fault:
-            log.warning("metrics.database_not_read", fault=type(fault).__name__)
-            self._metrics = [_metric("gateway_database_up", 0)]
+def metric_of(name: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, NAMES[name], value=value)
 
 
 def _read() -> list[Metric]:
     found = [_rollup_lag(), *_shipping_lag(), _key_ages()]
     if partitions.is_partitioned():
-        found.append(_metric("gateway_audit_partitions_ahead", partitions.months_ahead(clock.now())))
+        found.append(metric_of("gateway_audit_partitions_ahead", partitions.months_ahead(clock.now())))
     return found
 
 
 def _rollup_lag() -> Metric:
     waiting = first_waiting(CONSUMER, LOG)
     lag_s = 0.0 if waiting is None else max(0.0, (clock.now() - waiting.timestamp).total_seconds())
-    return _metric("gateway_rollup_lag_seconds", lag_s)
+    return metric_of("gateway_rollup_lag_seconds", lag_s)
 
 
 def _shipping_lag() -> list[Metric]:
@@ -113,7 +81,3 @@ def _key_ages() -> Metric:
     for kind, age_s in sorted(current_ages(clock.now()).items()):
         metric.add_metric((kind,), age_s)
     return metric
-
-
-def _metric(name: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, NAMES[name], value=value)

@@ -67,7 +67,7 @@ def end_again(written: Iterable[WrittenEnd], *, restored_to: datetime) -> Restor
     by_organization = _by_organization(by_kind)
     for organization in _organizations():
         ends = by_organization.get(organization.pk, ())
-        work = partial(_ended_in_organization, ends, restored_to)
+        work = partial(_ended_in_organization, ends)
         _in_organization(organization, restored_to, report, work, "journal")
     _finish(report)
     return report
@@ -147,10 +147,10 @@ def _is_written(org_id: uuid.UUID, facts: dict[str, str]) -> bool:
     return any(facts.items() <= row.metadata.items() for row in rows.only("metadata"))
 
 
-def _ended_in_organization(ends: Iterable[WrittenEnd], restored_to: datetime) -> Counter[EndKind]:
+def _ended_in_organization(ends: Iterable[WrittenEnd]) -> Counter[EndKind]:
     counts: Counter[EndKind] = Counter()
     for each in _without_lost_overlaps(ends):
-        counts[each.end.kind] += _ended(each.end, each.at, restored_to)
+        counts[each.end.kind] += _ended(each.end, each.at)
     return counts
 
 
@@ -179,9 +179,9 @@ def _all_ended_in_organization(organization: Organization, restored_to: datetime
     return counts
 
 
-def _ended(end: End, ended_at: datetime, restored_to: datetime) -> bool:
+def _ended(end: End, ended_at: datetime) -> bool:
     if end.kind is EndKind.ACCESS_TOKEN:
-        return tokens.end_access_token_again(number=int(end.id), restored_to=restored_to)
+        return tokens.end_access_token_again(number=int(end.id), ended_at=ended_at)
     key = uuid.UUID(end.id)
     match end.kind:
         case EndKind.AGENT_KEY:

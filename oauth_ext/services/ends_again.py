@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -72,9 +72,12 @@ def end_family_again(family_id: uuid.UUID) -> bool:
     return True
 
 
-def end_access_token_again(*, number: int, restored_to: datetime) -> bool:
-    # Numbers are given again after a restore: a token that is younger is another one.
-    rows = AccessToken.objects.filter(pk=number, token_family=None, created__lte=restored_to)
+def end_access_token_again(*, number: int, ended_at: datetime) -> bool:
+    """`ended_at`: when it ended, in whole milliseconds."""
+    # Numbers are given again after a restore: a token that is younger than its end is another one. Not "than the moment
+    # of the backup": an operator names one a little before it, and tokens of between would live on.
+    made_before = ended_at + timedelta(milliseconds=1)
+    rows = AccessToken.objects.filter(pk=number, token_family=None, created__lt=made_before)
     token = rows.select_related("application").first()
     if token is None:
         return False

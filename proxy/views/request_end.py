@@ -36,7 +36,8 @@ def report(
         is_error = status >= 500 or (called is not None and called[2] in _FAILED)
         attributes = {f"gateway.{name}": value for name, value in facts.items() if name != "status"}
         attributes["http.response.status_code"] = status
-        live.traces.end(trace, timing, ended_s, attributes, is_error=is_error)
+        known = context is not None
+        live.traces.end(trace, timing, ended_s, attributes, is_error=is_error, is_authenticated=known)
     if settings.LOG_REQUESTS:
         if context is not None:
             facts |= {"org_id": str(context.caller.principal.org_id), "subject": context.caller.principal.subject}

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 import django
 
@@ -20,7 +21,10 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 from django.core.management import CommandError, call_command  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
 
+from audit import partitions  # noqa: E402
+from audit.shipping import destinations  # noqa: E402
 from billing.models import ProviderCancellation, ProviderEvent, Subscription  # noqa: E402
 from credentials.credential_scope import CredentialScope  # noqa: E402
 from credentials.models import Credential, OrganizationDataKey  # noqa: E402
@@ -28,6 +32,7 @@ from credentials.selectors import credential, credential_summaries  # noqa: E402
 from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
 from gateway.catalog import registry  # noqa: E402
 from gateway.coordination import backend as coordination  # noqa: E402
+from gateway.lib import clock  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
 from oauth_ext.services import agent_keys, service_client_vendors, service_clients  # noqa: E402
@@ -62,6 +67,30 @@ def connect_vendor(org_id: str, vendor: str, fields: dict[str, str]) -> None:
         scope=CredentialScope.ORGANIZATION,
         fields=fields,
     )
+
+
+def create_log_destination(org_id: str, url: str) -> str:
+    """The id of a webhook that gets the organization's logs."""
+    with transaction.atomic():
+        made = destinations.create(
+            org_id=UUID(org_id),
+            actor=_owner(org_id).as_actor(),
+            label="Receiver",
+            platform="webhook",
+            endpoint_url=url,
+            config={"secret": "a secret of the test's own"},
+        )
+    return str(made.id)
+
+
+def drop_partitions_ahead() -> list[str]:
+    """The names of the request log's partitions that begin in a month to come; they are gone."""
+    next_month = partitions.month_of(clock.now(), later=1)
+    names = [each.name for each in partitions.partitions() if each.start is not None and each.start >= next_month]
+    with connection.cursor() as cursor:
+        for name in names:
+            cursor.execute(f'DROP TABLE "{name}"')
+    return names
 
 
 def disconnect_vendor(org_id: str, vendor: str) -> None:
@@ -212,6 +241,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         load_catalog,
         create_organization,
         connect_vendor,
+        create_log_destination,
+        drop_partitions_ahead,
         disconnect_vendor,
         create_service_client,
         create_service_clients,

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -50,20 +51,39 @@ class PostgreSQLServer:
             os.chown(self.folder, *_ids())
         command = [str(self.programs / "initdb"), "--pgdata", str(self.folder / "data"), "--username", USER]
         command += ["--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"]
-        subprocess.run(_as_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(as_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+
+    def copy_of(self, primary: PostgreSQLServer) -> None:
+        """A standby that follows the primary as soon as it starts."""
+        if os.getuid() == 0:
+            os.chown(self.folder, *_ids())
+        command = [str(self.programs / "pg_basebackup"), "--pgdata", str(self.folder / "data"), "--write-recovery-conf"]
+        command += ["--dbname", f"{primary.url}?application_name=standby", "--checkpoint", "fast", "--no-sync"]
+        subprocess.run(as_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=120)
+
+    def ask(self, *statements: str, database: str = USER) -> list[tuple[Any, ...]]:
+        """The rows of the last statement; each is committed by itself."""
+        url = f"postgres://{USER}@127.0.0.1:{self.port}/{database}"
+        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+            cursors = [connection.execute(statement.encode()) for statement in statements]
+            return cursors[-1].fetchall() if cursors[-1].description else []
 
     def start(self) -> None:
         """It has recovered and answers."""
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port), *LOCAL]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                _as_user(command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                as_user(command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_DEADLINE_S
         while not self._answers():
             assert self._process.poll() is None, f"PostgreSQL has ended: {self.folder / 'log'}"
             assert time.monotonic() < deadline, f"PostgreSQL does not answer: {self.folder / 'log'}"
             time.sleep(0.02)
+
+    @property
+    def is_down(self) -> bool:
+        return self._process is None
 
     def kill(self) -> None:
         """The postmaster and all its children at once: no one ends a transaction, or tells a client."""
@@ -78,6 +98,20 @@ class PostgreSQLServer:
         _, left = psutil.wait_procs(children, timeout=STOP_DEADLINE_S)
         assert not left, "processes of PostgreSQL outlive SIGKILL"
         self._process = None
+
+    def hang(self) -> None:
+        """From now on it accepts connections (the kernel does) and answers nothing."""
+        for process in self._all():
+            process.suspend()
+
+    def go_on(self) -> None:
+        for process in self._all():
+            process.resume()
+
+    def _all(self) -> list[psutil.Process]:
+        assert self._process is not None
+        postmaster = psutil.Process(self._process.pid)
+        return [postmaster, *postmaster.children(recursive=True)]
 
     def end(self) -> None:
         """In order, so that no shared memory is left behind."""
@@ -116,7 +150,7 @@ def _ids() -> tuple[int, int]:
     return entry.pw_uid, entry.pw_gid
 
 
-def _as_user(command: list[str]) -> list[str]:
+def as_user(command: list[str]) -> list[str]:
     """Not as root, and dead when this process is."""
     if os.getuid() != 0:
         return [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command]

@@ -1,7 +1,7 @@
 """A Redis of a test's own, with a password as in compose.yaml, that can hang, refuse, forget and lose its writes.
 
 It listens on a free port of this computer and is ended by its process id. It can be a cluster of one node, which
-refuses commands whose keys are in several slots.
+refuses commands whose keys are in several slots, another program that speaks the same, and behind TLS.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from functools import cache
 
 import redis
 
+from tests.fakes.certificates import Certificates
 from tests.vendors.processes import TETHER, free_port, stop
 
 START_DEADLINE_S = 20.0
@@ -49,6 +50,8 @@ class RedisServer:
     port: int
     folder: str
     is_cluster: bool = False
+    program: str = "redis-server"
+    certificates: Certificates | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _is_hung: bool = False
 
@@ -59,11 +62,14 @@ class RedisServer:
 
     def url_through(self, port: int, password: str = PASSWORD) -> str:
         """The same by way of a relay, or with another password."""
-        return f"redis://:{password.replace(' ', '%20').replace(chr(39), '%27')}@127.0.0.1:{port}/0"
+        address = f"://:{password.replace(' ', '%20').replace(chr(39), '%27')}@127.0.0.1:{port}/0"
+        if self.certificates is None:
+            return f"redis{address}"
+        return f"rediss{address}?ssl_cert_reqs=required&ssl_ca_certs={self.certificates.authority}"
 
     def ask(self, *command: str | int) -> object:
         """The reply to one command of the operator's."""
-        with contextlib.closing(redis.Redis(port=self.port, password=PASSWORD, socket_timeout=5.0)) as client:
+        with contextlib.closing(redis.Redis.from_url(self.url, socket_timeout=5.0)) as client:
             return client.execute_command(*command)
 
     def hang(self) -> None:
@@ -87,7 +93,12 @@ class RedisServer:
 
     def start(self) -> None:
         """It answers, and knows nothing."""
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--requirepass", PASSWORD]
+        ports = ["--port", str(self.port)]
+        if (tls := self.certificates) is not None:
+            ports = ["--port", "0", "--tls-port", str(self.port), "--tls-auth-clients", "no"]
+            ports += ["--tls-cert-file", str(tls.certificate), "--tls-key-file", str(tls.key)]
+            ports += ["--tls-ca-cert-file", str(tls.authority)]
+        command = [self.program, *ports, "--bind", "127.0.0.1", "--requirepass", PASSWORD]
         command += ["--save", "", "--appendonly", "no", "--dir", self.folder, "--masterauth", PASSWORD]
         if self.is_cluster:
             command += ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
@@ -140,10 +151,12 @@ class RedisServer:
 
 
 @contextlib.contextmanager
-def redis_server(*, is_cluster: bool = False) -> Iterator[RedisServer]:
+def redis_server(
+    *, is_cluster: bool = False, program: str = "redis-server", certificates: Certificates | None = None
+) -> Iterator[RedisServer]:
     """A server that answers; it is gone at the end."""
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(free_port(), folder, is_cluster)
+        server = RedisServer(free_port(), folder, is_cluster, program, certificates)
         server.start()
         try:
             yield server

@@ -68,6 +68,17 @@ class Process:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
+    def pause(self) -> None:
+        """Between two instructions, with all its children."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
     def revive(self) -> None:
         """As the supervisor does."""
         if self._process is not None and self._process.poll() is not None:

@@ -108,6 +108,9 @@ volumeMounts:
   ports: [{name: metrics, containerPort: {{ .Values.metrics.port }}}]
   env:
     - {name: GATEWAY_ROLE, value: helper}
+    # An address, and no secret: whether the identity provider answers is one of the figures.
+    - name: OIDC_OP_DISCOVERY_URL
+      valueFrom: {secretKeyRef: {name: {{ .Values.secrets.service }}, key: OIDC_OP_DISCOVERY_URL, optional: true}}
     {{- include "gateway.env" . | nindent 4 }}
     {{- include "gateway.metricsEnv" . | nindent 4 }}
   resources: {{- toYaml .Values.metrics.resources | nindent 4 }}

@@ -1,4 +1,4 @@
-"""`manage.py migrate` with unlimited statement time and a short lock timeout, after which it tries again."""
+"""`manage.py migrate`, one at a time, with unlimited statement time and short waits for locks, which it repeats."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from gateway.lib.session_timeouts import HAS_POOLER
+from gateway.management.migration_lock import only_one
 
 # Seconds. ALTER TABLE waits for running readers, and new readers and writers queue behind it: calls have 4 s to wait.
 LOCK_TIMEOUT_S = 2
@@ -25,6 +26,12 @@ LOCK_NOT_AVAILABLE = "55P03"
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
         """Raises: CommandError when a lock was never free in time. Applied migrations stay, and a later run goes on."""
+        if options["plan"] or options["check_unapplied"]:
+            return super().handle(*args, **options)  # they change nothing
+        with only_one(connections[options["database"]], self.stderr.write):
+            return self._attempts(*args, **options)
+
+    def _attempts(self, *args: Any, **options: Any) -> str | None:
         for attempt in range(1, LOCK_ATTEMPTS + 1):
             try:
                 with without_statement_timeout(connections[options["database"]]):

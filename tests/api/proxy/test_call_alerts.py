@@ -27,7 +27,7 @@ from tests.factories.tenant import Tenant, load_vendor
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
-TASK = "audit.seal_logs"
+OFTEN, EACH_MINUTE = "audit.roll_up_usage", "audit.seal_logs"
 
 
 @pytest.fixture(autouse=True)
@@ -123,11 +123,14 @@ async def test_a_vendor_takes_no_connections(agent: Agent, tenant: Tenant, vendo
     assert value_of(text, "gateway_circuit_open", vendor="fake") == 1
 
 
-async def test_a_task_no_longer_ends_well(agent: Agent, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "silent_after_s"), [(OFTEN, 31), (EACH_MINUTE, 301)])
+async def test_a_task_no_longer_ends_well(
+    agent: Agent, host: Host, monkeypatch: pytest.MonkeyPatch, name: str, silent_after_s: float
+) -> None:
     now_s = 1_000_000_000.0
     monkeypatch.setattr("gateway.task_figures.time", SimpleNamespace(time=lambda: now_s))
-    tasks = TaskFigures(host.folder, "worker", {TASK})
-    task = SimpleNamespace(name=TASK, request=SimpleNamespace(published_at=now_s - 3))
+    tasks = TaskFigures(host.folder, "worker", {name})
+    task = SimpleNamespace(name=name, request=SimpleNamespace(published_at=now_s - 3))
     tasks._on_start(task)
     tasks._on_success(task)
     tasks._on_success(SimpleNamespace(name="a.task.of.no.schedule"))
@@ -135,5 +138,5 @@ async def test_a_task_no_longer_ends_well(agent: Agent, host: Host, monkeypatch:
     text = host.scrape()
     assert names.QUEUE_WAIT_SECONDS.values == {(): 3}
     assert "a.task.of.no.schedule" not in text
-    assert firing(text, at_s=now_s + 240) == set()
-    assert firing(text, at_s=now_s + 301) == {"GatewayScheduleSilent"}
+    assert firing(text, at_s=now_s + silent_after_s - 1) == set()
+    assert firing(text, at_s=now_s + silent_after_s) == {"GatewayScheduleSilent"}

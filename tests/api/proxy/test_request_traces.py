@@ -109,6 +109,46 @@ async def test_a_caller_who_does_not_sample_is_believed(
     assert traced.spans() == []
 
 
+async def test_a_refused_stranger_does_not_keep_the_request_out(agent: Agent, traced: Traced) -> None:
+    params = {"name": "fake_list", "arguments": {}}
+    answer = await agent.rpc(
+        "cak_unknown", "tools/call", params, traceparent=f"00-{TRACE}-{SPAN}-00", tracestate="planted=1"
+    )
+    assert answer.status_code == 401
+    request, *_ = (span for span in traced.spans() if span.name == "request")
+    assert f"{request.context.trace_id:032x}" == TRACE, "for correlation"
+    assert len(request.context.trace_state) == 0
+
+
+async def test_a_refused_stranger_does_not_have_the_request_exported(
+    agent: Agent, tenant: Tenant, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+    settings.TRACES = True
+    traced = Traced()
+    params = {"name": "fake_list", "arguments": {}}
+    assert (await agent.rpc("cak_unknown", "tools/call", params, traceparent=GOOD)).status_code == 401
+    assert (await agent.rpc(tenant.agent_key, "tools/call", params, traceparent=GOOD)).status_code == 200
+    statuses = [
+        dict(span.attributes or {})["http.response.status_code"] for span in traced.spans() if span.name == "request"
+    ]
+    assert statuses == [200], "a known caller is believed"
+
+
+async def test_a_trace_id_of_a_strangers_choice_wins_no_lottery(
+    agent: Agent, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    monkeypatch.setattr("proxy.request_traces.new_trace_id", lambda: 2**128 - 1)  # one that the ratio leaves out
+    settings.TRACES = True
+    traced = Traced()
+    taken = f"00-{1:032x}-{SPAN}-01"
+    params = {"name": "fake_list", "arguments": {}}
+    assert (await agent.rpc("cak_unknown", "tools/call", params, traceparent=taken)).status_code == 401
+    assert traced.spans() == []
+
+
 async def test_faults_are_errors_and_name_no_secret(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, traced: Traced
 ) -> None:

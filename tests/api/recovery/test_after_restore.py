@@ -249,8 +249,25 @@ def test_a_number_that_is_given_again_names_another_token(restored: Restored) ->
         application=restored.tenant.client,
     )
     restored.ended(EndKind.ACCESS_TOKEN, token.pk, org=str(restored.cast.org.pk))
+    AccessToken.objects.update(created=restored.moment + timedelta(seconds=61))
     restored.replay()
     assert AccessToken.objects.exists()
+
+
+def test_a_token_of_between_the_named_moment_and_the_backup_ends(restored: Restored) -> None:
+    kept, token = (
+        AccessToken.objects.create(
+            token=name,
+            expires=clock.now() + timedelta(hours=1),
+            organization=tenant.organization,
+            application=tenant.client,
+        )
+        for name, tenant in (("kept", restored.other), ("own", restored.tenant))
+    )
+    restored.ended(EndKind.ACCESS_TOKEN, token.pk, org=str(restored.cast.org.pk))
+    AccessToken.objects.update(created=restored.moment + timedelta(seconds=60))
+    restored.replay()
+    assert list(AccessToken.objects.all()) == [kept]
 
 
 def test_only_the_ended_sessions_end(restored: Restored) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -13,7 +18,10 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from gateway.management.commands import migrate
+from gateway.management.migration_lock import WAITING, only_one
+from tests.factories.until import until_true
 
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "postgresql", reason="a file has no locks of tables"),
@@ -32,6 +40,12 @@ def reader() -> Iterator[psycopg.Connection[Any]]:
         reader.execute("LOCK TABLE orgs_user IN SHARE MODE")
         yield reader
     call_command("migrate", verbosity=0)
+
+
+def url_of_the_test_database() -> str:
+    entry = connection.settings_dict
+    password = f":{quote(entry['PASSWORD'], safe='')}" if entry["PASSWORD"] else ""
+    return f"postgres://{entry['USER']}{password}@{entry['HOST']}:{entry['PORT'] or 5432}/{entry['NAME']}"
 
 
 def is_applied() -> bool:
@@ -64,6 +78,62 @@ def test_a_table_that_is_never_free_ends_the_command(
     with pytest.raises(CommandError, match="at each of 3 attempts"):
         call_command("migrate", verbosity=0, stderr=io.StringIO())
     assert not is_applied()
+
+
+def test_a_second_one_waits_for_the_first_and_says_so(
+    reader: psycopg.Connection[Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The first process waits for the reader with the lock in its hand; the second one does not touch the tables."""
+
+    def started(name: str) -> subprocess.Popen[bytes]:
+        with (tmp_path / name).open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity=0"],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "DATABASE_URL": url_of_the_test_database(),
+                    "DJANGO_SETTINGS_MODULE": "tests.settings",
+                },
+                stdout=log,
+                stderr=log,
+            )
+        request.addfinalizer(process.kill)
+        return process
+
+    def said(name: str) -> str:
+        return (tmp_path / name).read_text()
+
+    first = started("first")
+    until_true(lambda: "A table was in use" in said("first"))
+    second = started("second")
+    until_true(lambda: WAITING in said("second"))
+    reader.rollback()
+    assert (first.wait(120), second.wait(120)) == (0, 0), said("first") + said("second")
+    assert is_applied()
+    assert WAITING not in said("first")
+    assert said("second").count(WAITING) == 1
+    assert "A table was in use" not in said("second")
+
+
+def test_a_killed_one_leaves_no_lock() -> None:
+    said: list[str] = []
+    with only_one(connection, said.append):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pid FROM pg_stat_activity"
+                " WHERE application_name = 'gateway-migrate-lock' AND datname = current_database()"
+            )
+            (pid,) = cursor.fetchone()
+            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+        with only_one(connection, said.append):
+            pass
+    assert said in ([], [WAITING])
+
+
+def test_what_changes_nothing_waits_for_nothing() -> None:
+    with only_one(connection, str):
+        call_command("migrate", plan=True, verbosity=0, stdout=io.StringIO())
 
 
 def test_another_error_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bench.processes import BenchFailed
-from bench.variants import Slice, Variant, lines
+from bench.variants import METRICS, Slice, Variant, lines, main
 
 
 def test_a_name_alone_is_the_gateway_as_it_is() -> None:
@@ -26,6 +26,17 @@ def test_interpreter_loop_and_code_are_chosen_one_by_one() -> None:
     assert command[1:4] == ("-m", "uvicorn", "gateway.asgi:application")
 
 
+def test_a_variable_may_have_any_value() -> None:
+    variant = Variant.read("new:env=METRICS_ADDRESS=127.0.0.1:9464")
+    assert variant.variables == METRICS[1].variables == {"METRICS_ADDRESS": "127.0.0.1:9464"}
+    assert METRICS[0].variables == {}
+
+
+def test_nothing_to_compare_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 1
+    assert "nothing to compare" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", ":loop=asyncio", "new:speed=9", "new:loop"])
 def test_what_is_no_variant_is_refused(text: str) -> None:
     with pytest.raises(BenchFailed, match="after a colon"):
@@ -39,5 +50,5 @@ def test_ratios_are_taken_inside_their_round() -> None:
         "new": [Slice(0.5, 2_000.0), Slice(1.0, 1_000.0), Slice(0.5, 2_000.0)],
     }
     first, second = lines(16, found)
-    assert first == "c=16  base             1.000 ms of CPU a call (x1.00), 1,000 calls/s (x1.00)"
-    assert second == "c=16  new              0.500 ms of CPU a call (x0.50), 2,000 calls/s (x2.00)"
+    assert first == "c=16  base             1.000 ms of CPU a call (x1.000), 1,000 calls/s (x1.000)"
+    assert second == "c=16  new              0.500 ms of CPU a call (x0.500), 2,000 calls/s (x2.000)"
