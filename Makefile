@@ -1,7 +1,7 @@
 # Every target does its own set-up: `make run` works in a fresh clone with Python 3.11 (with venv), make and git.
 # Variables: make run PORT=8765 VAR=/somewhere. What make is given or finds in the environment reaches the programs.
 .DEFAULT_GOAL := help
-.PHONY: help run manage test properties lint audit bench e2e screenshots lock assets clean
+.PHONY: help run manage test properties attacks lint audit bench e2e screenshots lock assets clean
 
 VENV ?= .venv
 export PYTHON VENV ARGS
@@ -32,6 +32,9 @@ test: ## the test suite; on real PostgreSQL and Redis too where TEST_DATABASE_UR
 
 properties: ## the property tests on random examples, for SECONDS (600); what fails is kept and tried again
 	$(call bootstrap,dev scripts/properties.py $(SECONDS))
+
+attacks: ## the sixty attacks of the security suite as a table; exit code 1 unless all of them are answered as documented
+	$(call bootstrap,dev -m tests.attacks -n 2)
 
 lint: ## ruff, types, import contracts, migrations, templates, lock files
 	$(call bootstrap,dev scripts/lint.py)

@@ -23,7 +23,13 @@ from gateway.http_protocol import PROBE_PATHS, BoundedHttpProtocol  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.concurrency_limit import ConcurrencyLimit  # noqa: E402
-from gateway.middleware.refusal import Receive, Refusal, send_refusal  # noqa: E402
+from gateway.middleware.refusal import (  # noqa: E402
+    Receive,
+    Refusal,
+    SendRefusal,
+    send_oauth_refusal,
+    send_refusal,
+)
 from proxy import runtime  # noqa: E402
 
 _RENDER_ERROR = "proxy.views.early.early_refusal"
@@ -40,9 +46,9 @@ _hot_path = HotPathApp("proxy.views.urls", max_body_bytes=max_body_bytes(), rend
 _probes = ProbeApp("proxy.views.urls", max_body_bytes=1024, render_error=_RENDER_ERROR)
 
 
-def _limit_concurrency(size: int) -> BodyLimit:
+def _limit_concurrency(size: int, send_refusal: SendRefusal) -> BodyLimit:
     limit = ConcurrencyLimit(django_application, size=size, wait_s=settings.PAGE_WAIT_S)  # type: ignore[arg-type]
-    return BodyLimit(limit, max_bytes=settings.WEB_BODY_BYTES)
+    return BodyLimit(limit, max_bytes=settings.WEB_BODY_BYTES, send_refusal=send_refusal)
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,7 +56,8 @@ async def _reject(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"].startswith(HOT_PATH_PREFIXES):
         await _hot_path.refuse(scope, receive, send, 503, "overloaded", _OVERLOADED)
     else:
-        await send_refusal(scope, send, Refusal(503, "overloaded", _OVERLOADED, retry_after_s=RETRY_AFTER_S))
+        refuse = send_oauth_refusal if scope["path"] in OAUTH_PATHS else send_refusal
+        await refuse(scope, send, Refusal(503, "overloaded", _OVERLOADED, retry_after_s=RETRY_AFTER_S))
 
 
 def _bound_connections() -> None:
@@ -67,8 +74,8 @@ def _bound_connections() -> None:
 
 _OVERLOADED = "Too many connections are open. Try again in a moment."
 _bound_connections()
-_pages = _limit_concurrency(settings.PAGE_CONCURRENCY)
-_oauth = _limit_concurrency(settings.OAUTH_CONCURRENCY)
+_pages = _limit_concurrency(settings.PAGE_CONCURRENCY, send_refusal)
+_oauth = _limit_concurrency(settings.OAUTH_CONCURRENCY, send_oauth_refusal)
 # Not /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
 OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
 HOT_PATH_PREFIXES = ("/v1/",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, send_refusal
+from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, SendRefusal, send_refusal
 
 # Django alone would write a body of any size to the disk. Views may set lower limits.
 BODY_TIMEOUT_S = 30.0  # for the whole body
@@ -13,9 +13,10 @@ BODY_TIMEOUT_S = 30.0  # for the whole body
 class BodyLimit:
     """ASGI middleware that reads at most `max_bytes` of a body. Spec: D18"""
 
-    def __init__(self, application: Application, *, max_bytes: int) -> None:
+    def __init__(self, application: Application, *, max_bytes: int, send_refusal: SendRefusal = send_refusal) -> None:
         self._application = application
         self._max_bytes = max_bytes
+        self._send_refusal = send_refusal
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
@@ -25,7 +26,7 @@ class BodyLimit:
             # The whole body is read before the answer begins, so a refusal never interrupts an answer.
             await self._application(scope, self._bounded(receive), send)
         except Refusal as refusal:
-            await send_refusal(scope, send, refusal)
+            await self._send_refusal(scope, send, refusal)
 
     def _bounded(self, receive: Receive) -> Receive:
         left = self._max_bytes

@@ -32,16 +32,39 @@ class Refusal(Exception):
         return cls(408, "request_timeout", "The body did not arrive in time.")
 
 
+SendRefusal = Callable[[Message, Send, Refusal], Awaitable[None]]
+
+
 async def send_refusal(scope: Message, send: Send, refusal: Refusal) -> None:
     """Send the refusal and close the connection, without reading the rest of the body."""
-    request_id = request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
-    body = json.dumps(error_responses.body(refusal.error, refusal.message, request_id)).encode()
+    request_id = _request_id(scope)
+    body = error_responses.body(refusal.error, refusal.message, request_id)
+    await _send(send, refusal, body, request_id)
+
+
+async def send_oauth_refusal(scope: Message, send: Send, refusal: Refusal) -> None:
+    """The same in OAuth's form, and readable from every origin. Spec: RFC 6749 5.2 · D28"""
+    error = "temporarily_unavailable" if refusal.status == 503 else "invalid_request"
+    body = {"error": error, "error_description": refusal.message}
+    open_to_all = (b"access-control-allow-origin", b"*")
+    await _send(send, refusal, body, _request_id(scope), (b"pragma", b"no-cache"), open_to_all)
+
+
+def _request_id(scope: Message) -> str:
+    return request_id_of(dict(scope["headers"]).get(HEADER.lower().encode(), b"").decode("latin-1"))
+
+
+async def _send(
+    send: Send, refusal: Refusal, fields: dict[str, Any], request_id: str, *more: tuple[bytes, bytes]
+) -> None:
+    body = json.dumps(fields).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
         (b"connection", b"close"),
         (HEADER.lower().encode(), request_id.encode()),
+        *more,
     ]
     if refusal.retry_after_s is not None:
         headers.append((b"retry-after", str(refusal.retry_after_s).encode()))

@@ -49,9 +49,12 @@ class DevicePage(SignedInPage):
     def _refused(self, refusal: DomainError) -> HttpResponse:
         left = refusal.attempts_left if isinstance(refusal, CodeNotValid) else 0
         shown_left = left if isinstance(refusal, CodeNotValid) and left <= _WARN_AT else None
-        return self._page(
+        page = self._page(
             "enter", {"error": translated(refusal.message), "attempts_left": shown_left}, status=refusal.status
         )
+        for name, value in refusal.headers.items():
+            page[name] = value
+        return page
 
     def _page(self, step: str, context: dict[str, object], *, status: int = 200) -> HttpResponse:
         return self.page("oauth_ext/device.html", {"step": step, **context}, status=status)

@@ -5,12 +5,14 @@ Spec: §3 Device authorization flow, §4.2 · D126-D129
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit.admin_log import record_admin
 from audit.event_types import EventType
@@ -41,6 +43,10 @@ class TooManyCodes(DomainError):
     """Ten wrong codes within a quarter of an hour. Spec: D126"""
 
     code, message, status = "rate_limited", sentence("Too many wrong codes. Try again in a few minutes."), 429
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__()
+        self.headers = {"Retry-After": str(retry_after_s)}
 
 
 class ClientDisconnected(DomainError):
@@ -90,7 +96,7 @@ def waiting_device(*, actor: User, typed: str, address: str) -> DeviceGrant:
         # Serialises one person's guesses: parallel ones would all see the count before it rises.
         User.objects.select_for_update(no_key=True).filter(pk=actor.pk).first()
         if _misses_left(counted_for) <= 0:
-            raise TooManyCodes
+            raise TooManyCodes(_until_another_guess_s(counted_for))
         found = _found(typed)
         if found is not None and not found.decision and _may_decide(actor, found):
             return found
@@ -156,7 +162,21 @@ def _may_decide(actor: User, device: DeviceGrant) -> bool:
 
 
 def _misses_left(counted_for: Sequence[str]) -> int:
-    since = clock.now() - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
-    recent = UserCodeMiss.objects.filter(missed_at__gt=since)
-    counts = [recent.filter(counted_for=key).count() for key in counted_for]
+    counts = [_recent_misses(key).count() for key in counted_for]
     return int(settings.USER_CODE_MISSES) - max(counts)
+
+
+def _until_another_guess_s(counted_for: Sequence[str]) -> int:
+    """Until so many misses have left the window that one is free again."""
+    window = timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
+    last, now = settings.USER_CODE_MISSES - 1, clock.now()
+    newest_first = [
+        _recent_misses(key).order_by("-missed_at").values_list("missed_at", flat=True) for key in counted_for
+    ]
+    full_since = max((at for times in newest_first for at in times[last : last + 1]), default=now - window)
+    return max(1, math.ceil((full_since + window - now).total_seconds()))
+
+
+def _recent_misses(key: str) -> QuerySet[UserCodeMiss]:
+    since = clock.now() - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
+    return UserCodeMiss.objects.filter(missed_at__gt=since, counted_for=key)

@@ -185,6 +185,7 @@ def test_the_eleventh_guess_waits_even_if_it_is_right(cast: Cast, device: Device
         answer = look_up(browser, code)
         assert answer.status_code == 429
         assert "Too many wrong codes" in text(answer)
+        assert 0 < int(answer["Retry-After"]) <= 900
     assert device.decide(browser).status_code == 429
     assert device.row.decision == ""
     UserCodeMiss.objects.update(missed_at=clock.now() - timedelta(seconds=900))

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.conf import LazySettings
 from django.db import connection, transaction
 from django.test import Client as Browser
@@ -33,13 +32,13 @@ from proxy.vendors import credential_probe
 from tests.api.oauth_ext.flow import LOOPBACK, make_flow
 from tests.api.pages.conftest import text
 from tests.api.pages.form_reader import PageReader, Submission
+from tests.factories.all_rows import SESSIONS, rows
 from tests.factories.cast import make_person
 
 SIZE = Size(members=3, vendors=8, tools=3, agents=2, calls=6)
 NUMBER = re.compile(r"[0-9][\w.:%-]*")
 ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|svc_\w+")
 WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE)", re.I)
-SESSIONS = re.compile(r"django_session|orgs_browsersession")
 FILTERS = 1  # of a link: more of them are the same page again
 ALERT = re.compile(r'(role="alert"|aria-invalid="true").{0,300}', re.S)
 # Their calls are made by other threads, which do not see rows of this transaction: test_tool_page.py,
@@ -97,12 +96,6 @@ def written() -> Iterator[list[str]]:
 
     with connection.execute_wrapper(note):
         yield found
-
-
-def rows() -> dict[str, list[str]]:
-    """All rows but those of sessions, by model."""
-    models = [each for each in apps.get_models() if not SESSIONS.search(each._meta.db_table)]
-    return {each._meta.label: sorted(map(repr, each._base_manager.values_list())) for each in models}
 
 
 def shape(link: str) -> str:

@@ -109,7 +109,10 @@ def test_the_doctor_names_it(vault: FakeVault, variables: dict[str, str], tmp_pa
     ("change", "said"),
     [
         ({"VAULT_TRANSIT_KEY": ""}, "CREDENTIAL_KEYS is missing or weak: key 2027 is wrapped by vault, and VAULT_TRAN"),
-        ({"VAULT_TRANSIT_KEY": "", "VAULT_TRANSIT_MOUNT": "x"}, "VAULT_TRANSIT_KEY must be set, because VAULT_TRANSIT_M"),
+        (
+            {"VAULT_TRANSIT_KEY": "", "VAULT_TRANSIT_MOUNT": "x"},
+            "VAULT_TRANSIT_KEY must be set, because VAULT_TRANSIT_M",
+        ),
         ({"VAULT_ADDR": ""}, "VAULT_ADDR must be set, because VAULT_TRANSIT_KEY is."),
         ({"VAULT_TOKEN": ""}, "VAULT_TOKEN must be set, because VAULT_TRANSIT_KEY is."),
         ({"VAULT_ADDR": "vault.example.com"}, "VAULT_ADDR must be an address"),
