@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Avg, Count, F, Q, QuerySet
+from django.db.models import Avg, Case, Count, F, Q, QuerySet, TextField, Value, When
 
 from gateway.lib import clock, ids
 from gateway.lib.rows import grouped, required_row
@@ -63,6 +63,18 @@ def team_ids(membership: Membership) -> tuple[uuid.UUID, ...]:
     """Oldest team first: the order in which team credentials are tried. Spec: D67"""
     rows = TeamMembership.objects.filter(membership=membership).order_by("team__created_at", "team_id")
     return tuple(rows.values_list("team_id", flat=True))
+
+
+class InTeam(NamedTuple):
+    membership_id: int
+    team_id: uuid.UUID
+    team_name: str
+
+
+def in_teams(memberships: Sequence[Membership]) -> list[InTeam]:
+    """The teams of these members, oldest team first. Spec: D67"""
+    rows = TeamMembership.objects.filter(membership__in=memberships).order_by("team__created_at", "team_id")
+    return [InTeam(*row) for row in rows.values_list("membership_id", "team_id", "team__name")]
 
 
 def teams_by_person(organization: Organization) -> dict[uuid.UUID, list[uuid.UUID]]:
@@ -137,11 +149,6 @@ def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
     return rows.annotate(member_count=Count("team_memberships")).order_by("name", "id")
 
 
-def teams_by_id(organization: Organization, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Team]:
-    """Only teams of the organization."""
-    return Team.objects.filter(organization=organization).in_bulk(set(ids))
-
-
 def team(organization: Organization, team_id: str) -> Team:
     """The team with `member_count`. Raises: NotFound, also for another organization's team. Spec: D4"""
     return required_row(teams(organization).filter(pk=ids.known_id(team_id)))
@@ -209,6 +216,12 @@ def known_tools(organization: Organization, vendor: str) -> QuerySet[KnownTool]:
     rows = KnownTool.objects.filter(organization=organization, vendor=vendor)
     # The texts stay in the database until a caller asks for them.
     return rows.defer("seen_definition", "approved_definition").order_by("tool", "credential_scope")
+
+
+def known_tools_with_general_texts(organization: Organization, vendor: str) -> QuerySet[Any]:
+    """`known_tools`, each with `general_text`: its definition on the general list; "" if it is on another list."""
+    general = Case(When(credential_scope="", then=F("seen_definition")), default=Value(""), output_field=TextField())
+    return known_tools(organization, vendor).annotate(general_text=general)
 
 
 def tool_texts(rows: Sequence[KnownTool]) -> dict[int, tuple[str, str]]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q
 
 from gateway.lib import clock
+from gateway.lib.rows import grouped
 from gateway.lib.sentences import sentence
-from orgs.models import Membership, ServerAccess, Team, TeamMembership
+from orgs import selectors
+from orgs.models import Membership, ServerAccess
 from orgs.roles import Role
+from orgs.selectors import InTeam
 
 Source = Literal["role", "default", "direct", "team"]
 _WORDS = {
     "role": sentence("as admin or owner"),
     "default": sentence("by default"),
     "direct": sentence("directly"),
-    "team": sentence("through a team"),
 }
 # Order of the reasons of one vendor in answers.
 _ORDER: tuple[Source, ...] = ("role", "default", "direct", "team")
@@ -34,15 +36,14 @@ class AccessReason:
     vendor: str
     source: Source
     team_id: UUID | None = None
+    team_name: str = ""
     granted_at: datetime | None = None
     expires_at: datetime | None = None
 
-    def in_words(self, teams: Mapping[UUID, Team]) -> str:
-        """The reason as pages word it. `teams`: by id, those of the reasons."""
+    def in_words(self) -> str:
+        """The reason as pages word it."""
         if self.team_id is not None:
-            if self.team_id not in teams:
-                return _WORDS["team"]
-            return sentence("through team %(team)s", team=teams[self.team_id].name)
+            return sentence("through team %(team)s", team=self.team_name)
         return _WORDS[self.source]
 
 
@@ -52,20 +53,24 @@ def effective_server_access(membership: Membership, connected_vendors: Sequence[
 
 
 def effective_server_access_of(
-    memberships: Sequence[Membership], connected_vendors: Sequence[str], *, vendor: str | None = None
+    memberships: Sequence[Membership],
+    connected_vendors: Sequence[str],
+    *,
+    vendor: str | None = None,
+    in_teams: Sequence[InTeam] | None = None,
 ) -> dict[int, list[AccessReason]]:
     """Membership id to reasons, for members of one organization; the number of queries is fixed.
 
-    `vendor`: reasons for it only.
+    `vendor`: reasons for it only. `in_teams`: the members' teams, if they are loaded already.
     """
     if vendor is not None:
         connected_vendors = [slug for slug in connected_vendors if slug == vendor]
-    rows = ServerAccess.objects.in_force(clock.now())
-    rows = rows if vendor is None else rows.filter(vendor=vendor)
-    own, shared = _own_access(rows, memberships), _team_access(rows, memberships)
+    if in_teams is None:
+        in_teams = selectors.in_teams(memberships)
+    granted = _granted(memberships, in_teams, vendor)
     found = {}
     for membership in memberships:
-        reasons = [*_by_role_or_default(membership, connected_vendors), *own[membership.pk], *shared[membership.pk]]
+        reasons = [*_by_role_or_default(membership, connected_vendors), *granted[membership.pk]]
         found[membership.pk] = sorted(
             reasons, key=lambda each: (each.vendor, _ORDER.index(each.source), str(each.team_id))
         )
@@ -81,24 +86,20 @@ def _by_role_or_default(membership: Membership, connected_vendors: Sequence[str]
     return []
 
 
-def _own_access(rows: QuerySet[ServerAccess], memberships: Sequence[Membership]) -> dict[int, list[AccessReason]]:
+def _granted(
+    memberships: Sequence[Membership], in_teams: Sequence[InTeam], vendor: str | None
+) -> dict[int, list[AccessReason]]:
+    """Membership id to the access of the member itself and of its teams."""
+    members_of = grouped((each.team_id, each) for each in in_teams)
+    rows = ServerAccess.objects.in_force(clock.now())
+    rows = rows.filter(Q(membership__in=memberships) | Q(team__in=list(members_of)))
     found: dict[int, list[AccessReason]] = defaultdict(list)
-    for row in rows.filter(membership__in=memberships):
+    for row in rows if vendor is None else rows.filter(vendor=vendor):
+        moments = (row.granted_at, row.expires_at)
         if row.membership_id is not None:
-            reason = AccessReason(row.vendor, "direct", granted_at=row.granted_at, expires_at=row.expires_at)
-            found[row.membership_id].append(reason)
-    return found
-
-
-def _team_access(rows: QuerySet[ServerAccess], memberships: Sequence[Membership]) -> dict[int, list[AccessReason]]:
-    members_of: dict[UUID, list[int]] = defaultdict(list)
-    in_teams = TeamMembership.objects.filter(membership__in=memberships)
-    for team_id, membership_id in in_teams.values_list("team_id", "membership_id"):
-        members_of[team_id].append(membership_id)
-    found: dict[int, list[AccessReason]] = defaultdict(list)
-    for row in rows.filter(team__in=list(members_of)):
-        if row.team_id is not None:
-            for membership_id in members_of[row.team_id]:
-                reason = AccessReason(row.vendor, "team", row.team_id, row.granted_at, row.expires_at)
-                found[membership_id].append(reason)
+            found[row.membership_id].append(AccessReason(row.vendor, "direct", None, "", *moments))
+        elif row.team_id is not None:
+            for each in members_of[row.team_id]:
+                reason = AccessReason(row.vendor, "team", row.team_id, each.team_name, *moments)
+                found[each.membership_id].append(reason)
     return found

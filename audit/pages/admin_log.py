@@ -32,6 +32,7 @@ class AdminLogPage(LogPage):
     title = gettext_lazy("Changes")
     nav_route = "audit_pages:admin-log"
     template = "audit/admin_log.html"
+    drawer = "audit/_change_drawer.html"
     api_route = "audit_api:admin-log"
     filters = {
         "actor_id": gettext_lazy("Who"),
@@ -44,7 +45,7 @@ class AdminLogPage(LogPage):
     no_rows = gettext_lazy("No changes match these filters")
     log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
 
-    def row(self, entry: AdminAuditEntry) -> dict[str, Any]:
+    def details(self, entry: AdminAuditEntry) -> dict[str, Any]:
         return {
             "facts": facts_of(entry),
             "same": self.url_with(target_id=entry.target_id) if entry.target_id else "",

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -26,11 +27,14 @@ from audit.pages import time_range
 from audit.pages.people import People
 from gateway.lib import clock
 from gateway.lib.errors import Invalid
+from gateway.lib.ids import known_id
 from gateway.lib.numbers import grouped
+from gateway.lib.rows import required_row
 from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.org_page import OrgPage
+from gateway.web.signed_in import is_by_htmx
 from orgs.roles import Role
 
 PAGE_SIZE = 50
@@ -57,7 +61,15 @@ class LogPage(OrgPage):
     more_rows: ClassVar[str | Promise]
     no_rows: ClassVar[str | Promise]
 
+    # The part with all details of one row.
+    drawer: ClassVar[str]
+
     def row(self, entry: Any) -> dict[str, Any]:
+        """What the list shows of a row beside its columns."""
+        return {}
+
+    def details(self, entry: Any) -> dict[str, Any]:
+        """What the drawer shows beside that."""
         raise NotImplementedError
 
     def choices(self) -> dict[str, Any]:
@@ -73,9 +85,40 @@ class LogPage(OrgPage):
         return None
 
     def get(self, request: HttpRequest, **path: Any) -> HttpResponse:
-        """Raises: ShareTaken, SlotsTaken."""
+        """`?entry=` names one row, which is shown with its details. Raises: ShareTaken, SlotsTaken; NotFound."""
+        if "entry" in request.GET and is_by_htmx(request):
+            return self._drawer(request)
         with log_read(self.organization.id):
-            return self._answer(request)
+            return self._one(request) if "entry" in request.GET else self._answer(request)
+
+    def _drawer(self, request: HttpRequest) -> HttpResponse:
+        """One row, found by its id: it takes no slot of the long reads."""
+        entry = self._entry(request)
+        shown = {"organization": self.organization, "entry": entry, "row": self._with_details(entry)}
+        return render(request, self.drawer, shown)
+
+    def _one(self, request: HttpRequest) -> HttpResponse:
+        entry = self._entry(request)
+        people = People(latest_labels(self.log, self.organization.id, self.subject))
+        context = {
+            **self.choices(),
+            **self._filter_context({}, people),
+            "rows": [self._with_details(entry)],
+            "drawer": self.drawer,
+            "newest_url": self.request.path,
+            "count": self._counted(Total(1, is_estimate=False)),
+            "entries_url": self._api(),
+        }
+        return self.page(self.template, context)
+
+    def _entry(self, request: HttpRequest) -> Any:
+        """Raises: NotFound, also for a row that this page does not list."""
+        filters = replace(Filters.parse(self.parsers, self.fixed()), callers=self.callers())
+        rows = matching_entries(self.log, self.organization.id, filters)
+        return required_row(rows.filter(id=known_id(request.GET["entry"])))
+
+    def _with_details(self, entry: Any) -> dict[str, Any]:
+        return {"entry": entry, "around": self.around(entry), **self.row(entry), **self.details(entry)}
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         people = People(latest_labels(self.log, self.organization.id, self.subject))
@@ -155,7 +198,7 @@ class LogPage(OrgPage):
         older = page.next_cursor
         return {
             "entries": page.entries,
-            "rows": [{"entry": entry, "around": self.around(entry), **self.row(entry)} for entry in page.entries],
+            "rows": [{"entry": entry, **self.row(entry)} for entry in page.entries],
             "older_url": self.url_with(**asked, before=str(older)) if older else "",
             "newest_url": self.url_with(**asked) if before else "",
             "count": self._counted(total),

@@ -39,6 +39,7 @@ class RequestLogPage(LogPage):
     title = gettext_lazy("Calls")
     nav_route = "audit_pages:request-log"
     template = "audit/request_log.html"
+    drawer = "audit/_call_drawer.html"
     api_route = "audit_api:request-log"
     filters = {
         "user_id": gettext_lazy("Who"),
@@ -60,11 +61,15 @@ class RequestLogPage(LogPage):
 
     def row(self, entry: RequestAuditEntry) -> dict[str, Any]:
         return {
-            "same": self.url_with(request_id=entry.request_id),
-            "remedy": self._used_up(entry) or remedy_of(entry, self.organization.id, self.catalog),
             "tool_url": self._tool_url(entry),
             "has_vendor_page": self.catalog.get(entry.vendor) is not None,
             "vendor_name": self.catalog.name_of(entry.vendor),
+        }
+
+    def details(self, entry: RequestAuditEntry) -> dict[str, Any]:
+        return {
+            "same": self.url_with(request_id=entry.request_id),
+            "remedy": self._used_up(entry) or remedy_of(entry, self.organization.id, self.catalog),
         }
 
     def text_of(self, name: str, value: str) -> str:

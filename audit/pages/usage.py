@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from audit.usage import selectors
 from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
-from audit.usage.selectors import DayUsage, Savings, Usage, VendorUsage
+from audit.usage.selectors import Dashboard, DayUsage, Usage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
 from gateway.lib.sentences import sentence
@@ -71,13 +71,11 @@ class UsagePage(OrgPage):
             period = Period.parse({}, now)
             errors = {name: [translated(text) for text in texts] for name, texts in refusal.fields.items()}
         org_id = self.organization.id
-        usage = selectors.usage(org_id, period)
-        days = shown_days(usage, now.date())
         if request.GET.get("format") == "csv" and not errors:
-            return _download(days)
-        vendors = selectors.vendors(org_id, period)
-        savings = selectors.savings(org_id, period, mean_tool_list_bytes(self.organization))
-        context = _figures(usage, vendors, savings) | {
+            return _download(shown_days(selectors.usage(org_id, period), now.date()))
+        figures = selectors.dashboard(org_id, period, mean_tool_list_bytes(self.organization))
+        days = shown_days(figures.usage, now.date())
+        context = _figures(figures) | {
             "days": days[::-1],
             "chart": _chart(days),
             "ranges": _range_links(request.GET, has_errors=bool(errors)),
@@ -100,7 +98,8 @@ def shown_days(usage: Usage, today: date) -> list[ShownDay]:
     ]
 
 
-def _figures(usage: Usage, vendors: Sequence[VendorUsage], savings: Savings) -> dict[str, Any]:
+def _figures(figures: Dashboard) -> dict[str, Any]:
+    usage, vendors, savings = figures.usage, figures.vendors, figures.savings
     total = usage.total
     return {
         "usage": usage,

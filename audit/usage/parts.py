@@ -6,12 +6,13 @@ One statement sees one state of the database, so a row is counted in a roll-up o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 
+from audit.call_status import CallSource
 from audit.models import StreamCursor
 from audit.sql_values import first_id, uuid_value
 from audit.stream import FINAL_AFTER_S
@@ -28,13 +29,37 @@ from gateway.lib.clock import EPOCH
 LATEST = timedelta(seconds=FINAL_AFTER_S + 300)
 _CURSORS = StreamCursor._meta.db_table
 _COUNTS, _DURATIONS, _LABELS = (model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel))
-_SUMMED = "day, vendor, tool, user_id, source, outcome, calls, duration_ms, request_bytes, response_bytes"
+_READ = "day, vendor, tool, user_id, source, outcome, calls, duration_ms, response_bytes"
 _NO_ID = {"postgresql": "CAST(%s AS uuid)", "sqlite": "%s"}
 _BEYOND = "(position, id) > (SELECT position, row_id FROM place)"
+# Enough to sum a large organization's rows by several keys at once; for one transaction.
+_MEMORY = "SET LOCAL work_mem = '32MB'"
 
 COUNTED_ONLY, TIMED_ONLY = is_in(COUNTED), is_in(TIMED)
+
+
+class Level(NamedTuple):
+    """A key that the rows of the period are summed by. `mark` is in the key of no other level."""
+
+    name: str
+    mark: str
+    key: tuple[str, ...]
+
+
+DAYS = Level("day", "source", ("day", "source", "outcome"))
+TOOLS = Level("tool", "tool", ("vendor", "tool", "outcome"))
+# `caller`: NULL in rows that are no calls. `unloaded`: the day of a command-line call, for which the caller did not
+# load the vendor's list.
+CALLERS = Level("caller", "caller", ("vendor", "caller", "unloaded"))
+_KEYS = ("day", "vendor", "tool", "source", "outcome", "caller", "unloaded")
+# PostgreSQL adds bigint as numeric, which takes several times as long. Whole numbers are exact up to 2 to the 53rd.
+_SUMS = ", ".join(
+    f"CAST(SUM(CAST({name} AS float8)) AS bigint) AS {name}" for name in ("calls", "duration_ms", "response_bytes")
+)
+CALLED = "level = 'caller' AND caller IS NOT NULL"
 _CALLERS = (
-    f"caller AS MATERIALIZED (SELECT user_id, SUM(calls) AS calls FROM part WHERE {COUNTED_ONLY} GROUP BY user_id)"  # noqa: S608
+    "caller AS MATERIALIZED (SELECT caller AS user_id, CAST(SUM(calls) AS bigint) AS calls"  # noqa: S608
+    f" FROM sums WHERE {CALLED} GROUP BY caller)"
 )
 
 
@@ -49,25 +74,53 @@ class Group(NamedTuple):
     amount: int
 
 
-def groups(org_id: uuid.UUID, parts: Parts, branches: Sequence[str], values: Sequence[Any] = ()) -> list[Group]:
-    """Runs the branches, SELECTs of Group's columns, in one statement. `values`: the parameters of the branches.
+def groups(
+    org_id: uuid.UUID,
+    parts: Parts,
+    levels: Sequence[Level],
+    branches: Iterable[str],
+    *,
+    only: Mapping[str, str] | None = None,
+) -> list[Group]:
+    """Runs the branches, SELECTs of Group's columns, in one statement. `only`: values that columns have.
 
-    They may read five tables. `part`: the period, with the columns of _SUMMED. `caller`: calls by `user_id`. `bucket`:
-    calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has. `label`: the labels of
-    the callers.
+    They may read five tables. `sums`: the period, by the keys of `levels`; `level` names that of a row. `caller`: calls
+    by `user_id`. `bucket`: calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has.
+    `label`: the labels of the callers.
     """
-    builder = _Builder(org_id)
-    tables = [builder.place(), builder.loose(parts), builder.part(parts), _CALLERS]
+    builder = _Builder(org_id, only or {})
+    tables = [builder.place(), builder.loose(parts), builder.part(parts), _sums(levels), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", [*builder.values, *values])
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        if connection.vendor == "postgresql" and not only:
+            cursor.execute(_MEMORY)
+        cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
         return [Group._make(row) for row in cursor.fetchall()]
+
+
+def _sums(levels: Sequence[Level]) -> str:
+    """The rows of `part` by each level's key. PostgreSQL sums by all keys in one pass."""
+    if connection.vendor != "postgresql":
+        return f"sums AS MATERIALIZED ({' UNION ALL '.join(map(_summed_by, levels))})"
+    keyed = {name for level in levels for name in level.key}
+    columns = ", ".join(name if name in keyed else f"NULL AS {name}" for name in _KEYS)
+    names = " ".join(f"WHEN GROUPING({level.mark}) = 0 THEN '{level.name}'" for level in levels)
+    keys = ", ".join(f"({', '.join(level.key)})" for level in levels)
+    return (
+        f"sums AS MATERIALIZED (SELECT CASE {names} END AS level, {columns}, {_SUMS}"  # noqa: S608
+        f" FROM part GROUP BY GROUPING SETS ({keys}))"
+    )
+
+
+def _summed_by(level: Level) -> str:
+    columns = ", ".join(name if name in level.key else f"NULL AS {name}" for name in _KEYS)
+    return f"SELECT '{level.name}' AS level, {columns}, {_SUMS} FROM part GROUP BY {', '.join(level.key)}"  # noqa: S608
 
 
 def branch(
     kind: str,
     *columns: str,
-    table: str = "part",
+    table: str = "sums",
     where: str = "",
     amount: str = "0",
     by: str = "",
@@ -91,9 +144,9 @@ def branch(
 class _Builder:
     """Texts of the statement's tables; `values` are its parameters, in the order in which the texts were made."""
 
-    def __init__(self, org_id: uuid.UUID) -> None:
+    def __init__(self, org_id: uuid.UUID, only: Mapping[str, str]) -> None:
         self.values: list[Any] = []
-        self._org, self._org_id = org_id, uuid_value(org_id)
+        self._org, self._org_id, self._only = org_id, uuid_value(org_id), only
 
     def place(self) -> str:
         # Before the first batch there is no cursor.
@@ -109,11 +162,15 @@ class _Builder:
         return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(EPOCH, EPOCH)})"
 
     def part(self, parts: Parts) -> str:
-        rolled = self._rolled(_COUNTS, f"CAST(day AS text) AS {_SUMMED}", parts)
-        return f"part AS MATERIALIZED ({rolled}SELECT {_SUMMED} FROM loose)"  # noqa: S608
+        rows = f"{self._rolled(_COUNTS, _READ, parts, self._only)}SELECT {_READ} FROM loose"  # noqa: S608
+        # Not materialized where it is read once, which PostgreSQL decides itself: it is the largest table.
+        caller = f"CASE WHEN {COUNTED_ONLY} THEN user_id END AS caller"
+        unloaded = f"CASE WHEN source = '{CallSource.CLI}' THEN day END AS unloaded"
+        return f"part AS (SELECT {_READ}, {caller}, {unloaded} FROM ({rows}) AS read)"  # noqa: S608
 
     def buckets(self, parts: Parts) -> str:
-        rolled = self._rolled(_DURATIONS, "vendor, bucket, calls", parts)
+        only = {name: value for name, value in self._only.items() if name == "vendor"}
+        rolled = self._rolled(_DURATIONS, "vendor, bucket, calls", parts, only)
         return f"bucket (vendor, bucket, calls) AS ({rolled}SELECT '', 0, 0)"
 
     def labels(self) -> str:
@@ -123,21 +180,25 @@ class _Builder:
         return f"label AS ({chosen})"
 
     def _log(self, low: datetime, high: datetime) -> str:
-        self.values += [self._org_id, first_id(low), first_id(high)]
-        day = f"CAST({log_sql.DAY[connection.vendor]} AS text)"
-        columns = f"{day} AS day, vendor, tool, user_id, source, {log_sql.OUTCOME} AS outcome"
-        sums = "count AS calls, duration_ms, request_bytes, response_bytes, id, user_label"
-        final = "org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL"
+        self.values += [self._org_id, first_id(low), first_id(high), *self._only.values()]
+        day, outcome = log_sql.DAY[connection.vendor], log_sql.OUTCOME
+        columns = f"{day} AS day, vendor, tool, user_id, source, {outcome} AS outcome"
+        sums = "count AS calls, duration_ms, response_bytes, id, user_label"
+        final = f"org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL{_equal(self._only)}"
         return f"SELECT {columns}, {sums} FROM {log_sql.TABLE} WHERE {final}"  # noqa: S608
 
-    def _rolled(self, table: str, columns: str, parts: Parts) -> str:
+    def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str]) -> str:
         """One SELECT for each part, each with UNION ALL behind it."""
         chosen = [row_ids.of_days(self._org, *parts.days)] if parts.days is not None else []
         chosen += [row_ids.of_hours(self._org, each.day, each.first, each.last) for each in parts.hours]
         for rows in chosen:
-            self.values += [self._org_id, *map(uuid_value, rows)]
-        part = f"SELECT {columns} FROM {table} WHERE org_id = %s AND id >= %s AND id <= %s UNION ALL "  # noqa: S608
-        return part * len(chosen)
+            self.values += [self._org_id, *map(uuid_value, rows), *only.values()]
+        condition = f"org_id = %s AND id >= %s AND id <= %s{_equal(only)}"
+        return f"SELECT {columns} FROM {table} WHERE {condition} UNION ALL " * len(chosen)  # noqa: S608
+
+
+def _equal(only: Mapping[str, str]) -> str:
+    return "".join(f" AND {column} = %s" for column in only)
 
 
 def _tail_begin() -> datetime:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from django.conf import settings
 
 from audit.call_status import CallSource
 from audit.usage.durations import bucket_of, percentile
-from audit.usage.parts import COUNTED_ONLY, TIMED_ONLY, Group, branch, groups
+from audit.usage.parts import CALLED, CALLERS, COUNTED_ONLY, DAYS, TIMED_ONLY, TOOLS, Group, Level, branch, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
@@ -115,20 +115,91 @@ class Savings:
     saved_share: float
 
 
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    usage: Usage
+    vendors: list[VendorUsage]
+    savings: Savings
+
+
+def dashboard(
+    org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float], catalog: Catalog | None = None
+) -> Dashboard:
+    """All three in one statement. The parameters are those of the functions below."""
+    found = _read(org_id, period, (DAYS, TOOLS, CALLERS), _OF_USAGE | _OF_VENDORS | _OF_SAVINGS)
+    return Dashboard(_usage(found, period), _vendors(found, catalog), _savings(found, tool_list_bytes))
+
+
 def usage(org_id: uuid.UUID, period: Period) -> Usage:
-    found = _by_kind(
-        org_id,
-        period,
-        branch("day", "day", "outcome", "source", amount=_SUM_OF_DURATIONS),
-        branch("vendor", "vendor", where=f"{COUNTED_ONLY} AND vendor <> ''"),
-        branch("user", "user_id", table="caller"),
-        branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
-        branch("label", "user_id", "label", latest="row_id", table="label", calls="0"),
-        branch("bucket", table="bucket", by="bucket"),
-        branch("took", table="loose", where=TIMED_ONLY, by="duration_ms"),
-    )
-    rows = found["day"]
-    days = [_day(name, group) for name, group in sorted(_by_first(rows).items())]
+    return _usage(_read(org_id, period, (DAYS, CALLERS), _OF_USAGE), period)
+
+
+def days_of_caller(org_id: uuid.UUID, user_id: str, period: Period) -> list[DayUsage]:
+    """The days on which one person or service client had a row, oldest first."""
+    return _days(_read(org_id, period, (DAYS,), {"day": _DAY}, only={"user_id": user_id}))
+
+
+def vendors(org_id: uuid.UUID, period: Period, catalog: Catalog | None = None, *, slug: str = "") -> list[VendorUsage]:
+    """Vendors with a call, the most called first. `catalog`: if it is loaded already; `slug`: of one only. Spec: D89"""
+    only = {"vendor": slug} if slug else {}
+    return _vendors(_read(org_id, period, (TOOLS, CALLERS), _OF_VENDORS, only=only), catalog)
+
+
+def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float]) -> Savings:
+    """`tool_list_bytes`: the mean size of each vendor's tool lists; a vendor without one saves nothing. Spec: D138"""
+    return _savings(_read(org_id, period, (DAYS, CALLERS), _OF_SAVINGS), tool_list_bytes)
+
+
+_DURATION = "CAST(SUM(duration_ms) AS bigint)"
+_DAY = branch("day", "CAST(day AS text)", "outcome", "source", where="level = 'day'", amount=_DURATION)
+# SELECTs by name; the names are only to join them.
+_CALLERS_OF_VENDORS = (
+    f"(SELECT vendor, caller, SUM(calls) AS calls FROM sums WHERE {CALLED} GROUP BY vendor, caller) AS pair"  # noqa: S608
+)
+_OF_ALL_VENDORS = branch("called", "vendor", table=_CALLERS_OF_VENDORS, where="vendor <> ''", amount="COUNT(*)")
+_OF_USAGE = {
+    "day": _DAY,
+    "called": _OF_ALL_VENDORS,
+    "user": branch("user", "user_id", table="caller"),
+    "label": branch("label", "user_id", "label", latest="row_id", table="label", calls="0"),
+    "new label": branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
+    "bucket": branch("bucket", table="bucket", by="bucket"),
+    "took": branch("took", table="loose", where=TIMED_ONLY, by="duration_ms"),
+}
+_OF_VENDORS = {
+    "called": _OF_ALL_VENDORS,
+    "vendor": branch("vendor", "vendor", "outcome", where="level = 'tool'", amount=_DURATION),
+    "tool": branch("tool", "vendor", "tool", where=f"level = 'tool' AND {COUNTED_ONLY}"),
+    # The same buckets as above, of each vendor.
+    "bucket": branch("bucket", "vendor", table="bucket", by="bucket"),
+    "took": branch("took", "vendor", table="loose", where=TIMED_ONLY, by="duration_ms"),
+}
+_OF_SAVINGS = {
+    "source": branch(
+        "source",
+        "source",
+        where=f"level = 'day' AND {COUNTED_ONLY}",
+        amount="CAST(SUM(response_bytes) AS bigint)",
+    ),
+    # One row for each list that a command-line caller did not load on a day.
+    "list": branch("list", "vendor", where=f"{CALLED} AND unloaded IS NOT NULL", calls="COUNT(*)"),
+}
+
+
+def _read(
+    org_id: uuid.UUID,
+    period: Period,
+    levels: Sequence[Level],
+    branches: Mapping[str, str],
+    *,
+    only: Mapping[str, str] | None = None,
+) -> Grouped:
+    rows = groups(org_id, Parts.of(period), levels, branches.values(), only=only)
+    return _grouped((row.kind, row) for row in rows)
+
+
+def _usage(found: Grouped, period: Period) -> Usage:
+    rows, days = found["day"], _days(found)
     labels = {row.first: row.second for row in sorted(found["label"], key=lambda row: row.third)}
     by_source = _sources(rows)
     return Usage(
@@ -138,32 +209,15 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
         percentiles=_percentiles([*found["bucket"], *found["took"]]),
         mcp=by_source[CallSource.MCP],
         cli=by_source[CallSource.CLI],
-        vendors=[VendorCalls(row.first, row.calls) for row in _most_called(found["vendor"])],
+        vendors=[VendorCalls(row.first, row.calls) for row in _most_called(found["called"])],
         users=[UserCalls(row.first, labels[row.first], row.calls) for row in _most_called(found["user"])],
         days=days,
     )
 
 
-def days_of_caller(org_id: uuid.UUID, user_id: str, period: Period) -> list[DayUsage]:
-    """The days on which one person or service client had a row, oldest first."""
-    own = branch("day", "day", "outcome", "source", where="user_id = %s", amount=_SUM_OF_DURATIONS)
-    rows = groups(org_id, Parts.of(period), [own], [user_id])
-    return [_day(name, group) for name, group in sorted(_by_first(rows).items())]
-
-
-def vendors(org_id: uuid.UUID, period: Period, catalog: Catalog | None = None) -> list[VendorUsage]:
-    """Vendors with a call, the most called first. `catalog`: if it is loaded already. Spec: D89"""
-    found = _by_kind(
-        org_id,
-        period,
-        branch("vendor", "vendor", "outcome", amount=_SUM_OF_DURATIONS),
-        branch("users", "vendor", table=_USERS, calls="COUNT(*)"),
-        branch("tool", "vendor", "tool", where=COUNTED_ONLY),
-        branch("bucket", "vendor", table="bucket", by="bucket"),
-        branch("took", "vendor", table="loose", where=TIMED_ONLY, by="duration_ms"),
-    )
+def _vendors(found: Grouped, catalog: Catalog | None) -> list[VendorUsage]:
     catalog = registry.load() if catalog is None else catalog
-    users = {row.first: row.calls for row in found["users"]}
+    users = {row.first: row.amount for row in found["called"]}
     tools = _by_first(found["tool"])
     durations = _by_first([*found["bucket"], *found["took"]])
     rows = [
@@ -176,19 +230,12 @@ def vendors(org_id: uuid.UUID, period: Period, catalog: Catalog | None = None) -
             tools=[ToolCalls(row.second, row.calls) for row in _most_called(tools[vendor])[:TOP_TOOLS]],
         )
         for vendor, outcomes in _by_first(found["vendor"]).items()
-        if vendor and vendor in users
+        if vendor in users
     ]
     return sorted(rows, key=lambda row: (-row.total.calls, row.vendor))
 
 
-def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float]) -> Savings:
-    """`tool_list_bytes`: the mean size of each vendor's tool lists; a vendor without one saves nothing. Spec: D138"""
-    found = _by_kind(
-        org_id,
-        period,
-        branch("source", "source", where=COUNTED_ONLY, amount="CAST(SUM(response_bytes) AS bigint)"),
-        branch("list", "vendor", table=_UNLOADED, calls="COUNT(*)"),
-    )
+def _savings(found: Grouped, tool_list_bytes: Mapping[str, float]) -> Savings:
     by_source = {row.first: row for row in found["source"]}
     nothing = Group("source", "", "", "", 0, 0)
     mcp, cli = (by_source.get(source, nothing) for source in (CallSource.MCP, CallSource.CLI))
@@ -206,16 +253,8 @@ def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, flo
     )
 
 
-_USERS = f"(SELECT DISTINCT vendor, user_id FROM part WHERE {COUNTED_ONLY}) AS pair"  # noqa: S608
-# One row for each list that a command-line caller did not load on a day.
-_UNLOADED = (
-    f"(SELECT DISTINCT day, vendor, user_id FROM part WHERE {COUNTED_ONLY} AND source = '{CallSource.CLI}') AS unloaded"  # noqa: S608
-)
-_SUM_OF_DURATIONS = "CAST(SUM(duration_ms) AS bigint)"
-
-
-def _by_kind(org_id: uuid.UUID, period: Period, *branches: str) -> Grouped:
-    return _grouped((row.kind, row) for row in groups(org_id, Parts.of(period), branches))
+def _days(found: Grouped) -> list[DayUsage]:
+    return [_day(name, group) for name, group in sorted(_by_first(found["day"]).items())]
 
 
 def _by_first(rows: Iterable[Group]) -> Grouped:

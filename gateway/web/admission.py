@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -30,12 +31,17 @@ def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) 
     return PassedGate(membership, pass_limit_and_plan(request, gate, membership))
 
 
-def pass_role(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> Membership | None:
-    """The membership that the gate requires; None where it names no role. Raises: NotFound, Forbidden."""
+def pass_role(
+    request: HttpRequest, user: User, gate: Gate, org_id: str | None, *, among: Sequence[Membership] | None = None
+) -> Membership | None:
+    """The membership that the gate requires; None where it names no role. `among`: as of `require_membership`.
+
+    Raises: NotFound, Forbidden.
+    """
     if gate.role is None:
         return None
     try:
-        return membership_check.require_membership(user, org_id or "", role=gate.role)
+        return membership_check.require_membership(user, org_id or "", role=gate.role, among=among)
     except DomainError:
         # A refused request counts too, so that a caller cannot try organization ids without end.
         rate.count(request, settings.BACKSTOP)

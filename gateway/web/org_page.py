@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -28,7 +28,7 @@ from gateway.web.rate import RateLimited
 from gateway.web.signed_in import SignedInPage
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
-from orgs.selectors import count_of_waiting_requests
+from orgs.selectors import count_of_waiting_requests, memberships
 
 
 class OrgPage(SignedInPage):
@@ -43,6 +43,8 @@ class OrgPage(SignedInPage):
     tab_route: ClassVar[str] = ""
 
     membership: Membership
+    # All of the person, as the request began.
+    memberships: Sequence[Membership]
 
     def dispatch(self, request: HttpRequest, *args: Any, org_id: uuid.UUID, **kwargs: Any) -> HttpResponseBase:
         if not isinstance(request.user, User):
@@ -52,8 +54,10 @@ class OrgPage(SignedInPage):
         if gate is None:
             rate.count(request, settings.BACKSTOP)
             return self.http_method_not_allowed(request)
+        # One statement for the check and for the list of organizations in the frame.
+        self.memberships = list(memberships(request.user).select_related("user"))
         # A non-member gets the same 404 whether or not the organization exists.
-        membership = pass_role(request, request.user, gate, str(org_id))
+        membership = pass_role(request, request.user, gate, str(org_id), among=self.memberships)
         if membership is None:
             raise ImproperlyConfigured(f"a gate of {type(self).__name__} names no role")
         self.membership = membership
@@ -124,6 +128,7 @@ class OrgPage(SignedInPage):
         ids = [self.organization.id, *self.tab_ids()]
         return {
             **super().frame(),
+            "memberships": self.memberships,
             "tabs": links(self.tabs, self.membership, self.tab_route, ids),
             "organization": self.organization,
             "membership": self.membership,

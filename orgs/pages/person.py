@@ -152,9 +152,9 @@ class PersonAccessPage(PersonThingPage):
     def _vendors(self) -> list[VendorAccess]:
         connected, catalog = self.people_vendors, registry.load()
         access = effective_server_access(self.target, connected)
-        teams = {team.pk: team for team in selectors.teams_of(self.target)}
+        teams = selectors.teams_of(self.target)
         slugs = {*connected, *(each.vendor for each in access)}
-        tools = self._tools(access, list(teams.values()), filter(None, map(catalog.get, slugs)))
+        tools = self._tools(access, teams, filter(None, map(catalog.get, slugs)))
         found = []
         for slug, counted in tools.items():
             mine = [each for each in access if each.vendor == slug]
@@ -163,7 +163,7 @@ class PersonAccessPage(PersonThingPage):
                     slug,
                     catalog.name_of(slug),
                     slug in connected,
-                    tuple(translated(each.in_words(teams)) for each in mine),
+                    tuple(translated(each.in_words()) for each in mine),
                     any(each.source == "direct" for each in mine),
                     len(counted.offered),
                     len(counted.allowed),

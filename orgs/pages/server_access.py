@@ -32,7 +32,7 @@ from gateway.web.search import search_words
 from oauth_ext.selectors import service_client_vendor_rows, service_clients
 from oauth_ext.services.service_client_vendor_changes import ClientChangeCounts, change_client_vendors
 from orgs import selectors
-from orgs.models import Membership, Team
+from orgs.models import Membership
 from orgs.roles import Role
 from orgs.server_access_reasons import AccessReason, effective_server_access_of
 from orgs.services.server_access_changes import ChangeCounts, PrincipalVendor, change_member_access, change_team_access
@@ -211,11 +211,9 @@ class ServerAccessPage(OrgPage):
     ) -> list[MatrixRow]:
         shown = list(members)
         access = effective_server_access_of(shown, connected)
-        through = {each.team_id for reasons in access.values() for each in reasons if each.team_id}
-        teams = selectors.teams_by_id(self.organization, through)
         rows = []
         for member in shown:
-            cells = [_cell(column, access[member.pk], teams) for column in columns]
+            cells = [_cell(column, access[member.pk]) for column in columns]
             note = f"{member.user.email}, {translated(member.role)}"
             url = self._url("orgs:person-access", member.user_id)
             has_role = member.has_role(Role.ADMIN)
@@ -263,7 +261,6 @@ class ServerAccessPage(OrgPage):
 _SOURCES = {
     "role": gettext_lazy("by role"),
     "default": gettext_lazy("by default"),
-    "team": gettext_lazy("through a team"),
 }
 _ONE = {View.MEMBERS: gettext_lazy("Member"), View.TEAMS: gettext_lazy("Team"), View.AGENTS: gettext_lazy("Agent")}
 
@@ -283,12 +280,10 @@ def _column_page(columns: Sequence[Column], asked: str) -> ColumnPage:
     )
 
 
-def _cell(column: Column, access: Sequence[AccessReason], teams: dict[Any, Team]) -> MatrixCell:
+def _cell(column: Column, access: Sequence[AccessReason]) -> MatrixCell:
     mine = [each for each in access if each.vendor == column.slug]
     reasons = tuple(
-        gettext("team %(team)s") % {"team": teams[each.team_id].name}
-        if each.team_id in teams
-        else str(_SOURCES[each.source])
+        gettext("team %(team)s") % {"team": each.team_name} if each.source == "team" else str(_SOURCES[each.source])
         for each in mine
         if each.source != "direct"
     )

@@ -47,8 +47,8 @@ def offered_tool(viewer: Membership, vendor: Vendor, name: str) -> OfferedTool |
     if tool is None:
         return None
     # The general list comes before those of teams and agents.
-    row = offered.filter(tool=tool.vendor_name).order_by("credential_scope")[0]
-    stored = selectors.tool_texts([row])[row.pk][0]
+    rows = offered.filter(tool=tool.vendor_name).order_by("credential_scope")
+    stored = rows.values_list("seen_definition", flat=True)[0]
     definition: dict[str, Any] = json.loads(stored) if stored else {"name": tool.vendor_name}
     text = definition.get("description")
     return OfferedTool(

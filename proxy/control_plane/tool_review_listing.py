@@ -82,8 +82,7 @@ class ToolReview:
     def __init__(self, organization: Organization, vendor: Vendor, owners: Mapping[str, str] | None = None) -> None:
         """`owners`: owner of each further list, in words."""
         self.vendor = vendor
-        self._organization = organization
-        self.rows: Sequence[KnownTool] = list(selectors.known_tools(organization, vendor.slug))
+        self.rows: Sequence[Any] = list(selectors.known_tools_with_general_texts(organization, vendor.slug))
         self._owners = owners or {}
         self._offered = [row for row in self.rows if row.is_offered and not row.credential_scope]
 
@@ -143,8 +142,7 @@ class ToolReview:
 
     @cached_property
     def _definitions(self) -> dict[str, dict[str, Any]]:
-        texts = selectors.offered_definitions(self._organization, self.vendor.slug)
-        return {row.tool: _definition(row.tool, texts.get(row.tool, "")) for row in self._offered}
+        return {row.tool: _definition(row.tool, row.general_text) for row in self._offered}
 
     @cached_property
     def _list(self) -> ToolList:

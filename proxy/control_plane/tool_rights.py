@@ -16,6 +16,7 @@ from django.conf import settings
 from credentials.credential_scope import CredentialScope
 from gateway.catalog.vendor import Vendor
 from gateway.lib.errors import Forbidden
+from gateway.lib.rows import grouped
 from oauth_ext.bearer import InvalidBearer
 from oauth_ext.bearer_rows import ClientRow, client_rows
 from orgs import selectors
@@ -83,11 +84,12 @@ def callers_of(
     rights = _rights_in(organization)
     is_read_only = _is_read_only(vendor, tool, definition)
     members = list(selectors.members(organization).select_related("organization", "user").filter(user__is_active=True))
-    reasons = effective_server_access_of(members, connected_vendors, vendor=vendor.slug)
-    teams = selectors.teams_by_person(organization)
+    in_teams = selectors.in_teams(members)
+    reasons = effective_server_access_of(members, connected_vendors, vendor=vendor.slug, in_teams=in_teams)
+    teams = grouped((each.membership_id, each.team_id) for each in in_teams)
     people, refused = [], {}
     for member in members:
-        principal = principal_of_member(member, reasons[member.pk], teams.get(member.user_id, ()))
+        principal = principal_of_member(member, reasons[member.pk], teams.get(member.pk, ()))
         denied = may_call(principal, rights, vendor, tool, is_read_only=is_read_only)
         if denied is not None:
             refused[member.user_id] = denied

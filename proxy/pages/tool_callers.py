@@ -15,8 +15,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.lib.translated import translated
 from gateway.web.access_end import shown_end
 from gateway.web.paging import page_of
-from orgs import selectors
-from orgs.models import Organization, Team
+from orgs.models import Organization
 from orgs.server_access_reasons import AccessReason
 from proxy.control_plane.offered_tool import OfferedTool
 from proxy.control_plane.tool_rights import AgentCaller, Allowance, PersonCaller, callers_of
@@ -61,17 +60,14 @@ def shown_callers(
     """The page of the list that `?page=` asks for."""
     found = callers_of(organization, connected_vendors, vendor, tool.name, tool.definition)
     page: Any = page_of(request, found.listed, size=CALLERS_ON_A_PAGE)
-    people = [each for each in page if isinstance(each, PersonCaller)]
-    through = {reason.team_id for each in people for reason in each.reasons if reason.team_id}
-    teams = selectors.teams_by_id(organization, through) if through else {}
-    rows = [_person(each, teams) if isinstance(each, PersonCaller) else _agent(each, vendor.slug) for each in page]
+    rows = [_person(each) if isinstance(each, PersonCaller) else _agent(each, vendor.slug) for each in page]
     numbers = (len(found.people), len(found.agents), found.all_people, found.all_agents)
     return ShownCallers(page, rows, *numbers, found.refused)
 
 
-def _person(each: PersonCaller, teams: Mapping[UUID, Team]) -> ShownCaller:
+def _person(each: PersonCaller) -> ShownCaller:
     user, role = each.membership.user, each.membership.role
-    access = tuple(_until(_reason(reason, teams), reason.expires_at) for reason in each.reasons)
+    access = tuple(_until(_reason(reason), reason.expires_at) for reason in each.reasons)
     if each.allowance.by_role_list:
         tools = gettext("allowed tools of the role %(role)s") % {"role": translated(role)}
     else:
@@ -79,7 +75,7 @@ def _person(each: PersonCaller, teams: Mapping[UUID, Team]) -> ShownCaller:
     return ShownCaller(False, str(user.pk), user.name, f"{user.email}, {translated(role)}", access, (tools,))
 
 
-def _reason(reason: AccessReason, teams: Mapping[UUID, Team]) -> str:
+def _reason(reason: AccessReason) -> str:
     match reason.source:
         case "role":
             return gettext("as admin or owner")
@@ -88,8 +84,7 @@ def _reason(reason: AccessReason, teams: Mapping[UUID, Team]) -> str:
         case "direct":
             return gettext("given directly")
         case "team":
-            team = teams.get(reason.team_id) if reason.team_id else None
-            return gettext("through team %(team)s") % {"team": team.name} if team else gettext("through a team")
+            return gettext("through team %(team)s") % {"team": reason.team_name}
 
 
 def _agent(each: AgentCaller, slug: str) -> ShownCaller:

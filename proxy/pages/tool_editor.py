@@ -250,15 +250,15 @@ class ToolEditorPage(OrgPage):
         return [name for name in dict.fromkeys(listed) if name not in offered]
 
     def _frame(self, tools: ToolReview) -> dict[str, Any]:
-        vendor, holder = tools.vendor, self.holder()
+        vendor, holder, may_edit = tools.vendor, self.holder(), self.membership.has_role(Role.OWNER)
         state = health.read(coordination.current(), [vendor.slug])[vendor.slug]
         return {
             "vendor": vendor,
             "holder": holder,
             "own": f"?{holder.query}",
             "with_own": f"?{holder.query}&" if holder.query else "?",
-            "may_edit": self.membership.has_role(Role.OWNER),
-            "owners": selectors.people_who_may(self.organization, Role.OWNER),
+            "may_edit": may_edit,
+            "owners": () if may_edit else selectors.people_who_may(self.organization, Role.OWNER),
             "is_connected": bool(self._credentials),
             "looked_at": selectors.looked_at(self.organization, vendor.slug),
             "is_down": state.status is HealthStatus.DOWN,

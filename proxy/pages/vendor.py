@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,6 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from audit.selectors import recent_errors
 from audit.usage.period import Period
 from audit.usage.response_times import response_times
-from audit.usage.selectors import VendorUsage
 from audit.usage.selectors import vendors as usage_of_vendors
 from billing import entitlements
 from credentials.rejections import with_rejections
@@ -126,10 +125,7 @@ class VendorPage(VendorThingPage):
     def _own_access(self) -> list[str]:
         """Why the reader may use the vendor, in words; empty without access."""
         found = effective_server_access(self.membership, self.people_vendors)
-        mine = [each for each in found if each.vendor == self.vendor.slug]
-        through = [each.team_id for each in mine if each.team_id]
-        teams = selectors.teams_by_id(self.organization, through) if through else {}
-        return [translated(each.in_words(teams)) for each in mine]
+        return [translated(each.in_words()) for each in found if each.vendor == self.vendor.slug]
 
     def _activity(self) -> dict[str, Any]:
         """Calls of the last seven days, under the gate of the log. Spec: D147"""
@@ -138,14 +134,13 @@ class VendorPage(VendorThingPage):
         slug, org_id = self.vendor.slug, self.organization.id
         try:
             with log_read(org_id):
-                found = usage_of_vendors(org_id, Period.parse({"range": "7d"}, clock.now()), self.catalog)
+                found = usage_of_vendors(org_id, Period.parse({"range": "7d"}, clock.now()), self.catalog, slug=slug)
                 times = response_times(org_id, slug)
         except (ShareTaken, SlotsTaken):
             # The rest of the page does not wait for figures.
             return {"has_plan": True, "is_busy": True}
-        usage: VendorUsage | None = next((each for each in found if each.vendor == slug), None)
         errors = [(row, self.vendor.name) for row in recent_errors(org_id, ERRORS_SHOWN, vendor=slug)]
-        return {"has_plan": True, "usage": usage, "times": times, "errors": errors}
+        return {"has_plan": True, "usage": next(iter(found), None), "times": times, "errors": errors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +175,11 @@ class VendorAccessPage(VendorThingPage):
         asked = search_words(request, "q")
         rows = selectors.members(self.organization, matching=asked).select_related("organization", "user")
         page: Any = page_of(request, rows, size=PEOPLE_ON_A_PAGE)
-        teams = list(selectors.teams(self.organization))
         context = {
             "asked": asked,
             "page": page,
-            "people": self._people(list(page), {team.pk: team for team in teams}),
-            "teams": self._teams(teams),
+            "people": self._people(list(page)),
+            "teams": self._teams(list(selectors.teams(self.organization))),
             "agents": self._agents(),
             "tools": self._tools_to_choose(),
         }
@@ -245,7 +239,7 @@ class VendorAccessPage(VendorThingPage):
         change(actor=self.actor, organization=self.organization, client=client, vendor=self.vendor.slug)
         return True
 
-    def _people(self, members: list[Any], teams: Mapping[UUID, Any]) -> list[Holder]:
+    def _people(self, members: list[Any]) -> list[Holder]:
         slug = self.vendor.slug
         access = effective_server_access_of(members, self.people_vendors)
         mine = {pk: [each for each in reasons if each.vendor == slug] for pk, reasons in access.items()}
@@ -255,7 +249,7 @@ class VendorAccessPage(VendorThingPage):
                 str(row.user_id),
                 row.user.name,
                 f"{row.user.email}, {translated(row.role)}",
-                tuple(translated(each.in_words(teams)) for each in mine[row.pk]),
+                tuple(translated(each.in_words()) for each in mine[row.pk]),
                 any(each.source == "direct" for each in mine[row.pk]),
             )
             for row in members

@@ -69,6 +69,7 @@ def test_access_of_an_agent_is_changed_on_its_page_and_in_the_matrix(visitor: Ne
     page.get_by_role("navigation", name="Patch report").get_by_role("link", name="Tools").click()
     page.get_by_role("link", name="Choose tools").click()
     page.get_by_role("link", name="none", exact=True).click()
+    expect(page.get_by_label("Who am I")).not_to_be_checked()
     for label in ("Who am I", "List devices"):
         page.get_by_label(label).check()
     page.get_by_role("button", name="Save for Patch report").click()

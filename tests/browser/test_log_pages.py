@@ -153,12 +153,35 @@ def test_the_drawer_by_keyboard_and_as_json(visitor: NewVisitor) -> None:
     expect(opened).to_have_count(0)
 
 
+def test_details_that_do_not_load_leave_a_link(visitor: NewVisitor) -> None:
+    someone = visitor()
+    org, _ = organization_with_calls(someone, calls=1)
+    page = someone.open(f"{org}/activity")
+    page.route("**/activity?entry=*", lambda route: route.abort())
+    page.locator(".row-details > summary").click()
+    expect(page.locator("[data-live]").first).to_have_text(re.compile("The details did not load"))
+    page.unroute("**/activity?entry=*")
+    page.get_by_role("link", name="Show all details").click()
+    expect(page.locator("[data-drawer][open]").get_by_role("heading")).to_have_text("acme_whoami")
+    expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible()
+    failed = [each for each in someone.watch.problems if "entry=" in each or "ERR_FAILED" in each]
+    assert failed
+    someone.watch.problems[:] = [each for each in someone.watch.problems if each not in failed]
+
+
 def test_without_scripts(visitor: NewVisitor, tmp_path: Path) -> None:
     someone = visitor(java_script_enabled=False)
     org, _ = organization_with_calls(someone)
     page = someone.open(f"{org}/activity")
     expect(page.get_by_role("switch")).to_have_count(0)
     expect(page.get_by_role("button", name="Copy as JSON")).to_have_count(0)
+    page.locator(".row-details > summary").first.click()
+    page.get_by_role("link", name="Show all details").first.click()
+    expect(page.locator(".drawer")).to_contain_text("Around it")
+    expect(page.get_by_role("button", name="Copy as JSON")).to_have_count(0)
+    page.locator(".row-details > summary").click()
+    page.get_by_role("link", name="Newest").click()
+    expect(page.locator(".table-log > tbody > tr")).to_have_count(3)
     page.get_by_label("Who", exact=True).fill("triage bot")
     page.get_by_role("button", name="Filter").click()
     expect(page.locator(".pill").filter(has_text="Who: Triage bot")).to_be_visible()

@@ -79,14 +79,14 @@ for (const link of all("a[data-tick]")) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     const form = link.closest("form");
-    const save = form.querySelector(".save-bar [type=submit]");
-    save.disabled = true; // nothing is saved before the ticks are set
+    form.inert = true; // a tick or a save in between would be lost
     try {
       await tick(form, link.href);
     } catch {
       location.assign(link.href);
     }
-    save.disabled = false;
+    form.inert = false;
+    link.focus();
   });
 }
 

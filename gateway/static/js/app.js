@@ -1,5 +1,6 @@
 // What scripts add to pages that work without them. Hooks are data attributes; nothing here is needed to send a form.
 
+import { offerCopies } from "./copy.js";
 import { all, announce, language, save, say } from "./page.js";
 
 // ---- storage that may be switched off ----
@@ -73,55 +74,7 @@ for (const current of all(".side [aria-current]")) {
   bar.scrollTop = current.offsetTop + current.offsetHeight + 18 - bar.clientHeight;
 }
 
-// ---- copy ----
-
-async function copyText(text, source) {
-  if (navigator.clipboard && window.isSecureContext) {
-    await navigator.clipboard.writeText(text);
-    return;
-  }
-  // Plain http on a host name: no clipboard API, so the browser's own copy of a selection.
-  const area = source instanceof HTMLInputElement ? source : document.createElement("textarea");
-  if (area !== source) {
-    area.value = text;
-    area.className = "visually-hidden";
-    (document.querySelector("dialog:modal") ?? document.body).append(area);
-  }
-  area.select();
-  const done = document.execCommand("copy");
-  if (area !== source) area.remove();
-  if (!done) throw new Error("copy refused");
-}
-
-// The log row of this id as the API has it. Its id begins with its time.
-async function entryText(button, id) {
-  const at = new Date(parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toISOString();
-  const address = button.closest("[data-entries]").dataset.entries;
-  const answer = await fetch(`${address}&limit=500&start=${at}&end=${at}`);
-  const found = (await answer.json()).entries.find((each) => each.id === id);
-  return JSON.stringify(found, null, 2);
-}
-
-for (const button of all("[data-copy]")) {
-  button.hidden = false;
-  const entry = button.dataset.copyEntry;
-  const source = button.dataset.copy
-    ? document.querySelector(button.dataset.copy)
-    : button.parentElement.querySelector("code");
-  const label = button.querySelector("[data-copy-text]");
-  const before = label.textContent;
-  button.addEventListener("click", async () => {
-    let result = "copied";
-    try {
-      await copyText(entry ? await entryText(button, entry) : (source.value ?? source.textContent), source);
-    } catch {
-      result = entry ? "rowNotCopied" : "copyYourself";
-    }
-    label.textContent = say(result === "copied" ? "copied" : "notCopied");
-    announce(say(result));
-    setTimeout(() => { label.textContent = before; }, 2500);
-  });
-}
+offerCopies(document);
 
 // ---- the dialog that shows a secret once ----
 

@@ -1,11 +1,37 @@
 // The pages of the logs: rows by arrow keys, the progress of an export, and the count of rows that arrived meanwhile.
 
+import { offerCopies } from "./copy.js";
 import { all, announce, language, number, save, say } from "./page.js";
 
 // ---- the open drawer: arrow keys lead to the previous and the next row ----
 
 const drawers = all("[data-drawer]");
-for (const hint of all("[data-keys]")) hint.hidden = false;
+
+function offerKeys(root) {
+  for (const hint of all("[data-keys]", root)) hint.hidden = false;
+}
+
+offerKeys(document);
+
+// The details of a row are fetched when it is opened. Without them, the link in their place opens a page.
+async function fill(drawer) {
+  const place = drawer.querySelector("[data-drawer-from]");
+  if (!place || !drawer.open || place.hasAttribute("aria-busy")) return;
+  place.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(place.dataset.drawerFrom, { headers: { "HX-Request": "true" } });
+    // Signed out, too often or gone: the page says which.
+    if (answer.status !== 200) throw new Error(String(answer.status));
+    place.outerHTML = await answer.text();
+    offerCopies(drawer);
+    offerKeys(drawer);
+  } catch {
+    place.removeAttribute("aria-busy");
+    announce(say("detailsFailed"));
+  }
+}
+
+for (const drawer of drawers) drawer.addEventListener("toggle", () => fill(drawer));
 
 document.addEventListener("keydown", (event) => {
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];

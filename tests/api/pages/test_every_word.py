@@ -66,6 +66,17 @@ def data() -> re.Pattern[str]:
     return re.compile("|".join([DEFINITION, *escaped]))
 
 
+def with_details(seeded: Seeded) -> dict[str, str]:
+    """Every page, and the details of one row of each log."""
+    paths = page_paths(seeded.things)
+    logs = {"activity": RequestAuditEntry, "activity/changes": AdminAuditEntry}
+    for name, log in logs.items():
+        entry = log.objects.filter(org_id=seeded.cast.org.id).first()  # type: ignore[attr-defined]
+        route = f"orgs/<uuid:org_id>/{name}"
+        paths[f"{route}?entry="] = f"{paths[route]}?entry={entry.pk}"
+    return paths
+
+
 def left_over(browser: Browser, paths: dict[str, str]) -> Iterator[tuple[str, str]]:
     """(route, text) for each text with a word that is in no message."""
     named = data()
@@ -101,7 +112,7 @@ def test_every_view_is_in_one_language(seeded: Seeded, role: str) -> None:
 
 @pytest.mark.parametrize("role", ["owner", "admin", "member", "nobody"])
 def test_every_page_is_in_one_language(seeded: Seeded, role: str) -> None:
-    found = left_over(seeded.cast.client(role), page_paths(seeded.things))
+    found = left_over(seeded.cast.client(role), with_details(seeded))
     assert sorted({text: route for route, text in found}.items()) == []
 
 

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +18,7 @@ import time_machine
 from django.urls import reverse
 
 from audit import log_pages
+from audit.models import AdminAuditEntry, RequestAuditEntry
 from audit.pages import log_page
 from tests.api.audit.log_rows import NOON, add_call, add_calls, add_change
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
@@ -97,6 +99,13 @@ def logged(site: Site) -> Site:
 
 def ask(site: Site, page: str, query: dict[str, str] | None = None, who: str = "admin") -> Any:
     return site.cast.client(who).get(site.path(page), query or {})
+
+
+def details(site: Site, answer: Any, at: int = 0, who: str = "admin") -> Any:
+    """The details of a row of the page, as its script asks for them."""
+    address = f"{answer.request['PATH_INFO']}?entry={answer.context['rows'][at]['entry'].id}"
+    assert f'href="?{address.partition("?")[2]}"' in text(answer)
+    return site.cast.client(who).get(address, headers={"HX-Request": "true"})
 
 
 def labels(answer: Any) -> list[str]:
@@ -241,10 +250,12 @@ def test_names_in_rows_pills_and_fields_are_inert(site: Site, page: str) -> None
     )
     name = "user_id" if page == REQUESTS else "actor_id"
     for query in ({}, {name: SCRIPT}, {"start": SCRIPT, "event_type": SCRIPT, "vendor": SCRIPT}):
-        shown = text(ask(site, page, query))
-        assert SCRIPT not in shown
-        assert "<script>" not in shown.lower()
-        assert INERT in shown
+        answer = ask(site, page, query)
+        parts = [answer, *(details(site, answer) for _ in answer.context.get("rows", ()))]
+        for shown in map(text, parts):
+            assert SCRIPT not in shown
+            assert "<script>" not in shown.lower()
+            assert INERT in shown
 
 
 @PAGES
@@ -341,7 +352,8 @@ def test_the_live_tail_of_an_empty_page_begins_now(site: Site, page: str) -> Non
 
 @PAGES
 def test_what_a_script_adds_is_hidden_without_one(logged: Site, page: str) -> None:
-    shown = text(ask(logged, page))
+    answer = ask(logged, page)
+    shown = text(answer) + text(details(logged, answer))
     for control in ("data-tail=", "data-export-box", "data-copy-entry", "data-keys"):
         assert re.search(rf"<[^>]*{control}[^>]* hidden>", shown), control
     assert re.search(r'<a class="btn btn-secondary" href="/api/audit[^"]+format=csv" data-export>', shown)
@@ -360,9 +372,10 @@ def test_a_call_leads_to_its_neighbours(site: Site) -> None:
         add_call(org, minutes=minutes, request_id=request_id)
     add_call(org, user_id="somebody-else", request_id="r-1")
     answer = ask(site, REQUESTS, {"request_id": "r-1", "user_id": "user-1", "end": "2026-03-10T12:00:00Z"})
-    same = admin.get(site.path(REQUESTS) + link(answer, "Same request"))
+    row = details(site, answer)
+    same = admin.get(site.path(REQUESTS) + link(row, "Same request"))
     assert [row.request_id for row in same.context["entries"]] == ["r-1"] * 3
-    around = admin.get(site.path(REQUESTS) + link(answer, "Same caller, 5 minutes before and after"))
+    around = admin.get(site.path(REQUESTS) + link(row, "Same caller, 5 minutes before and after"))
     assert [row.request_id for row in around.context["entries"]] == ["last", "r-1", "r-1", "first"]
     assert 'type="text" id="f-start" name="start" value="2026-03-10T11:55:00.000Z"' in text(around)
 
@@ -372,9 +385,10 @@ def test_a_change_leads_to_its_neighbours(site: Site) -> None:
     for minutes, target in ((-6, "a"), (-5, "b"), (0, "c"), (5, "d"), (60, "c")):
         add_change(org, minutes=minutes, target_id=target)
     answer = ask(site, CHANGES, {"start": "2026-03-10T12:00:00Z", "end": "2026-03-10T12:00:00Z"})
-    same = admin.get(site.path(CHANGES) + link(answer, "Same target"))
+    row = details(site, answer)
+    same = admin.get(site.path(CHANGES) + link(row, "Same target"))
     assert [row.target_id for row in same.context["entries"]] == ["c", "c"]
-    around = admin.get(site.path(CHANGES) + link(answer, "Same actor, 5 minutes before and after"))
+    around = admin.get(site.path(CHANGES) + link(row, "Same actor, 5 minutes before and after"))
     assert [row.target_id for row in around.context["entries"]] == ["d", "c", "b"]
 
 
@@ -393,8 +407,8 @@ def test_a_change_leads_to_its_neighbours(site: Site) -> None:
 )
 def test_a_refused_call_leads_to_the_page_that_changes_it(site: Site, code: str, route: str, names: list[str]) -> None:
     add_call(site.cast.org.id, vendor="fake", status="denied", error_code=code)
-    answer = ask(site, REQUESTS)
-    (row,) = answer.context["rows"]
+    answer = details(site, ask(site, REQUESTS))
+    row = answer.context["row"]
     assert urlsplit(row["remedy"].url).path == reverse(route, args=[site.cast.org.id, *names])
     assert site.owner().get(row["remedy"].url).status_code == 200
     assert row["remedy"].text in html.unescape(text(answer))
@@ -405,7 +419,7 @@ def test_other_calls_lead_nowhere(site: Site) -> None:
     add_call(org)
     add_call(org, vendor="gone", status="denied", error_code="tool_not_allowed")
     answer = ask(site, REQUESTS)
-    assert [row["remedy"] for row in answer.context["rows"]] == [None] * 2
+    assert [details(site, answer, at).context["row"]["remedy"] for at in range(2)] == [None] * 2
 
 
 def test_a_rate_limited_call_leads_to_the_calls_that_used_the_quota_up(site: Site) -> None:
@@ -415,17 +429,72 @@ def test_a_rate_limited_call_leads_to_the_calls_that_used_the_quota_up(site: Sit
     add_call(org, minutes=-1, user_id="user-2")
     add_call(org, status="denied", error_code="rate_limited", request_id="refused", count=9)
     answer = ask(site, REQUESTS, {"status": "denied"})
-    assert "reached its limit of calls per hour" in text(answer)
-    hour = site.owner().get(site.path(REQUESTS) + link(answer, "Calls in the hour before"))
+    refused = details(site, answer)
+    assert "reached its limit of calls per hour" in text(refused)
+    hour = site.owner().get(site.path(REQUESTS) + link(refused, "Calls in the hour before"))
     assert [row.request_id for row in hour.context["entries"]] == ["refused", "last", "first"]
 
 
 def test_a_change_shows_its_values_before_and_after(site: Site) -> None:
     add_change(site.cast.org.id, event_type="member.role_changed", metadata={"role": "admin", "was": "member"})
-    shown = text(ask(site, CHANGES))
+    shown = text(details(site, ask(site, CHANGES)))
     assert '<th scope="row">Role</th><td>member</td><td>admin</td>' in shown
-    add_change(site.cast.other_org.id, metadata={"email": "foreign@example.com"})
-    assert "foreign@example.com" not in text(ask(site, CHANGES))
+
+
+@PAGES
+def test_a_row_without_scripts_has_a_page_with_its_details(logged: Site, page: str) -> None:
+    answer = ask(logged, page)
+    part = details(logged, answer)
+    assert "<html" not in text(part)
+    assert "Around it" not in text(answer)
+    alone = ask(logged, page, {"entry": str(answer.context["rows"][0]["entry"].id)})
+    assert [row["entry"].id for row in alone.context["rows"]] == [answer.context["rows"][0]["entry"].id]
+    assert "data-drawer open" in text(alone)
+    for each in (alone, part):
+        assert text(each).count("Around it") == 1
+    # The way back to all rows.
+    assert f'href="{logged.path(page)}">Newest</a>' in text(alone)
+
+
+@PAGES
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+@pytest.mark.parametrize(
+    ("who", "status"), [("owner", 200), ("admin", 200), ("member", 403), ("other_owner", 404), ("nobody", None)]
+)
+def test_who_reads_the_details_of_a_row(
+    logged: Site, page: str, headers: dict[str, str], who: str, status: int | None
+) -> None:
+    entry = ask(logged, page).context["rows"][0]["entry"].id
+    answer = logged.cast.client(who).get(logged.path(page), {"entry": str(entry)}, headers=headers)
+    assert answer.status_code == (status or (204 if headers else 302))
+    assert ("Around it" in text(answer)) is (status == 200)
+
+
+@PAGES
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_no_details_of_a_row_that_the_page_does_not_list(logged: Site, page: str, headers: dict[str, str]) -> None:
+    log = RequestAuditEntry if page == REQUESTS else AdminAuditEntry
+    foreign = log.objects.get(org_id=logged.cast.other_org.id).pk
+    for entry in (str(foreign), str(uuid.uuid4()), "nothing", ""):
+        answer = logged.cast.client("admin").get(logged.path(page), {"entry": entry}, headers=headers)
+        assert answer.status_code == 404
+        assert "Foreign" not in text(answer)
+
+
+def test_the_activity_of_a_vendor_has_no_details_of_another_vendors_call(site: Site) -> None:
+    add_call(site.cast.org.id, vendor="elsewhere")
+    entry = ask(site, REQUESTS).context["rows"][0]["entry"].id
+    of_vendor = site.path("audit_pages:vendor-activity", "fake")
+    assert site.owner().get(of_vendor, {"entry": str(entry)}).status_code == 404
+
+
+@pytest.mark.usefixtures("lapsed")
+@PAGES
+def test_details_need_a_plan_like_the_log(logged: Site, page: str) -> None:
+    log = RequestAuditEntry if page == REQUESTS else AdminAuditEntry
+    entry = log.objects.filter(org_id=logged.cast.org.id).first()
+    assert entry is not None
+    assert ask(logged, page, {"entry": str(entry.pk)}).status_code == 402
 
 
 def test_people_of_another_organization_are_not_suggested(logged: Site) -> None:

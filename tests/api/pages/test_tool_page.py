@@ -219,8 +219,10 @@ def test_more_runs_than_places_are_refused_at_once(runner: Runner) -> None:
 
 def test_a_row_of_the_log_leads_to_the_tool(runner: Runner) -> None:
     runner.run("owner")
-    log = text(runner.cast.client("owner").get(reverse("audit_pages:request-log", args=[runner.cast.org.id])))
-    assert f'href="{runner.address()}?from=log"' in log
+    owner, log = runner.cast.client("owner"), reverse("audit_pages:request-log", args=[runner.cast.org.id])
+    (row,) = owner.get(log).context["entries"]
+    details = text(owner.get(log, {"entry": str(row.id)}, headers={"HX-Request": "true"}))
+    assert f'href="{runner.address()}?from=log"' in details
     page = runner.cast.client("owner").get(f"{runner.address()}?from=log")
     assert "keep arguments, so enter them again" in text(page)
 

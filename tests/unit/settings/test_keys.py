@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.keys.vault import VaultTransit
+from tests.fakes.aws_kms import FakeKms, fake_kms
 from tests.fakes.vault_transit import TOKEN, FakeVault, vault_transit
 
 pytestmark = pytest.mark.one_back_end
@@ -30,6 +31,7 @@ EMBEDDED = {**SECRETS, "GATEWAY_MODE": "embedded"}
 SHOW = "from django.conf import settings as s; print(s.CREDENTIAL_KEYRING, s.KEYS_WRAPPED_BY, s.KEY_SERVICES)"
 KEY = os.urandom(32)
 SEALED = "CREDENTIAL_KEYS cannot be unwrapped: Vault is sealed or under maintenance (status 503 for key 2027)"
+KMS_REFUSES = "CREDENTIAL_KEYS cannot be unwrapped: AWS KMS refuses to"
 PLAIN = base64.b64encode(os.urandom(32)).decode()
 
 
@@ -150,3 +152,36 @@ def test_a_helper_asks_no_key_service(vault: FakeVault, variables: dict[str, str
         del variables[name]
     assert start({**variables, "GATEWAY_ROLE": "helper", "VAULT_TOKEN_FILE": "/only/where/keys/are"})[0] == 0
     assert vault.seen == []
+
+
+def of_kms(kms: FakeKms) -> dict[str, str]:
+    return {
+        **EMBEDDED,
+        "AWS_KMS_KEY_ID": kms.key_id,
+        "AWS_ENDPOINT_URL_KMS": kms.address,
+        "AWS_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_ACCESS_KEY_ID": "of-the-test",
+        "AWS_SECRET_ACCESS_KEY": "of-the-test",
+    }
+
+
+def test_kms_opens_what_new_master_key_has_wrapped(tmp_path: Path) -> None:
+    with fake_kms() as kms:
+        variables = {**of_kms(kms), "VAR": str(tmp_path)}
+        made = run(["manage.py", "new_master_key", "2027"], {**variables, "CREDENTIAL_KEYS": f"2026:{PLAIN}"})
+        assert (made.returncode, made.stdout.count("\n")) == (0, 1), made.stderr
+        entry = made.stdout.strip()
+        assert entry.startswith("2027:aws-kms:")
+        status, said = start({**variables, "CREDENTIAL_KEYS": f"{entry},2026:{PLAIN}"})
+        assert (status, "{'2027': 'aws-kms', '2026': ''}" in said) == (0, True), said
+        # The context of the wrapping names the key.
+        assert start({**variables, "CREDENTIAL_KEYS": entry.replace("2027", "2028")}) == (
+            78,
+            f"Cannot start: {KMS_REFUSES} decrypt key 2028 (InvalidCiphertextException).\n",
+        )
+        kms.refusal = "AccessDeniedException"
+        assert start({**variables, "CREDENTIAL_KEYS": entry}) == (
+            78,
+            f"Cannot start: {KMS_REFUSES} decrypt key 2027 (AccessDeniedException).\n",
+        )

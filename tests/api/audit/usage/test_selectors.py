@@ -15,7 +15,16 @@ from audit.models import RequestAuditEntry, UsageCount, UsageDuration
 from audit.usage.durations import bucket_of, percentile
 from audit.usage.period import Period
 from audit.usage.rollup import roll_up
-from audit.usage.selectors import Usage, VendorUsage, savings, usage, vendors
+from audit.usage.selectors import (
+    Dashboard,
+    Usage,
+    VendorUsage,
+    dashboard,
+    days_of_caller,
+    savings,
+    usage,
+    vendors,
+)
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG
 from tests.api.audit.usage.rows import EVENING, calls, log_row, outcome, rows_of, store, undone
 
@@ -102,6 +111,20 @@ def assert_vendors(rows: Rows, found: list[VendorUsage]) -> None:
         assert each.tools == most_called(by(own, "tool"))[:5]
 
 
+def assert_parts(rows: Rows, org_id: uuid.UUID, period: Period) -> None:
+    """All figures at once are those of each function, and those of one vendor or caller are its own."""
+    all_vendors = vendors(org_id, period)
+    found = dashboard(org_id, period, LIST_BYTES)
+    assert found == Dashboard(usage(org_id, period), all_vendors, savings(org_id, period, LIST_BYTES))
+    for slug in ("acme", "globex", "unknown"):
+        assert vendors(org_id, period, slug=slug) == [each for each in all_vendors if each.vendor == slug]
+    for user_id in {"nobody", *(row.user_id for row in rows)}:
+        own = [row for row in rows if row.user_id == user_id]
+        days = days_of_caller(org_id, user_id, period)
+        assert [day.day for day in days] == sorted({row.timestamp.date() for row in own})
+        assert sum(day.total.calls for day in days) == len(counted(own))
+
+
 def assert_savings(rows: Rows, org_id: uuid.UUID, period: Period) -> None:
     found = savings(org_id, period, LIST_BYTES)
     called = counted(rows)
@@ -142,6 +165,7 @@ def test_dashboards_are_a_recount(facts: list[dict[str, Any]], batches: list[int
             assert_usage(rows, usage(org_id, period))
             assert_vendors(rows, vendors(org_id, period))
             assert_savings(rows, org_id, period)
+            assert_parts(rows, org_id, period)
 
 
 def test_an_organization_without_calls_has_zeros_and_empty_lists() -> None:
