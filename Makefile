@@ -1,7 +1,7 @@
 # Every target does its own set-up: `make run` works in a fresh clone with Python 3.11 (with venv), make and git.
 # Variables: make run PORT=8765 VAR=/somewhere. What make is given or finds in the environment reaches the programs.
 .DEFAULT_GOAL := help
-.PHONY: help run manage test properties attacks lint audit bench e2e screenshots lock assets clean
+.PHONY: help run manage test properties attacks lint audit image bench e2e screenshots lock assets clean
 
 VENV ?= .venv
 export PYTHON VENV ARGS
@@ -42,6 +42,9 @@ lint: ## ruff, types, import contracts, migrations, templates, lock files
 audit: ## known vulnerabilities of the pinned packages, asked of osv.dev
 	$(call bootstrap,dev scripts/audit_dependencies.py)
 
+image: ## the container image: built, examined, with sbom.json and licenses.txt in ./dist; ARGS=--twice: built again, compared
+	$(call bootstrap,dev scripts/image.py $(ARGS))
+
 bench: ## the performance report; BENCH_OPTIONS="--wide": many callers and several processes; "--pages": the pages
 	$(call bootstrap,dev -m bench)
 
@@ -59,6 +62,6 @@ assets: ## fetch the pinned front-end files into gateway/static/vendor again
 
 clean: ## remove the virtual environment, caches and built files; data in ./var stays
 	@if [ -f "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
-	@rm -rf .venv-vendors .venv-collector .venv-openbao .venv-cluster .venv-clients tests/vendors/node_modules tests/clients/node_modules staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv-vendors .venv-collector .venv-openbao .venv-cluster .venv-clients tests/vendors/node_modules tests/clients/node_modules tests/homes/provider/node_modules staticfiles dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './node_modules/*' -prune -exec rm -rf {} +
 	@echo "Clean. Data in ./var stays; remove it by hand to start afresh."

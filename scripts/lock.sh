@@ -16,6 +16,7 @@ compile tests/vendors/requirements.in -o tests/vendors/requirements.lock "$@"
 compile tests/vendors/collector.in -o tests/vendors/collector.lock "$@"
 compile tests/vendors/openbao.in -o tests/vendors/openbao.lock "$@"
 compile --no-deps tests/cluster/programs.in -o tests/cluster/programs.lock "$@"
+compile tests/homes/programs.in -o tests/homes/programs.lock "$@"
 compile bench/nats_server.in -o bench/nats_server.lock "$@"
 compile requirements/dev.in -c requirements-demo.lock -o requirements-dev.lock "$@"
 for name in python_sdk_1 fastmcp; do
