@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 
 from gateway.settings import stopping
 from gateway.supervisor.services import CLOSING_S
+from tests.factories.compose_files import services_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "compose.yaml").read_text()
@@ -46,9 +48,45 @@ def test_tls_is_chosen_and_gets_no_secret() -> None:
     assert set(caddy["environment"]) == {"BASE_URL"}
 
 
-def test_the_network_is_the_one_that_web_trusts() -> None:
+def test_web_trusts_caddy_and_this_host_and_nothing_else_of_the_network() -> None:
     (network,) = yaml.safe_load(TEXT)["networks"]["default"]["ipam"]["config"]
-    assert SERVICES["web"]["environment"]["TRUSTED_PROXIES"] == f"${{TRUSTED_PROXIES:-{network['subnet']}}}"
+    caddy = SERVICES["caddy"]["networks"]["default"]["ipv4_address"]
+    given = SERVICES["web"]["environment"]["TRUSTED_PROXIES"]
+    assert given == f"${{TRUSTED_PROXIES:-{network['gateway']},{caddy}}}"
+    assert {name for name, service in SERVICES.items() if "networks" in service} == {"caddy"}
+
+
+def test_no_container_is_given_the_address_of_a_proxy() -> None:
+    """The engine gives addresses of ip_range. Proxies have theirs outside it, and each another."""
+    (network,) = yaml.safe_load(TEXT)["networks"]["default"]["ipam"]["config"]
+    subnet, given = (ipaddress.ip_network(_default(network[name])) for name in ("subnet", "ip_range"))
+    many = services_of(ROOT / "compose.many.yaml")
+    own = [SERVICES["caddy"]["networks"], many["proxy"]["networks"]]
+    proxies = [ipaddress.ip_address(_default(each["default"]["ipv4_address"])) for each in own]
+    assert given.subnet_of(subnet)  # type: ignore[arg-type]
+    assert len({ipaddress.ip_address(_default(network["gateway"])), *proxies}) == 3
+    assert all(address in subnet and address not in given for address in proxies)
+    trusted = many["web"]["environment"]["TRUSTED_PROXIES"].removeprefix("${TRUSTED_PROXIES:+${TRUSTED_PROXIES},}")
+    assert {ipaddress.ip_address(_default(each)) for each in trusted.split(",")} == {
+        ipaddress.ip_address(_default(network["gateway"])),
+        *proxies,
+    }
+
+
+def _default(text: str) -> str:
+    """With the default of the variable in place of it."""
+    return re.sub(r"\$\{[A-Z_]+:-([^}]*)\}", r"\1", text)
+
+
+def test_web_is_checked_as_the_image_says() -> None:
+    """An image in OCI's own format has no check, and Caddy waits for it."""
+    [said] = re.findall(r"^HEALTHCHECK (.*) \\\n    CMD (.*)$", (ROOT / "Dockerfile").read_text(), flags=re.M)
+    check = SERVICES["web"]["healthcheck"]
+    options = dict(re.findall(r"--([a-z-]+)=(\S+)", said[0]))
+    assert {name.replace("-", "_"): value for name, value in options.items()} == {
+        name: str(value) for name, value in check.items() if name != "test"
+    }
+    assert check["test"] == ["CMD", *yaml.safe_load(said[1])]
 
 
 def test_helpers_get_no_secret_but_the_stores() -> None:
@@ -101,4 +139,3 @@ def test_one_process_for_each_container_is_the_usual_shape() -> None:
 def test_images_can_be_pinned() -> None:
     images = {name: service["image"] for name, service in SERVICES.items()}
     assert all(re.fullmatch(r"\$\{[A-Z]+_IMAGE:-[a-z]+:\S+\}", image) for image in images.values())
-    assert set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), flags=re.M)) == {"${PYTHON_IMAGE}"}

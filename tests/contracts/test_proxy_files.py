@@ -27,6 +27,7 @@ import yaml
 
 from gateway.settings.stopping import DELAY_WITH_BALANCER_S
 from gateway.supervisor.services import KEEP_ALIVE_S
+from tests.factories.compose_files import services_of
 from tests.fakes import nginx
 from tests.vendors.processes import PLAIN_HTTP, TETHER, free_port, stop
 
@@ -333,15 +334,8 @@ def _seconds(options: dict[str, Any]) -> int:
 # --- compose ----------------------------------------------------------------------------------------------------------
 
 
-class ComposeLoader(yaml.SafeLoader):
-    """Knows compose's tag for a value that replaces that of the file before."""
-
-
-ComposeLoader.add_constructor("!reset", lambda loader, node: loader.construct_sequence(node))
-
-
 def test_compose_has_one_process_to_a_container_and_one_public_port() -> None:
-    services = yaml.load((ROOT / "compose.many.yaml").read_text(), ComposeLoader)["services"]
+    services = services_of(ROOT / "compose.many.yaml")
     web, proxy = services["web"], services["proxy"]
     assert (web["ports"], web["environment"]["WEB_PROCESSES"]) == ([], 1)
     replicas = web["deploy"]["replicas"]
