@@ -3,8 +3,8 @@
 [--twice]: builds it again from nothing and compares the layers. Exit codes: 0 good, 1 the image breaks a rule.
 
 Variables: IMAGE (gateway:local), ENGINE (docker, else podman), PYTHON_IMAGE and RELEASE=1 (the base by digest, without
-which a release is refused), BUILD_OPTIONS (further options of the engine's build), AUDIT (0: do not ask for known
-vulnerabilities; 1: fail where they cannot be asked for).
+which a release is refused), EXTRAS (aws: with that part, and without a bound of the size), BUILD_OPTIONS (further
+options of the engine's build), AUDIT (0: do not ask for known vulnerabilities; 1: fail where they cannot be asked for).
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from vendor_assets import PACKAGES  # noqa: E402
 from gateway.lib.build_info import BuildInfo, build_arguments, current  # noqa: E402
 
 OUT = ROOT / "dist"
-LOCK = ROOT / "requirements.lock"
 MAX_BYTES = 250_000_000
 BUILD_S, PROBE_S = 1800, 120
 # The licence of each package in scripts/vendor_assets.py, whose file lies beside what browsers get.
@@ -71,7 +70,7 @@ def build_command(name: str, tag: str, info: BuildInfo, made_at: int, environ: M
     else:
         command += ["--output", "type=docker,rewrite-timestamp=true"]
         command += ["--build-arg", f"SOURCE_DATE_EPOCH={made_at}"]
-    for variable in ("PYTHON_IMAGE", "RELEASE"):
+    for variable in ("PYTHON_IMAGE", "RELEASE", "EXTRAS"):
         if environ.get(variable):
             command += ["--build-arg", f"{variable}={environ[variable]}"]
     return [*command, *shlex.split(environ.get("BUILD_OPTIONS", "")), str(ROOT)]
@@ -106,6 +105,12 @@ def checked_out(is_release: bool) -> tuple[BuildInfo, int]:
     return replace(current(), commit=commit), int(seconds)
 
 
+def locked(environ: Mapping[str, str]) -> str:
+    """The lock files of the image, as one."""
+    names = ["requirements", *([f"requirements-{environ['EXTRAS']}"] if environ.get("EXTRAS") else [])]
+    return "".join((ROOT / f"{name}.lock").read_text(encoding="utf-8") for name in names)
+
+
 def inspect(name: str, tag: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run([name, "image", "inspect", tag], PROBE_S))[0]
     return found
@@ -120,10 +125,10 @@ def probe(name: str, tag: str) -> dict[str, Any]:
 
 
 def label_faults(inspected: Mapping[str, Any], info: BuildInfo) -> list[str]:
-    """Pure: sentences about labels and size."""
+    """Sentences about labels and size."""
     given = inspected["Config"].get("Labels") or {}
     found = [f"The label {name} is not {value}." for name, value in labels(info).items() if given.get(name) != value]
-    if inspected["Size"] > MAX_BYTES:
+    if inspected["Size"] > MAX_BYTES and not os.environ.get("EXTRAS"):
         found.append(f"The image has {inspected['Size']:,} bytes, more than {MAX_BYTES:,}.")
     return found
 
@@ -145,7 +150,7 @@ def vulnerabilities(parts: Sequence[image_inventory.Part], asked: str) -> list[s
 def examine(name: str, tag: str, info: BuildInfo, made_at: int) -> list[str]:
     """The files beside the image are written. Returns its faults, one sentence each."""
     inspected, found = inspect(name, tag), probe(name, tag)
-    lock = LOCK.read_text(encoding="utf-8")
+    lock = locked(os.environ)
     assets = [(package.name, package.version, ASSET_LICENCE) for package in PACKAGES]
     parts = image_inventory.parts_of(found, lock, assets)
     OUT.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from gateway.lib.build_info import BuildInfo
-from scripts.image import MAX_BYTES, build_command, differing_layers, label_faults
+from scripts.image import MAX_BYTES, build_command, differing_layers, label_faults, locked
 
 pytestmark = pytest.mark.one_back_end
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_the_image_is_the_user_that_its_files_are_made_for() -> None:
 
 def test_packages_come_from_the_lock_file_by_hash_and_none_is_built() -> None:
     [install] = re.findall(r"pip --python \S+ install (.*)", DOCKERFILE.replace("\\\n", ""))
-    assert {"--require-hashes", "--no-deps", "--only-binary", ":all:", "/tmp/requirements.lock"} <= set(install.split())
+    assert {"--require-hashes", "--no-deps", "--only-binary", ":all:", '"/tmp/$lock.lock"'} <= set(install.split())
     assert DOCKERFILE.count(" install ") == 1
 
 
@@ -85,7 +85,7 @@ def test_the_build_sees_what_the_service_and_the_build_need_and_nothing_else() -
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert allowed == {
         *("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy", "templates", "locale"),
-        *("manage.py", ".env.example", "requirements.lock"),
+        *("manage.py", ".env.example", "requirements.lock", "requirements-aws.lock"),
         *("scripts", "scripts/collect_static.py", "scripts/slim_*.sh"),
     }
 
@@ -177,6 +177,12 @@ def test_the_engine_is_told_the_labels_and_the_time_of_the_files() -> None:
     assert "SOURCE_DATE_EPOCH=1700000000" in docker
     assert "rewrite-timestamp=true" in docker
     assert "RELEASE" not in docker
+
+
+def test_an_image_with_an_optional_part_has_its_lock_too() -> None:
+    assert "boto3==" in locked({"EXTRAS": "aws"})
+    assert "django==" in locked({"EXTRAS": "aws"})
+    assert "boto3==" not in locked({})
 
 
 LABELS = {
