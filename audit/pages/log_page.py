@@ -65,11 +65,11 @@ class LogPage(OrgPage):
     drawer: ClassVar[str]
 
     def row(self, entry: Any) -> dict[str, Any]:
-        """What the list shows of a row beside its columns."""
+        """More of a row for its line in the list."""
         return {}
 
     def details(self, entry: Any) -> dict[str, Any]:
-        """What the drawer shows beside that."""
+        """More of it for its drawer."""
         raise NotImplementedError
 
     def choices(self) -> dict[str, Any]:

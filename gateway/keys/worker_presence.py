@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
-from celery.signals import task_prerun, worker_process_shutdown
+from celery.signals import task_prerun, worker_process_shutdown, worker_shutdown
 from django.db import DatabaseError, InterfaceError
 
 from gateway.keys.presence import Presence
@@ -21,11 +21,14 @@ class WorkerPresence:
 
     def connect(self) -> None:
         task_prerun.connect(self.note, weak=False)
-        worker_process_shutdown.connect(self.leave, weak=False)
+        # The second is that of a pool of threads, whose only process is the worker itself.
+        for end in (worker_process_shutdown, worker_shutdown):
+            end.connect(self.leave, weak=False)
 
     def disconnect(self) -> None:
         task_prerun.disconnect(self.note)
-        worker_process_shutdown.disconnect(self.leave)
+        for end in (worker_process_shutdown, worker_shutdown):
+            end.disconnect(self.leave)
 
     def note(self, **kwargs: Any) -> None:
         if self._presence.is_due():

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from gateway.keys.current import sealing_keys
 from gateway.keys.resealing import SealedRows
-from gateway.lib import clock
 from gateway.lib.crypto import CryptoError
 from gateway.lib.keyring import keyring
 from orgs.models import Invitation
@@ -31,10 +30,11 @@ def _aad(organization_id: UUID, invitation_id: UUID) -> bytes:
     return f"invitation|{organization_id}|{invitation_id}".encode()
 
 
-# Pending invitations only. A token that does not open stays: its link works, but cannot be copied again.
+# Ended invitations too: a key is done with when no row names it. A token that does not open stays as it is: its link
+# works, but cannot be copied again.
 TOKENS = SealedRows(
     what="invitation tokens",
-    rows=lambda: Invitation.objects.pending(clock.now()),
+    rows=Invitation.objects.all,
     key_field="token_key_id",
     sealed_field="token_sealed",
     aad=lambda invitation: _aad(invitation.organization_id, invitation.pk),

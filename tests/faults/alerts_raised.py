@@ -151,14 +151,14 @@ class Run:
         while left:
             if not is_true:
                 self._on.revive()
-            for alert in sorted(left):
-                if self._on.prometheus.is_true(self._expressions[alert]) is is_true:
-                    found[alert] = time.monotonic() - began_s
-                    left.discard(alert)
-            if time.monotonic() - began_s > within_s:
+            so = {alert for alert in left if self._on.prometheus.is_true(self._expressions[alert]) is is_true}
+            passed_s = time.monotonic() - began_s
+            if passed_s > within_s:
                 break
+            found |= dict.fromkeys(so, passed_s)
+            left -= so
             time.sleep(LOOK_EVERY_S if left else 0)
-        return {alert: found[alert] for alert in alerts}, left
+        return found, left
 
 
 def named_alerts() -> list[str]:

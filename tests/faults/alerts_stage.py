@@ -100,7 +100,7 @@ class Installation:
             wait_until_ready(self.made.origin)
 
     def revive(self) -> None:
-        """What a supervisor does for the workers, which may end when Redis does."""
+        """As a supervisor does: workers may end when Redis does."""
         for name in ("worker", "beat", "shipping"):
             self.processes[name].revive()
 

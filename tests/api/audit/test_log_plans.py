@@ -19,6 +19,7 @@ from audit.log_pages import Page, page_of
 from audit.log_query import LogQuery
 from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
+from audit.usage.response_times import response_times
 from gateway.lib.ids import first_log_id_at, log_id_for
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG
 from tests.factories.module_rows import rows_of_module
@@ -120,6 +121,7 @@ def test_a_later_page_begins_in_the_index() -> None:
         (lambda org_id: latest_labels(RequestAuditEntry, org_id, "user_id"), "request_log_of_user"),
         (lambda org_id: selectors.last_calls(org_id, ["user-1", "user-2"]), "request_log_of_user"),
         (selectors.recent_errors, "request_log_of_status"),
+        (lambda org_id: response_times(org_id, "v-1"), "request_log_of_vendor"),
         (lambda org_id: selectors.recent_calls(org_id, 1), "request_log_of_org"),
         (lambda org_id: selectors.recent_calls(org_id, 1), "request_log_of_status"),
         (lambda org_id: selectors.recent_calls(org_id, 1, user_id="user-1"), "request_log_of_user"),

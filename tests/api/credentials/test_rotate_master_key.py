@@ -131,17 +131,17 @@ def test_signing_keys_go_along(rotating: Setting, monkeypatch: pytest.MonkeyPatc
     assert keys.load_key_set().public_jwks == before.public_jwks
 
 
-def test_tokens_of_open_invitations_go_along(rotating: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_of_invitations_go_along(rotating: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("old", {"old": OLD}))
     actor, organization = rotating.cast.user("owner"), rotating.cast.org
     opened = create_invitation(actor=actor, organization=organization)
     token, revoked = token_of(opened), create_invitation(actor=actor, organization=organization)
     revoke_invitation(actor=actor, organization=organization, invitation_id=revoked.id)
     monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW, "old": OLD}))
-    assert "old: 1 invitation tokens" in run(check=True)
+    assert "old: 2 invitation tokens" in run(check=True)
     printed = run()
-    assert "1 invitation tokens sealed again" in printed
-    assert "new: 1 invitation tokens" in printed
+    assert "2 invitation tokens sealed again" in printed
+    assert "new: 2 invitation tokens" in printed
     assert token is not None
     assert token not in printed
     monkeypatch.setattr(settings, "CREDENTIAL_KEYRING", Keyring("new", {"new": NEW}))

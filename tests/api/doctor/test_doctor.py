@@ -198,7 +198,7 @@ def test_missing_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_database_that_takes_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_takes_no_rows(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.readiness.database_states", lambda: ("failed", "failed"))
     assert only(database_checks.database())[0] is Status.ERROR
 
@@ -573,3 +573,15 @@ def test_the_command_says_it_in_lines_and_as_json(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CommandError):
         call_command("doctor", stdout=lines)
     assert len(lines.getvalue().splitlines()) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"redis_version": "7.2.4"}, "Redis 7.2.4"),
+        ({"redis_version": "7.2.4", "valkey_version": "8.0.1"}, "Valkey 8.0.1"),
+        ({}, "Redis of an unknown version"),
+    ],
+)
+def test_valkey_is_called_by_its_name(facts: dict[str, str], name: str) -> None:
+    assert redis_checks.product(facts) == name

@@ -15,6 +15,7 @@ import time_machine
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
+from credentials.models import OrganizationDataKey
 from gateway.doctor import key_checks
 from gateway.doctor.key_ages import current_ages
 from gateway.doctor.verdict import Status
@@ -73,6 +74,13 @@ def test_every_key_with_its_state_and_its_rows(deployed: Setting, settings: Lazy
     assert "warning" not in printed
     master = listed()["master", "old"]
     assert (master["state"], master["rows"], master["isOld"]) == ("current", 3, False)
+
+
+def test_a_key_that_rows_need_and_nobody_has(deployed: Setting) -> None:
+    OrganizationDataKey.objects.filter(organization=deployed.cast.other_org).update(key_id="lost")
+    lost = listed()["master", "lost"]
+    assert (lost["state"], lost["rows"], lost["since"]) == ("missing", 1, None)
+    assert "missing" in run("keys")
 
 
 def test_while_a_rotation_goes_on_and_after_it(deployed: Setting, settings: LazySettings) -> None:

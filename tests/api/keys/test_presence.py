@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from celery.signals import task_prerun, worker_process_shutdown
+from celery.signals import task_prerun, worker_process_shutdown, worker_shutdown
 from django.db import DatabaseError
 
 from gateway.keys import holders
@@ -39,7 +40,8 @@ async def test_a_web_process_is_present_until_it_is_stopped(monkeypatch: pytest.
     assert asked.count("leave") == 1
 
 
-def test_a_worker_says_so_before_its_tasks_and_leaves(db: None) -> None:
+@pytest.mark.parametrize("end", [worker_process_shutdown, worker_shutdown], ids=["process", "threads"])
+def test_a_worker_says_so_before_its_tasks_and_leaves(db: None, end: Any) -> None:
     worker = WorkerPresence("worker")
     worker.connect()
     try:
@@ -47,7 +49,7 @@ def test_a_worker_says_so_before_its_tasks_and_leaves(db: None) -> None:
             task_prerun.send(sender=None)
         [row] = KeyHolder.objects.all()
         assert row.name.startswith("worker ")
-        worker_process_shutdown.send(sender=None)
+        end.send(sender=None)
         assert not KeyHolder.objects.exists()
     finally:
         worker.disconnect()

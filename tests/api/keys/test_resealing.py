@@ -8,6 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
+from credentials.management.commands.rotate_master_key import OTHERS
 from credentials.models import OrganizationDataKey
 from credentials.sealing import data_key_aad
 from credentials.services import master_key
@@ -15,6 +16,7 @@ from credentials.services.master_key import DATA_KEYS
 from gateway.coordination import epochs
 from gateway.keys.current import settle_master_key
 from gateway.keys.resealing import per_key_id, reseal
+from gateway.keys.sealed_columns import key_fields
 from gateway.lib.crypto import Keyring
 from orgs.models import Invitation, Organization
 from orgs.services.invitation_sealing import TOKENS, token_of
@@ -51,6 +53,12 @@ def test_a_row_that_does_not_open_is_named_and_stops_no_other(invitations: list[
     assert sum(batch.resealed for batch in batches) == 4
     assert [row.pk for batch in batches for row in batch.failed] == [invitations[0].pk]
     assert per_key_id(TOKENS) == {"new": 4, "old": 1}
+
+
+def test_every_sealed_column_is_sealed_again_or_ends_within_a_day() -> None:
+    known = {(rows.rows().model._meta.label, rows.key_field) for rows in (DATA_KEYS, *OTHERS)}
+    assert set(key_fields()) - known == {("web.IdempotencyRecord", "sealing_key_id")}
+    assert known <= set(key_fields())
 
 
 def data_keys(count: int, ring: Keyring) -> None:

@@ -110,6 +110,13 @@ def test_a_relabelled_wrapping_does_not_open_even_under_the_same_bytes() -> None
         renamed.unwrap("b", one.wrap(KEY, b"x"), b"x")
 
 
+def test_another_key_of_the_ring_may_encrypt() -> None:
+    ring = keyring("new", "old")
+    with_old = ring.sealing_with("old")
+    assert ring.unwrap("old", with_old.wrap(b"k" * 32, b"aad"), b"aad") == b"k" * 32
+    assert (with_old.current_id, with_old.keys, ring.current_id) == ("old", ring.keys, "new")
+
+
 def test_a_key_that_is_not_configured_is_distinguished() -> None:
     with pytest.raises(UnknownKey, match="gone"):
         keyring("a").unwrap("gone", b"", b"")
