@@ -97,6 +97,7 @@ def seed(size: Size) -> Seeded:
             "invitation_id": str(invitation.id),
             "destination_id": str(destination.id),
             "platform": "webhook",
+            "document": "errors",
             "token": token_of(invitation),
         },
     )

@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
-from gateway.site import api_docs, pages
+from gateway.site import api_docs, help_pages, pages
 from gateway.web.page_limit import all_page_limited, page_limited, starting_sign_in
 from orgs.pages.profile import EndSessionsPage, ProfilePage
 from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
@@ -39,9 +39,11 @@ urlpatterns = [
     path("", include("proxy.pages.urls")),
     path("", include("gateway.site.moved")),
     path("api/schema", page_limited(api_docs.schema), name="api-schema"),
-    path("docs", page_limited(pages.docs), name="docs"),
+    path("docs", page_limited(help_pages.overview), name="docs"),
+    path("docs/search", page_limited(help_pages.search), name="docs-search"),
     path("docs/api", page_limited(api_docs.page), name="api-docs"),
     path("docs/migrate", page_limited(pages.migrate), name="migrate"),
+    path("docs/<path:document>", page_limited(help_pages.document), name="docs-document"),
     path("api/", include("proxy.api.urls")),
     path("api/", include("audit.api.urls")),
     path("api/", include("orgs.api.urls")),

@@ -28,6 +28,19 @@ class VendorFault(StrEnum):
     REJECTED_CREDENTIALS = "vendor_rejected_credentials"
 
 
+class CallFault(StrEnum):
+    """The other ends of a call that did not succeed: error code of the audit row."""
+
+    TOOL_ERROR = "tool_error"
+    VENDOR_ERROR = "vendor_error"
+    CLIENT_CLOSED = "client_closed"
+    GATEWAY_STOPPED = "gateway_stopped"
+    INTERNAL_ERROR = "internal_error"
+    UNKNOWN_TOOL = "unknown_tool"
+    BAD_ARGUMENTS = "bad_arguments"
+    RATE_LIMITED = "rate_limited"
+
+
 class CacheStatus(StrEnum):
     """The value of X-Cache. Spec: D102, D103"""
 

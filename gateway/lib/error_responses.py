@@ -6,6 +6,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from gateway.lib import error_help
+
 
 def body(code: str, message: str, request_id: str) -> dict[str, Any]:
     """The documented JSON body, to which some refusals add members. Spec: D1"""
@@ -13,7 +15,8 @@ def body(code: str, message: str, request_id: str) -> dict[str, Any]:
 
 
 def response(request: HttpRequest, status: int, *, code: str, message: str) -> HttpResponse:
-    return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status)
+    headers = {"Link": error_help.link(code)}
+    return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status, headers=headers)
 
 
 def page(
@@ -23,9 +26,13 @@ def page(
     title: str,
     message: str,
     what_to_do: str,
+    code: str = "",
     frame: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """The error page. It offers to try again for 429 and 5xx. `frame`: context of an organization's frame around it."""
+    """The error page. It offers to try again for 429 and 5xx, and leads to the entry of a code.
+
+    `frame`: context of an organization's frame around it.
+    """
     context = {
         **(frame or {}),
         "title": title,
@@ -33,6 +40,7 @@ def page(
         "what_to_do": what_to_do,
         "request_id": getattr(request, "request_id", ""),
         "status": status,
+        "code_url": f"{error_help.PATH}#{code}" if code else "",
         "may_try_again": status == 429 or status >= 500,
     }
     return render(request, "errors/framed.html" if frame else "errors/error.html", context, status=status)

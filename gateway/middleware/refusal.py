@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from gateway.lib import error_responses
+from gateway.lib import error_help, error_responses
 from gateway.middleware.request_id import HEADER, request_id_of
 
 Message = MutableMapping[str, Any]
@@ -62,6 +62,7 @@ async def _send(
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
+        (b"link", error_help.link(refusal.error).encode()),
         (b"connection", b"close"),
         (HEADER.lower().encode(), request_id.encode()),
         *more,

@@ -7,9 +7,10 @@ from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
+
+from gateway.site.help_pages import in_frame
 
 # The heading of each group, by tag: the Django app of its routes.
 _GROUPS = {
@@ -50,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
         (tag, label, [operation for operation in found if operation["tag"] == tag]) for tag, label in _GROUPS.items()
     ]
     context = {"page_title": gettext("Management API"), "groups": groups, "info": document()["info"]}
-    return render(request, "site/api.html", context)
+    return in_frame(request, "site/api.html", context)
 
 
 def _operations(made: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

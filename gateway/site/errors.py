@@ -9,7 +9,8 @@ from gateway.lib import error_responses
 from gateway.lib.machine_paths import is_for_machines
 from gateway.site.error_frame import frame_of
 
-_TEXTS = {
+# By status: the code, the title and the advice.
+TEXTS = {
     400: ("bad_request", gettext_lazy("We couldn’t read that request"), gettext_lazy("Go back and try again.")),
     402: (
         "subscription_required",
@@ -60,8 +61,8 @@ def error_response(
 ) -> HttpResponse:
     """The error body for machine paths (D1), otherwise the error page; both carry the request id."""
     # An unlisted status gets the text of 400 or 500.
-    known = status if status in _TEXTS else 400 if status < 500 else 500
-    default_code, title, advice = _TEXTS[known]
+    known = status if status in TEXTS else 400 if status < 500 else 500
+    default_code, title, advice = TEXTS[known]
     if is_for_machines(request.path_info):
         return error_responses.response(request, status, code=code or default_code, message=message or f"{title}.")
     return error_responses.page(
@@ -70,6 +71,7 @@ def error_response(
         title=str(title),
         message=message or f"{title}.",
         what_to_do=what_to_do or str(advice),
+        code=code or default_code,
         frame=frame_of(request, status),
     )
 

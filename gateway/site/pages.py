@@ -11,6 +11,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from gateway.lib.translated import translated
+from gateway.site.help_pages import in_frame
 from orgs.selectors import memberships
 
 _FAILURES = {
@@ -41,12 +42,6 @@ def setup(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    """GET /docs: where help is. Public."""
-    return render(request, "site/docs.html", {"page_title": gettext("Help")})
-
-
-@require_safe
 def migrate(request: HttpRequest) -> HttpResponse:
     """GET /docs/migrate: guide from the per-vendor endpoints to the unified one. Public. Spec: D112"""
     context = {
@@ -54,7 +49,7 @@ def migrate(request: HttpRequest) -> HttpResponse:
         "base_url": settings.BASE_URL,
         "sunset": settings.VENDOR_MCP_SUNSET,
     }
-    return render(request, "site/migrate.html", context)
+    return in_frame(request, "site/migrate.html", context)
 
 
 @require_safe

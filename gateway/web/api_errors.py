@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from billing.errors import SubscriptionRequired
 from gateway.coordination.store import CoordinationUnavailable
-from gateway.lib import error_responses
+from gateway.lib import error_help, error_responses
 from gateway.lib.errors import DomainError, Forbidden, Invalid, NotFound
 from gateway.lib.sentences import sentence
 from gateway.web.api_json import BodyTooLarge
@@ -51,7 +51,7 @@ def render_error(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, 
     body = error_responses.body(refusal.code, refusal.message, getattr(request, "request_id", ""))
     if refusal.fields:
         body["fields"] = refusal.fields
-    headers = dict(refusal.headers)
+    headers = {**refusal.headers, "Link": error_help.link(refusal.code)}
     if refusal.status == HTTPStatus.TOO_MANY_REQUESTS and "Retry-After" in headers:
         body["retryAfter"] = int(headers["Retry-After"])
     elif isinstance(refusal, SubscriptionRequired) and refusal.portal_url:

@@ -21,7 +21,7 @@ Endpoint = tuple[str, str, str, Callable[..., Any]]
 class ErrorBody(serializers.Serializer[Any]):
     """The body of every refusal. Spec: D1"""
 
-    error = serializers.CharField(help_text="A stable code in snake_case.")
+    error = serializers.CharField(help_text="A stable code in snake_case, explained at /docs/errors.")
     message = serializers.CharField(help_text="One sentence for a person.")
     requestId = serializers.CharField(help_text="What support asks for.")
     fields = serializers.DictField(  # type: ignore[assignment]

@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 
+from gateway.lib import error_help
+
 # Browser clients send MCP-Protocol-Version with every request.
 _ALLOWED_HEADERS = "Authorization, Content-Type, MCP-Protocol-Version"
-_EXPOSED_HEADERS = "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id"
+_EXPOSED_HEADERS = "WWW-Authenticate, Link, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id"
 _PREFLIGHT_MAX_AGE_S = 86_400
 
 Response = TypeVar("Response", bound=HttpResponseBase)
@@ -40,4 +42,6 @@ def oauth_json(body: dict[str, Any], status: int = 200) -> JsonResponse:
 
 def oauth_error(error: str, description: str, status: int = 400) -> JsonResponse:
     """`description` must be printable ASCII without quotes (RFC 6749 5.2)."""
-    return oauth_json({"error": error, "error_description": description}, status)
+    response = oauth_json({"error": error, "error_description": description}, status)
+    response["Link"] = error_help.link(error)
+    return response

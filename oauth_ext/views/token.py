@@ -34,7 +34,7 @@ from oauth_ext.views.responses import oauth_json
 log = structlog.get_logger(__name__)
 
 # oauthlib's own texts are empty for these, or describe its internals.
-_DESCRIPTIONS = {
+DESCRIPTIONS = {
     "invalid_client": "Client authentication failed.",
     "unauthorized_client": "This client may not use this grant type.",
     "invalid_scope": "A requested scope is unknown or not allowed.",
@@ -106,7 +106,7 @@ def _granted(request: HttpRequest, fields: Fields, client: str) -> HttpResponse:
     if not grant_type:
         raise OAuthErrorResponse("invalid_request", "grant_type is missing.")
     if grant_type not in features.GRANTS_ON:
-        raise OAuthErrorResponse("unsupported_grant_type", _DESCRIPTIONS["unsupported_grant_type"])
+        raise OAuthErrorResponse("unsupported_grant_type", DESCRIPTIONS["unsupported_grant_type"])
     require_capacity(settings.TOKENS_OF_CLIENT, client)
     response = _exchange(request, fields)
     if response.status_code == HTTPStatus.OK:
@@ -151,7 +151,7 @@ def _exchange(request: HttpRequest, fields: Fields) -> HttpResponse:
     if status == 200:
         return oauth_json(answer)
     error = str(answer["error"])
-    refusal = OAuthErrorResponse(error, _DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
+    refusal = OAuthErrorResponse(error, DESCRIPTIONS.get(error) or str(answer.get("error_description", "")), status)
     if status == 401 and client_authentication.used_basic(authorization):
         refusal.response["WWW-Authenticate"] = 'Basic realm="oauth"'
     if error == _PENDING:

@@ -16,6 +16,7 @@ from proxy.calls.find_tool import FoundTool
 from proxy.outcomes import (
     BadArguments,
     CacheStatus,
+    CallFault,
     ClientClosed,
     CutOff,
     Delivered,
@@ -124,21 +125,23 @@ async def record_rate_limited(context: RequestContext, *, vendor: str, tool: str
 def _status_of(outcome: Outcome | ClientClosed | CutOff) -> tuple[CallStatus, str, int]:
     if isinstance(outcome, Delivered):
         size = len(outcome.raw_result)
-        return (CallStatus.ERROR, "tool_error", size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
+        return (
+            (CallStatus.ERROR, CallFault.TOOL_ERROR.value, size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
+        )
     if isinstance(outcome, VendorError):
-        return CallStatus.ERROR, "vendor_error", len(outcome.raw_error)
+        return CallStatus.ERROR, CallFault.VENDOR_ERROR.value, len(outcome.raw_error)
     if isinstance(outcome, Failed):
         return CallStatus.ERROR, outcome.fault.value, 0
     if isinstance(outcome, ClientClosed):
-        return CallStatus.ERROR, "client_closed", 0
+        return CallStatus.ERROR, CallFault.CLIENT_CLOSED.value, 0
     if isinstance(outcome, CutOff):
-        return CallStatus.ERROR, "gateway_stopped", 0
+        return CallStatus.ERROR, CallFault.GATEWAY_STOPPED.value, 0
     if isinstance(outcome, InternalError):
-        return CallStatus.ERROR, "internal_error", 0
+        return CallStatus.ERROR, CallFault.INTERNAL_ERROR.value, 0
     if isinstance(outcome, Denied):
         return CallStatus.DENIED, outcome.denial.value, 0
     if isinstance(outcome, UnknownTool):
-        return CallStatus.DENIED, "unknown_tool", 0
+        return CallStatus.DENIED, CallFault.UNKNOWN_TOOL.value, 0
     if isinstance(outcome, BadArguments):
-        return CallStatus.DENIED, "bad_arguments", 0
-    return CallStatus.DENIED, "rate_limited", 0
+        return CallStatus.DENIED, CallFault.BAD_ARGUMENTS.value, 0
+    return CallStatus.DENIED, CallFault.RATE_LIMITED.value, 0

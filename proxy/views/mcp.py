@@ -19,7 +19,7 @@ import gateway
 from audit.call_status import CallSource
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
 from gateway.hot_path_request import HotPathRequest
-from gateway.lib import strict_json
+from gateway.lib import error_help, strict_json
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.sentences import plain
 from gateway.lib.shared_body import SharedBody
@@ -255,7 +255,12 @@ def _denied(route: Route, message_id: jsonrpc.MessageId, denied: Denied) -> byte
         raise responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
     # A model can explain other rules to its user.
     return jsonrpc.result(
-        message_id, {"content": [{"type": "text", "text": responses.denial_text(denied)}], "isError": True}
+        message_id,
+        {
+            "content": [{"type": "text", "text": responses.denial_text(denied)}],
+            "isError": True,
+            "_meta": {"gateway/help": error_help.address(denied.denial.value)},
+        },
     )
 
 

@@ -10,6 +10,7 @@ from django.http import HttpResponse
 
 from gateway.coordination import limit_headers
 from gateway.coordination.store import Admission
+from gateway.lib import error_help
 from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.hot_path_response import HotPathResponse, SharedBodyResponse
 from gateway.lib.sentences import plain
@@ -79,6 +80,7 @@ def http_error_response(refusal: HttpError, *, cli: bool) -> HttpResponse:
     else:
         body = {"error": refusal.error, "error_description": refusal.description}
     response = json_response(msgspec.json.encode(body, enc_hook=plain), refusal.status)
+    response.headers["Link"] = error_help.link(refusal.error)
     for name, value in refusal.headers.items():
         response.headers[name] = value
     return response

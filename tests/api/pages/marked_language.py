@@ -57,13 +57,17 @@ class Page(HTMLParser):
         self.texts: list[str] = []
         self.language = ""
         self._silent: list[str] = []
+        self._foreign = 0  # elements that are open inside one of a language of its own, and itself
         self.feed(source)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "html":
             self.language = given.get("lang", "")
-        self.texts += [given[name] for name in SPOKEN if name in given]
+        if self._foreign or ("lang" in given and tag != "html"):
+            self._foreign += tag not in EMPTY
+        else:
+            self.texts += [given[name] for name in SPOKEN if name in given]
         if tag == "template" and "data-texts" in given:
             self.texts += given.values()
         if tag in SILENT or ("lang" in given and tag != "html") or (self._silent and tag not in EMPTY):
@@ -72,6 +76,7 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if self._silent:
             self._silent.pop()
+        self._foreign = max(0, self._foreign - 1)
 
     def handle_data(self, data: str) -> None:
         if not self._silent:

@@ -120,6 +120,8 @@ def test_a_bare_word_is_found() -> None:
     source = f'<p title="Save">{marked("Done")} <code>x</code> Acme</p><span lang="en">English</span>'
     assert list(bare_texts(source, lambda text: text.replace("Acme", ""), NAMES)) == ["Save"]
     assert list(bare_texts("<p>12 calls</p>", str, NAMES)) == ["12 calls"]
+    foreign = '<div lang="en"><p title="Save">x<br></p></div><p title="Cancel">1</p>'
+    assert list(bare_texts(foreign, str, NAMES)) == ["Cancel"]
     assert marked("%(count)s calls of {who} <b>now</b> 5 %%") == (
         "%(count)s \uff43\uff41\uff4c\uff4c\uff53 \uff4f\uff46 {who} <b>\uff4e\uff4f\uff57</b> 5 %%"
     )

@@ -1,0 +1,1 @@
+"""The documents of /docs: Markdown files of docs/, and the guides of clients. docs/decisions/0094"""
