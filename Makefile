@@ -1,7 +1,7 @@
 # Every target does its own set-up: `make run` works in a fresh clone with Python 3.11 (with venv), make and git.
 # Variables: make run PORT=8765 VAR=/somewhere. What make is given or finds in the environment reaches the programs.
 .DEFAULT_GOAL := help
-.PHONY: help run manage test properties attacks lint audit image bench e2e screenshots lock assets clean
+.PHONY: help run manage test properties attacks faults fuzz lint audit image bench e2e screenshots lock assets clean
 
 VENV ?= .venv
 export PYTHON VENV ARGS
@@ -35,6 +35,12 @@ properties: ## the property tests on random examples, for SECONDS (600); what fa
 
 attacks: ## the sixty attacks of the security suite as a table; exit code 1 unless all of them are answered as documented
 	$(call bootstrap,dev -m tests.attacks -n 2)
+
+faults: ## every row of the fault matrix on PostgreSQL, Redis, web and worker of its own; ROUNDS=10 repeats
+	$(call bootstrap,dev -m tests.faults.matrix --rounds $(or $(ROUNDS),1))
+
+fuzz: ## random requests of every kind to the whole service, INPUTS (180000), from SEED (2026); counts by kind and status
+	$(call bootstrap,dev -m tests.fuzz $(or $(INPUTS),180000) $(or $(SEED),2026))
 
 lint: ## ruff, types, import contracts, migrations, templates, lock files
 	$(call bootstrap,dev scripts/lint.py)

@@ -21,6 +21,7 @@ from gateway.hot_path_app import RETRY_AFTER_S, HotPathApp, Send, max_body_bytes
 from gateway.hot_path_request import HotPathRequest, Scope  # noqa: E402
 from gateway.http_protocol import PROBE_PATHS, BoundedHttpProtocol  # noqa: E402
 from gateway.lib.client_address import is_trusted_proxy  # noqa: E402
+from gateway.lib.machine_paths import OAUTH_ENDPOINTS  # noqa: E402
 from gateway.middleware.body_limit import BodyLimit  # noqa: E402
 from gateway.middleware.concurrency_limit import ConcurrencyLimit  # noqa: E402
 from gateway.middleware.refusal import (  # noqa: E402
@@ -56,7 +57,7 @@ async def _reject(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"].startswith(HOT_PATH_PREFIXES):
         await _hot_path.refuse(scope, receive, send, 503, "overloaded", _OVERLOADED)
     else:
-        refuse = send_oauth_refusal if scope["path"] in OAUTH_PATHS else send_refusal
+        refuse = send_oauth_refusal if scope["path"] in OAUTH_ENDPOINTS else send_refusal
         await refuse(scope, send, Refusal(503, "overloaded", _OVERLOADED, retry_after_s=RETRY_AFTER_S))
 
 
@@ -76,8 +77,7 @@ _OVERLOADED = "Too many connections are open. Try again in a moment."
 _bound_connections()
 _pages = _limit_concurrency(settings.PAGE_CONCURRENCY, send_refusal)
 _oauth = _limit_concurrency(settings.OAUTH_CONCURRENCY, send_oauth_refusal)
-# Not /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
-OAUTH_PATHS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})
+# Without /oauth/authorize: it is slow, because it may fetch a client's metadata document from another server.
 HOT_PATH_PREFIXES = ("/v1/",)
 
 
@@ -88,7 +88,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
             await _hot_path(scope, receive, send)
         elif path in PROBE_PATHS:
             await _probes(scope, receive, send)
-        elif path in OAUTH_PATHS:
+        elif path in OAUTH_ENDPOINTS:
             await _oauth(scope, receive, send)
         else:
             await _pages(scope, receive, send)

@@ -18,6 +18,7 @@ from django.utils.http import parse_header_parameters
 from gateway.incoming_body import IncomingBody
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import FREE_BYTES, ByteBudget, Reservation
+from gateway.lib.declared_length import declared_length
 from gateway.lib.shared_body import SharedBody
 from gateway.middleware.refusal import Refusal
 from gateway.middleware.request_id import request_id_of
@@ -111,8 +112,7 @@ class HotPathRequest(HttpRequest):
 
 def check_head(request: HotPathRequest, max_body_bytes: int) -> int | None:
     """The declared length of the body. Raises: Refusal."""
-    declared = request.META.get("CONTENT_LENGTH")
-    length = int(declared) if declared and declared.isdigit() else None
+    length = declared_length(request.META.get("CONTENT_LENGTH") or "")
     if length is not None and length > max_body_bytes:
         raise Refusal.too_large(max_body_bytes)
     if request.META.get("HTTP_CONTENT_ENCODING"):

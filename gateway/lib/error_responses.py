@@ -14,6 +14,12 @@ def body(code: str, message: str, request_id: str) -> dict[str, Any]:
     return {"error": code, "message": message, "requestId": request_id}
 
 
+def oauth_body(status: int, description: str) -> dict[str, Any]:
+    """The body of an OAuth endpoint that could not ask its view. `description` is ASCII. Spec: RFC 6749 5.2"""
+    errors = {503: "temporarily_unavailable", 500: "server_error"}
+    return {"error": errors.get(status, "invalid_request"), "error_description": description}
+
+
 def response(request: HttpRequest, status: int, *, code: str, message: str) -> HttpResponse:
     headers = {"Link": error_help.link(code)}
     return JsonResponse(body(code, message, getattr(request, "request_id", "")), status=status, headers=headers)

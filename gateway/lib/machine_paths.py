@@ -8,3 +8,7 @@ _PERSON_PREFIXES = ("/oauth/authorize",)  # shown to people in a browser
 
 def is_for_machines(path: str) -> bool:
     return path.startswith(_MACHINE_PREFIXES) and not path.startswith(_PERSON_PREFIXES)
+
+
+# Not /oauth/authorize, which people see.
+OAUTH_ENDPOINTS = frozenset({"/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"})

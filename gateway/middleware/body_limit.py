@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from gateway.lib.declared_length import declared_length
 from gateway.middleware.refusal import Application, Message, Receive, Refusal, Send, SendRefusal, send_refusal
 
 # Django alone would write a body of any size to the disk. Views may set lower limits.
@@ -20,8 +21,11 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
-            declared = dict(scope["headers"]).get(b"content-length", b"")
-            if declared.isdigit() and int(declared) > self._max_bytes:
+            header = dict(scope["headers"]).get(b"content-length", b"").decode("latin-1")
+            declared = declared_length(header)
+            if header and declared is None:  # Django would fail at it
+                raise Refusal(400, "bad_request", "Content-Length must be a number.")
+            if declared is not None and declared > self._max_bytes:
                 raise Refusal.too_large(self._max_bytes)
             # The whole body is read before the answer begins, so a refusal never interrupts an answer.
             await self._application(scope, self._bounded(receive), send)

@@ -44,8 +44,7 @@ async def send_refusal(scope: Message, send: Send, refusal: Refusal) -> None:
 
 async def send_oauth_refusal(scope: Message, send: Send, refusal: Refusal) -> None:
     """The same in OAuth's form, and readable from every origin. Spec: RFC 6749 5.2 · D28"""
-    error = "temporarily_unavailable" if refusal.status == 503 else "invalid_request"
-    body = {"error": error, "error_description": refusal.message}
+    body = error_responses.oauth_body(refusal.status, refusal.message)
     open_to_all = (b"access-control-allow-origin", b"*")
     await _send(send, refusal, body, _request_id(scope), (b"pragma", b"no-cache"), open_to_all)
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+from gateway.lib.errors import MethodNotAllowed
 from gateway.site.help_pages import in_frame
 
 # The heading of each group, by tag: the Django app of its routes.
@@ -35,9 +36,10 @@ def document() -> Mapping[str, Any]:
     return made
 
 
-@require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    """GET /api/schema. Public: it describes the API and holds no data."""
+    """GET /api/schema. Public: it describes the API and holds no data. Raises: MethodNotAllowed."""
+    if request.method not in {"GET", "HEAD"}:
+        raise MethodNotAllowed("GET, HEAD")
     answer = JsonResponse(document())
     answer["Cache-Control"] = "public, max-age=300"
     return answer

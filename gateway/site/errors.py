@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib import error_responses
-from gateway.lib.machine_paths import is_for_machines
+from gateway.lib.machine_paths import OAUTH_ENDPOINTS, is_for_machines
 from gateway.site.error_frame import frame_of
 
 # By status: the code, the title and the advice.
@@ -63,6 +65,8 @@ def error_response(
     # An unlisted status gets the text of 400 or 500.
     known = status if status in TEXTS else 400 if status < 500 else 500
     default_code, title, advice = TEXTS[known]
+    if request.path_info in OAUTH_ENDPOINTS:
+        return _oauth_response(status)
     if is_for_machines(request.path_info):
         return error_responses.response(request, status, code=code or default_code, message=message or f"{title}.")
     return error_responses.page(
@@ -74,6 +78,13 @@ def error_response(
         code=code or default_code,
         frame=frame_of(request, status),
     )
+
+
+def _oauth_response(status: int) -> HttpResponse:
+    """In OAuth's form, and readable from every origin. Spec: D28"""
+    answer = JsonResponse(error_responses.oauth_body(status, f"{HTTPStatus(status).phrase}."), status=status)
+    answer["Access-Control-Allow-Origin"], answer["Cache-Control"] = "*", "no-store"
+    return answer
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway.coordination.store import Admission
+from gateway.lib.declared_length import declared_length
 from gateway.lib.errors import MethodNotAllowed
 from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
@@ -137,8 +138,8 @@ class OrgView(ApiView):
 
 def _take_body(http: HttpRequest) -> None:
     """Raises: BodyTooLarge; InvalidJSON when the client disconnected before the end."""
-    declared = http.META.get("CONTENT_LENGTH") or "0"
-    if declared.isdigit() and int(declared) > settings.API_BODY_BYTES:
+    declared = declared_length(http.META.get("CONTENT_LENGTH") or "")
+    if declared is not None and declared > settings.API_BODY_BYTES:
         raise BodyTooLarge
     try:
         # A chunked body declares no length, so the read itself is bounded.

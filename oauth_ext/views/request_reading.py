@@ -16,6 +16,7 @@ from gateway.coordination.limit_headers import refusal_text
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
 from gateway.lib.client_address import address_key
+from gateway.lib.declared_length import declared_length
 from gateway.web import rate
 from oauth_ext import token_form
 from oauth_ext.jwt.keys import SigningKeysUnavailable
@@ -76,9 +77,9 @@ def read_body(request: HttpRequest) -> bytes:
     """Reads at most OAUTH_BODY_BYTES. Raises: OAuthErrorResponse. Spec: D18"""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise OAuthErrorResponse("invalid_request", "Content-Encoding is not accepted.", 415)
-    announced = request.headers.get("Content-Length", "")
+    announced = declared_length(request.headers.get("Content-Length", ""))
     try:
-        if announced.isdigit() and int(announced) > settings.OAUTH_BODY_BYTES:
+        if announced is not None and announced > settings.OAUTH_BODY_BYTES:
             raise OAuthErrorResponse("invalid_request", "The body is too large.", 413)
         # One byte more than allowed, because Content-Length may be absent or wrong.
         body = request.read(settings.OAUTH_BODY_BYTES + 1)

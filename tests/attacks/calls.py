@@ -1,4 +1,4 @@
-"""Rows 9 to 20: what is called, and how it is said."""
+"""Rows 9 to 20: calls, and the ways to say them."""
 
 from __future__ import annotations
 

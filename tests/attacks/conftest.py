@@ -42,7 +42,7 @@ def wire(committed_cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire
 def world(
     committed_cast: Cast, vendor: FakeVendor, wire: Wire, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> World:
-    """Nobody has called yet. The attacker has an address and windows that no other test uses."""
+    """The attacker has not called yet, and has an address and windows that no other test uses."""
     count_anew(monkeypatch)
     keys.load_key_set()  # the first of a deployment is made when it is needed
     tenant = make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)

@@ -113,7 +113,7 @@ def listening(location: str = "http://127.0.0.1:9/") -> Iterator[Listening]:
 
 
 def delivered() -> int:
-    """What a round of deliveries handled, with the real client."""
+    """The records that a round of deliveries handled, with the real client."""
     until_readable()
     return sum(deliver(pk, claim) for pk, claim in claim_due())
 

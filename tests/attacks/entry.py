@@ -216,7 +216,7 @@ def with_another_secret(world: World) -> str:
 
 
 def with_the_stored_hash(world: World) -> str:
-    """What a thief of the database has."""
+    """A thief of the database has it."""
     key = world.tenant.agent_key
     return key[:-43] + encode(secrets.sha256(key[-43:]))
 

@@ -1,4 +1,4 @@
-"""What every refusal has: the status, the documented body of its route, a request id, and nothing of our inside."""
+"""Every refusal has its status, the documented body of its route and a request id, and nothing of our inside."""
 
 from __future__ import annotations
 

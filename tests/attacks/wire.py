@@ -124,7 +124,7 @@ class Wire:
         return answers
 
     def settle(self) -> None:
-        """What goes on behind answers that were sent is done: tool lists are compared and noted."""
+        """Background work behind answers is done: tool lists are compared and noted."""
 
         async def settled() -> None:
             used = runtime.existing()

@@ -79,3 +79,10 @@ def test_a_database_that_is_away_is_said_without_its_words(api: Api, monkeypatch
     answer = api.send("owner", "GET", "/orgs/{org}")
     assert (status_and_error(answer), answer["Retry-After"]) == ((503, "unavailable"), "5")
     assert b"10.0.0.5" not in answer.content
+
+
+def test_the_schema_is_read_only(api: Api) -> None:
+    assert api.send("nobody", "HEAD", "/schema").status_code == 200
+    for method in ("POST", "PUT", "DELETE"):
+        answer = api.send("nobody", method, "/schema", {})
+        assert (status_and_error(answer), answer["Allow"]) == ((405, "method_not_allowed"), "GET, HEAD")

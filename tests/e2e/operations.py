@@ -21,7 +21,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 from django.core.management import CommandError, call_command  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
+from django.db import connection, connections, transaction  # noqa: E402
 
 from audit import partitions  # noqa: E402
 from audit.shipping import destinations  # noqa: E402
@@ -270,6 +270,7 @@ def main() -> None:
     """Answer until standard input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
+        connections.close_all()  # the server may have been restarted since the last operation
         try:
             answer = {"result": OPERATIONS[asked["name"]](**asked["arguments"])}
         except Exception as fault:

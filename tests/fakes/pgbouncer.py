@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fakes.postgresql_server import USER, PostgreSQLServer, as_user
+from tests.fakes.postgresql_server import USER, PostgreSQLServer, as_server_user
 from tests.fakes.programs import Program, running
 from tests.vendors.processes import free_port
 
@@ -37,5 +37,5 @@ def pgbouncer(folder: Path, server: PostgreSQLServer) -> Iterator[Program]:
     file = folder / "pgbouncer.ini"
     file.write_text(CONFIGURATION.format(server=server.port, port=port, user=USER))
     # It refuses to run as root.
-    with running(as_user(["/usr/sbin/pgbouncer", str(file)]), port, folder / "log") as program:
+    with running(as_server_user(["/usr/sbin/pgbouncer", str(file)]), port, folder / "log") as program:
         yield program

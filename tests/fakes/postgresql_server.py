@@ -51,7 +51,7 @@ class PostgreSQLServer:
             os.chown(self.folder, *_ids())
         command = [str(self.programs / "initdb"), "--pgdata", str(self.folder / "data"), "--username", USER]
         command += ["--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"]
-        subprocess.run(as_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(as_server_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
 
     def copy_of(self, primary: PostgreSQLServer) -> None:
         """A standby that follows the primary as soon as it starts."""
@@ -59,7 +59,7 @@ class PostgreSQLServer:
             os.chown(self.folder, *_ids())
         command = [str(self.programs / "pg_basebackup"), "--pgdata", str(self.folder / "data"), "--write-recovery-conf"]
         command += ["--dbname", f"{primary.url}?application_name=standby", "--checkpoint", "fast", "--no-sync"]
-        subprocess.run(as_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=120)
+        subprocess.run(as_server_user(command), cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=120)
 
     def ask(self, *statements: str, database: str = USER) -> list[tuple[Any, ...]]:
         """The rows of the last statement; each is committed by itself."""
@@ -73,7 +73,7 @@ class PostgreSQLServer:
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port), *LOCAL]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                as_user(command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                as_server_user(command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_DEADLINE_S
         while not self._answers():
@@ -150,7 +150,7 @@ def _ids() -> tuple[int, int]:
     return entry.pw_uid, entry.pw_gid
 
 
-def as_user(command: list[str]) -> list[str]:
+def as_server_user(command: list[str]) -> list[str]:
     """Not as root, and dead when this process is."""
     if os.getuid() != 0:
         return [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command]

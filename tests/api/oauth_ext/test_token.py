@@ -318,3 +318,9 @@ def test_a_token_that_cannot_be_stored_leaves_the_transaction_usable(cast: Cast,
         assert AccessToken.objects.filter(application=service.client).count() == 1
         store("second")
     assert AccessToken.objects.filter(application=service.client).count() == 2
+
+
+@pytest.mark.parametrize("path", ["/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/device_authorization"])
+def test_a_foreign_host_is_refused_in_the_form_of_the_endpoint(db: None, path: str) -> None:
+    for host in ("evil.example", "a/#@b"):
+        assert refusal(post({}, path, Host=host)) == (400, "invalid_request")

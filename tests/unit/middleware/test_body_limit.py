@@ -11,7 +11,7 @@ import pytest
 
 from gateway.middleware import body_limit
 from gateway.middleware.body_limit import BodyLimit
-from gateway.middleware.refusal import Message, Receive, Send
+from gateway.middleware.refusal import Message, Receive, Send, send_oauth_refusal
 
 LIMIT = 10
 
@@ -77,7 +77,31 @@ async def test_a_body_that_is_announced_too_large_is_not_read() -> None:
     assert inner.body is None
 
 
-@pytest.mark.parametrize("announced", [{}, {"content_length": "5"}, {"content_length": "²"}])
+@pytest.mark.parametrize("length", ["²", "-1", "1.5", "<script>"])
+async def test_a_length_that_is_no_number_is_refused(length: str) -> None:
+    inner, sent = await ask([part(b"1", more=False)], content_length=length)
+    status, answer = error_of(sent)
+    assert (status, answer["error"]) == (400, "bad_request")
+    assert inner.body is None
+
+
+async def test_a_limit_may_refuse_in_oauths_form() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return part(b"12345678901", more=False)
+
+    limit = BodyLimit(Inner(), max_bytes=LIMIT, send_refusal=send_oauth_refusal)
+    await limit({"type": "http", "headers": []}, receive, send)
+    status, answer = error_of(sent)
+    assert (status, answer["error"], set(answer)) == (413, "invalid_request", {"error", "error_description"})
+    assert (b"access-control-allow-origin", b"*") in sent[0]["headers"]
+
+
+@pytest.mark.parametrize("announced", [{}, {"content_length": "5"}])
 async def test_a_body_that_grows_too_large_is_given_up(announced: dict[str, str]) -> None:
     inner, sent = await ask([part(b"123456", more=True), part(b"78901", more=False)], **announced)
     assert error_of(sent)[0] == 413

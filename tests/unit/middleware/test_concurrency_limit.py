@@ -11,6 +11,7 @@ import pytest
 from gateway import asgi
 from gateway.lib import body_budgets
 from gateway.lib.byte_budget import STEP_BYTES
+from gateway.lib.machine_paths import OAUTH_ENDPOINTS
 from gateway.middleware import concurrency_limit
 from gateway.middleware.body_limit import BodyLimit
 from gateway.middleware.concurrency_limit import ConcurrencyLimit
@@ -154,7 +155,7 @@ async def test_pages_that_wait_keep_no_client_from_its_tokens(monkeypatch: pytes
 
 def test_the_limits_are_two() -> None:
     assert asgi._oauth._application is not asgi._pages._application
-    assert set(ENDPOINTS_ON.values()) - asgi.OAUTH_PATHS == {"/oauth/authorize", "/.well-known/jwks.json"}
+    assert set(ENDPOINTS_ON.values()) - OAUTH_ENDPOINTS == {"/oauth/authorize", "/.well-known/jwks.json"}
 
 
 def from_address(address: str) -> Message:
