@@ -97,7 +97,6 @@ def seed(size: Size) -> Seeded:
             "invitation_id": str(invitation.id),
             "destination_id": str(destination.id),
             "platform": "webhook",
-            "document": "errors",
             "token": token_of(invitation),
         },
     )

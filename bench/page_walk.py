@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 # Answers for programs, Django's own site for staff, steps of a sign-in, and the form that chooses a language.
 NOT_PAGES = re.compile(r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$)")
+DOCUMENT = "errors"  # of those below /docs
 VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
@@ -24,8 +25,9 @@ def page_routes() -> Iterator[str]:
 
 
 def page_paths(things: Mapping[str, str]) -> dict[str, str]:
-    """The address of each page by its route; `things` has a value for each variable. Raises: KeyError."""
-    return {route: "/" + VARIABLE.sub(lambda found: things[found[1]], route) for route in page_routes()}
+    """The address of each page by its route; `things` has the ids of the organization's things. Raises: KeyError."""
+    values = {"document": DOCUMENT, **things}
+    return {route: "/" + VARIABLE.sub(lambda found: values[found[1]], route) for route in page_routes()}
 
 
 def _patterns(patterns: list[Any], prefix: str) -> Iterator[tuple[str, URLPattern]]:

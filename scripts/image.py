@@ -1,6 +1,7 @@
 """`make image`: builds the image, examines it, and writes sbom.json and licenses.txt beside it, into ./dist.
 
-[--twice]: builds it again from nothing and compares the layers. Exit codes: 0 good, 1 the image breaks a rule.
+[--twice]: builds it again from nothing and compares the files; layers that differ are named. Exit codes: 0 good, 1 the
+image breaks a rule.
 
 Variables: IMAGE (gateway:local), ENGINE (docker, else podman), PYTHON_IMAGE and RELEASE=1 (the base by digest, without
 which a release is refused), EXTRAS (aws: with that part, and without a bound of the size), BUILD_OPTIONS (further
@@ -60,7 +61,7 @@ def labels(info: BuildInfo) -> dict[str, str]:
 
 
 def build_command(name: str, tag: str, info: BuildInfo, made_at: int, environ: Mapping[str, str]) -> list[str]:
-    """Pure: builds `tag`. Files get the time of the commit, so that two builds make the same layers."""
+    """Pure: builds `tag`. Files get the time of the commit."""
     command = [name, "build", *build_arguments(info).split(), "--tag", tag]
     # podman takes a label from its cache although the argument in it has changed.
     command += [word for label, value in labels(info).items() for word in ("--label", f"{label}={value}")]
@@ -124,6 +125,14 @@ def probe(name: str, tag: str) -> dict[str, Any]:
     return found
 
 
+def tree(name: str, tag: str) -> dict[str, Any]:
+    """The output of image_inventory.TREE inside the image, as root: some folders are for one user."""
+    bounds = ["--rm", "--interactive", "--network=none", "--read-only", "--user=0:0"]
+    program = ["--entrypoint", "python", tag, "-B", "-", "/"]
+    found: dict[str, Any] = json.loads(run([name, "run", *bounds, *program], PROBE_S, image_inventory.TREE))
+    return found
+
+
 def label_faults(inspected: Mapping[str, Any], info: BuildInfo) -> list[str]:
     """Sentences about labels and size."""
     given = inspected["Config"].get("Labels") or {}
@@ -183,7 +192,7 @@ def differing_layers(first: Mapping[str, Any], again: Mapping[str, Any]) -> list
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--twice", action="store_true", help="build again and compare the layers")
+    parser.add_argument("--twice", action="store_true", help="build again and compare")
     options = parser.parse_args()
     tag = os.environ.get("IMAGE") or "gateway:local"
     try:
@@ -195,7 +204,9 @@ def main() -> int:
             again = f"{tag}-again"
             command = build_command(name, again, info, made_at, os.environ)
             run([*command[:2], "--no-cache", *command[2:]], BUILD_S, shown=True)
-            faults += differing_layers(inspect(name, tag), inspect(name, again))
+            print("\n".join(differing_layers(inspect(name, tag), inspect(name, again))) or "All layers are the same.")
+            paths = image_inventory.differing_files(tree(name, tag), tree(name, again))
+            faults += [f"{path} differs from build to build." for path in paths]
             run([name, "image", "rm", again], PROBE_S)
     except (Failed, subprocess.TimeoutExpired) as fault:
         faults = [str(fault)]

@@ -101,6 +101,30 @@ json.dump({
 }, sys.stdout)
 """
 
+# Prints kind, mode, owner and content of each file of an image. The engine itself writes those that are left out.
+TREE = """
+import hashlib, json, os, stat, sys
+
+ENGINE = ("/proc", "/sys", "/dev", "/run", "/tmp", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/mtab")
+top = sys.argv[1]
+found = {}
+for folder, folders, files in os.walk(top):
+    folders[:] = [name for name in folders if os.path.join(folder, name) not in ENGINE]
+    for name in folders + files:
+        path = os.path.join(folder, name)
+        if path in ENGINE:
+            continue
+        kept = os.lstat(path)
+        if stat.S_ISLNK(kept.st_mode):
+            content = os.readlink(path)
+        elif stat.S_ISREG(kept.st_mode):
+            content = hashlib.sha256(open(path, "rb").read()).hexdigest()
+        else:
+            content = ""
+        found[path] = [oct(kept.st_mode), kept.st_uid, kept.st_gid, content]
+json.dump(found, sys.stdout)
+"""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
@@ -216,6 +240,11 @@ def _component(part: Part, release: Mapping[str, str]) -> Component:
         licenses=licences,
         hashes=allowed,
     )
+
+
+def differing_files(first: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+    """Pure: the paths at which two outputs of TREE differ."""
+    return sorted(path for path in first.keys() | again.keys() if first.get(path) != again.get(path))
 
 
 def licence_list(parts: Sequence[Part]) -> str:

@@ -22,6 +22,7 @@ from tests.fakes.served_app import served
 Header = tuple[str, str | bytes]
 ANSWER_DEADLINE_S = 120.0
 END_S = 60.0
+MOST_REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -115,12 +116,21 @@ class Wire:
         return self.at_once(sent)[0]
 
     def at_once(self, *sent: Sent) -> list[httpx.Response]:
-        """The answers to requests that are under way at the same time."""
+        """The answers to requests that are under way at the same time.
 
-        async def all_of_them() -> list[httpx.Response]:
-            return list(await asyncio.gather(*(_Exchange(each).answer() for each in sent)))
+        A request that waited too long for the others' locks has changed nothing and gets 503: it is sent again.
+        """
 
-        answers: list[httpx.Response] = self._run(all_of_them())
+        async def all_of_them(some: Sequence[Sent]) -> list[httpx.Response]:
+            return list(await asyncio.gather(*(_Exchange(each).answer() for each in some)))
+
+        answers: list[httpx.Response] = self._run(all_of_them(sent))
+        for _ in range(MOST_REPEATS):
+            busy = [number for number, answer in enumerate(answers) if answer.status_code == 503]
+            if not busy:
+                break
+            for number, answer in zip(busy, self._run(all_of_them([sent[each] for each in busy])), strict=True):
+                answers[number] = answer
         return answers
 
     def settle(self) -> None:

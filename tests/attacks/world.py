@@ -117,6 +117,10 @@ class World:
         """A form to the token endpoints."""
         return self.send("POST", path, form=form, **parts)
 
+    def forget_sessions(self) -> None:
+        """People get new ones."""
+        self._cookies.clear()
+
     def cookie(self, who: str) -> str:
         """The cookie header of a session of this person."""
         if who not in self._cookies:

@@ -37,7 +37,6 @@ def paths_of_nothing(owner: Visitor, org: str) -> dict[str, str]:
         "vendor": "acme",
         "tool": "acme_list_devices",
         "platform": "webhook",
-        "document": "errors",
     }
     routes = [route for route in page_routes() if set(VARIABLE.findall(route)) <= known.keys()]
     return {route: "/" + VARIABLE.sub(lambda name: known[name[1]], route) for route in routes}
@@ -102,7 +101,6 @@ def things(owner: Visitor, org: str, member: str, mark: str) -> dict[str, str]:
         "token": invitation["inviteUrl"].rpartition("/")[2],
         "destination_id": owner.post(f"/api{org}/log-shipping", **destination)["id"],
         "platform": "webhook",
-        "document": "errors",
         "key_id": key["id"],
         "credential_id": key["id"],
     }

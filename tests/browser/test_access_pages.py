@@ -76,7 +76,7 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
 
 
 def summary(page: Page) -> Locator:
-    """What is said of changes beside the button; a region for screen readers says the same."""
+    """The words about changes beside the button; a region for screen readers says the same."""
     return page.locator("[data-change-summary]")
 
 

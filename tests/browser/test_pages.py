@@ -411,7 +411,7 @@ def test_the_theme_is_chosen_and_kept(visitor: NewVisitor) -> None:
     button.click()
     page.reload()
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{THEME} === 'dark'")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

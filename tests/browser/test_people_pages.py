@@ -60,7 +60,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     expect(page.get_by_text("No pending invitations")).to_be_visible()
     link = make_invitation(owner, org)
     dialog = page.get_by_role("dialog", name="Invitation for anyone with the link")
-    page.wait_for_function("document.querySelector('dialog').matches(':modal')")
+    expect(page.locator("dialog:modal")).to_have_count(1)
     expect(dialog.get_by_role("button", name="Copy the link")).to_be_focused()
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("button", name="Copied the link")).to_be_visible()

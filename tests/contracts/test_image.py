@@ -87,6 +87,8 @@ def test_the_build_sees_what_the_service_and_the_build_need_and_nothing_else() -
         *("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy", "templates", "locale"),
         *("manage.py", ".env.example", "requirements.lock", "requirements-aws.lock"),
         *("scripts", "scripts/collect_static.py", "scripts/slim_*.sh"),
+        *("docs", "docs/guide", "docs/operations", "docs/install.md", "docs/log-shipping.md"),
+        *("docs/many-processes.md", "docs/scaling.md"),
     }
 
 

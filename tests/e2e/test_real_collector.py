@@ -99,7 +99,8 @@ def test_a_collector_takes_the_spans_of_a_request(
     trace = traces.begin({"HTTP_TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
     with timing.auth, timing.vendor:
         pass
-    traces.end(trace, timing, trace.began_s + 0.25, {"gateway.route": "mcp"}, is_error=True)
+    ended_s = trace.began_s + 0.25
+    traces.end(trace, timing, ended_s, {"gateway.route": "mcp"}, is_error=True, is_authenticated=True)
     traces.close()
     until_true(lambda: collector_of_traces.log().count("Trace ID") >= 3)
     written = collector_of_traces.log()

@@ -23,12 +23,12 @@ django.setup()
 
 from tests.fakes.postgresql_server import binaries  # noqa: E402
 from tests.fakes.redis_server import is_installed  # noqa: E402
-from tests.faults import matrix_more, matrix_servers, matrix_vendor  # noqa: E402
+from tests.faults import matrix_beside, matrix_more, matrix_servers, matrix_vendor  # noqa: E402
 from tests.faults.history import Verdict  # noqa: E402
 from tests.faults.matrix_stage import Stage, stage  # noqa: E402
 from tests.faults.matrix_table import ROWS, Row  # noqa: E402
 
-MODULES = (matrix_vendor, matrix_servers, matrix_more)  # each enters its rows when it is imported
+MODULES = (matrix_vendor, matrix_servers, matrix_beside, matrix_more)  # each enters its rows when it is imported
 
 
 def play(on: Stage, row: Row) -> tuple[Verdict, list[str]]:

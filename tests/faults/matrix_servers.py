@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from tests.e2e import agent
 from tests.e2e.gateway_process import Web
 from tests.fakes.postgresql_server import as_server_user
 from tests.faults.history import Ending
-from tests.faults.matrix_stage import PROBE_INTERVAL_S, READING, WRITING, Stage, until
+from tests.faults.matrix_stage import PROBE_INTERVAL_S, WRITING, Stage, until
 from tests.faults.matrix_table import row
 from tests.vendors.processes import ROOT, free_port
 
@@ -343,35 +342,14 @@ def monitor_killed(on: Stage) -> None:
     until(lambda: on.health()["fake"] == "healthy", 60, "probes again")
 
 
-# --- what we are started with, and who stands beside us ---------------------------------------------------------------
-
-
-@row("identity provider down", "sessions and tokens work; sign-in says so")
-def identity_provider_down(on: Stage) -> None:
-    assert on.get(f"/api/orgs/{on.client.org_id}").status_code == 200
-    assert on.call().ending is Ending.SUCCESS
-    with on.http() as http:
-        begun = http.get("/oidc/authenticate/")
-        assert (begun.status_code, begun.headers["Location"]) == (302, "/signin?failed=unreachable")
-        assert http.get(begun.headers["Location"]).status_code == 200, "no loop"
-        assert agent.access_token(http, on.client)
-
-
-def refused_start(on: Stage, **environment: str) -> str:
-    """The words of a web process that does not start."""
-    command = [sys.executable, "manage.py", "check", "--deploy"]
-    known = {**on.made.environment, **environment}
-    done = subprocess.run(command, cwd=ROOT, env=known, capture_output=True, text=True, timeout=120)
-    assert done.returncode != 0
-    return done.stdout + done.stderr
-
-
-@row("key of the credentials or a setting is broken", "the start is refused, and names the variable")
-def started_wrong(on: Stage) -> None:
-    for name, value in {
-        "CREDENTIAL_KEYS": "new:not-base64!",
-        "VENDOR_TOOL_CONFIG": '{"fake": {"ttl": "soon"}}',
-        "TOKEN_SIGNING_KEYS": "broken",
-    }.items():
-        assert name in refused_start(on, **{name: value})
-    assert on.call(READING).ending is Ending.SUCCESS
+@row("worker and schedule paused", "calls go on; probes go on afterwards")
+def monitor_paused(on: Stage) -> None:
+    until(lambda: on.health()["fake"] == "healthy", 60, "probes")
+    with contextlib.ExitStack() as stack:
+        for part in (on.worker, on.beat):
+            assert part._process is not None
+            stack.enter_context(paused(psutil.Process(part._process.pid)))
+        with on.load(2) as found:
+            until(lambda: on.health()["fake"] == "unknown", 3 * PROBE_INTERVAL_S + 10, "old probes are no news")
+        only(found, "200")
+    until(lambda: on.health()["fake"] == "healthy", 60, "probes again")

@@ -95,12 +95,21 @@ class Stage:
         return httpx.Client(base_url=(web or self.web).origin, **PLAIN_HTTP, timeout=ANSWER_DEADLINE_S)
 
     def call(
-        self, tool: str = READING, *, vendor: str = "fake", route: str = "mcp", client: httpx.Client | None = None
+        self,
+        tool: str = READING,
+        *,
+        vendor: str = "fake",
+        route: str = "mcp",
+        client: httpx.Client | None = None,
+        mark: str = "",
     ) -> Answer:
-        """One call with an id of its own, noted in the history. Raises: httpx.TransportError."""
+        """One call with an id of its own, noted in the history. Calls of one `mark` are alike.
+
+        Raises: httpx.TransportError.
+        """
         request_id = f"matrix-{next(self._numbers)}"
         exposed = tool if vendor == "fake" else f"{vendor}_{tool}"
-        arguments = {"mark": request_id}
+        arguments = {"mark": mark or request_id}
         if route == "mcp":
             path, bearer = "/v1/mcp", self.client.agent_key
             params = {"name": exposed, "arguments": arguments}

@@ -167,3 +167,14 @@ def slow_beside_good(on: Stage) -> None:
         assert sorted(each.took_s for each in good)[-2] < 1.0
         assert {each.result().ending for each in waiting} <= {Ending.VENDOR_ERROR, Ending.UNAVAILABLE}
     recovers(on)
+
+
+@row("many callers read the same", "the vendor is asked once")
+def same_read(on: Stage) -> None:
+    on.vendor.delay_s = 0.5
+    asked, mark = on.vendor.seen["tools/call"], f"same {time.monotonic_ns()}"
+    with ThreadPoolExecutor(10) as pool:
+        answers = [pool.submit(on.call, route="cli", mark=mark) for _ in range(10)]
+        assert {each.result().ending for each in answers} == {Ending.SUCCESS}
+    on.vendor.delay_s = 0.01
+    assert on.vendor.seen["tools/call"] == asked + 1

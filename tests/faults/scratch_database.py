@@ -92,7 +92,7 @@ NewScratch = Callable[[str, Path], AbstractContextManager[ScratchDatabase]]
 
 
 class AuditTemplate(Template):
-    """A database with the tables of `audit`, from which scratch databases are copied."""
+    """A database with the tables of `audit` and of keys, from which scratch databases are copied."""
 
     _name = "audit"
 
@@ -100,7 +100,8 @@ class AuditTemplate(Template):
         super().__init__(folder, _server_url() if backend == "postgresql" else "")
 
     def _migrate(self, database: Database) -> None:
-        self._run("manage.py", "migrate", "audit", "--skip-checks", "--verbosity=0", database=database)
+        for app in ("audit", "keys"):
+            self._run("manage.py", "migrate", app, "--skip-checks", "--verbosity=0", database=database)
 
 
 @contextmanager

@@ -152,7 +152,7 @@ def service_variables(folder: Path, database_url: str, redis_url: str) -> dict[s
 
 
 def migrate(environment: dict[str, str]) -> None:
-    command = [sys.executable, "manage.py", "migrate", "audit", "--skip-checks", "--verbosity=0"]
+    command = [sys.executable, "manage.py", "migrate", "--no-input", "--skip-checks", "--verbosity=0"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
 
 

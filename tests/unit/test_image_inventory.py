@@ -15,8 +15,10 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from scripts.image_inventory import (
     PROBE,
+    TREE,
     Part,
     bill_of_materials,
+    differing_files,
     drift,
     faults_of,
     licence_list,
@@ -158,3 +160,23 @@ def test_the_probe_sees_this_computer() -> None:
     names = {each["name"].lower() for each in seen["packages"]}
     assert "django" in names
     assert seen["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_two_trees_differ_where_a_content_a_mode_or_a_link_does(tmp_path: Path) -> None:
+    def tree() -> dict[str, Any]:
+        command = [sys.executable, "-B", "-", str(tmp_path)]
+        ran = subprocess.run(command, input=TREE, capture_output=True, text=True, check=True)
+        seen: dict[str, Any] = json.loads(ran.stdout)
+        return seen
+
+    for name in ("same", "changed", "opened"):
+        (tmp_path / name).write_text("one")
+    (tmp_path / "link").symlink_to("same")
+    before = tree()
+    assert differing_files(before, tree()) == []
+    (tmp_path / "changed").write_text("two")
+    (tmp_path / "opened").chmod(0o777)
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("changed")
+    (tmp_path / "new").mkdir()
+    assert differing_files(before, tree()) == [str(tmp_path / name) for name in ("changed", "link", "new", "opened")]

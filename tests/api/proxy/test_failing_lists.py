@@ -185,5 +185,5 @@ async def test_a_directory_is_no_ring(agent: Agent, tenant: Tenant, vendor: List
     (key,) = runtime.current().directory._indexes
     where = Destination(key, lambda: (vendor.url, {"X-Api-Key": "right-key"}))
     with freed_without_collection(ToolDirectory):
-        assert len(await discover(one, where)) == len(TOOLS)
+        assert len(await discover(one, where, within_s=30)) == len(TOOLS)
         await asyncio.sleep(0)
