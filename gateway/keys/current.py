@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from gateway.keys.holders import holders_without
+from gateway.keys.holders import holders_without, running
 from gateway.keys.models import KeyRecord
 from gateway.keys.sealed_columns import rows_by_key_id
 from gateway.lib import clock
@@ -49,11 +49,16 @@ def _settle(ring: Keyring, now: datetime) -> bool:
         current = make_current(records[_in_use(ring)], now)
     if current.name == ring.current_id:
         return True
-    if holders_without(ring.current_id, now):
+    if holders_without(ring.current_id, now) or _is_left_behind(current.name, ring, now):
         return False
     make_current(records[ring.current_id], now)
     log.info("master key changed", former=current.name, current=ring.current_id)
     return True
+
+
+def _is_left_behind(current: str, ring: Keyring, now: datetime) -> bool:
+    """A process that was started with a former setting takes sealing back from none that seals with the current key."""
+    return current not in ring.keys and any(current in holder.key_names for holder in running(now))
 
 
 def note(kind: KeyRecord.Kind, name: str, now: datetime) -> KeyRecord:

@@ -35,9 +35,9 @@ def _vault() -> KeyWrapping | None:
         if not value:
             env.refuse(name, "must be set, because VAULT_TRANSIT_KEY is.")
     parts = urlsplit(address)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path or parts.query or parts.username:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or any(parts[2:]):
         env.refuse("VAULT_ADDR", "must be an address such as https://vault.example.com:8200, without a path.")
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not env.EMBEDDED:
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         env.refuse("VAULT_ADDR", "must begin with https://, unless it is this host's own.")
     if not (token.isascii() and token.isprintable()) or " " in token:
         env.refuse("VAULT_TOKEN", "must be one token, without spaces.")

@@ -22,7 +22,7 @@ from gateway.web.gate import Gate
 from gateway.web.navigation import TEAM_TABS
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
-from gateway.web.search import search_words
+from gateway.web.search import plain_text, search_words
 from orgs import selectors
 from orgs.models import Membership, ServerAccess, Team
 from orgs.pages.teams import TeamForm
@@ -31,6 +31,8 @@ from orgs.services.teams import add_team_member, remove_team_member, rename_team
 
 # Names in the list for adding a member; a search narrows it.
 MAX_CANDIDATES = 200
+MAX_SUGGESTIONS = 3
+MAX_TYPED_CHARACTERS = 255  # the maxlength of the HTML field
 VENDORS_SHOWN = 8
 # The work of one button: None after a change, or the page that shows the fault.
 Action = Callable[[], HttpResponse | None]
@@ -96,11 +98,12 @@ class TeamPage(TeamButtonsPage):
         return {"add-member": self._add_member, "remove-member": self._remove_member}
 
     def _add_member(self) -> HttpResponse | None:
-        typed = self.request.POST.get("member", "").strip()
-        meant = self._outside(typed) if typed else []
+        typed = plain_text(self.request.POST.get("member", ""))[:MAX_TYPED_CHARACTERS]
+        alike = self._outside(typed) if typed else []
+        meant = _called(typed, alike)
         key = ids.parse_id(typed) or (meant[0].user_id if len(meant) == 1 else None)
         if key is None:
-            return self.fault("member", _why_nobody(typed, meant))
+            return self.fault("member", _why_nobody(typed, meant, alike))
         try:
             row = add_team_member(**self.subject, user_id=key)
         except NotFound:
@@ -109,11 +112,9 @@ class TeamPage(TeamButtonsPage):
         return None
 
     def _outside(self, typed: str) -> list[Membership]:
-        """The members outside the team with this name or address; without one, those whose name or address has it."""
+        """The members outside the team whose name or address has this in it."""
         outside = selectors.members(self.organization, matching=typed).exclude(team_memberships__team=self.team)
-        found = list(outside[:MAX_CANDIDATES])
-        whole = [row for row in found if typed.casefold() in (row.user.email.casefold(), row.user.name.casefold())]
-        return whole or found
+        return list(outside[:MAX_CANDIDATES])
 
     def _remove_member(self) -> None:
         person = selectors.member(self.organization, self.request.POST.get("member", "")).user
@@ -163,11 +164,23 @@ class TeamPage(TeamButtonsPage):
         }
 
 
-def _why_nobody(typed: str, meant: list[Membership]) -> str:
+def _called(typed: str, alike: list[Membership]) -> list[Membership]:
+    """Those with exactly this address or name. A name may look like the address of another person: it has no "@"."""
+    whole = typed.casefold()
+    return [row for row in alike if row.user.email.casefold() == whole] or [
+        row for row in alike if row.user.name.casefold() == whole and "@" not in whole
+    ]
+
+
+def _why_nobody(typed: str, meant: list[Membership], alike: list[Membership]) -> str:
     if not typed:
         return gettext("Choose a member.")
     if meant:
         return gettext("Several members match “%(typed)s”. Type the email address.") % {"typed": typed}
+    if alike:
+        people = ", ".join(f"{row.user.name} ({row.user.email})" for row in alike[:MAX_SUGGESTIONS])
+        text = gettext("“%(typed)s” is no one’s full name or email address. Did you mean %(people)s?")
+        return text % {"typed": typed, "people": people}
     return gettext("No one outside the team matches “%(asked)s”.") % {"asked": typed}
 
 

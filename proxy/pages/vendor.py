@@ -32,7 +32,7 @@ from gateway.web.navigation import VENDOR_TABS
 from gateway.web.org_page import OrgPage
 from gateway.web.organization_slots import ShareTaken, SlotsTaken
 from gateway.web.paging import page_of
-from gateway.web.search import search_words
+from gateway.web.search import MAX_SEARCH_CHARACTERS, search_words
 from oauth_ext import selectors as clients
 from oauth_ext.services.service_client_vendors import add_client_vendor, remove_client_vendor
 from orgs import selectors
@@ -189,7 +189,8 @@ class VendorAccessPage(VendorThingPage):
         """The callers of the tool with this name, instead of the users of the vendor."""
         tool = offered_tool(self.membership, self.vendor, name.strip())
         if tool is None:
-            text = gettext("%(vendor)s has no tool called “%(tool)s”.") % {"vendor": self.vendor.name, "tool": name}
+            named = {"vendor": self.vendor.name, "tool": name[:MAX_SEARCH_CHARACTERS]}
+            text = gettext("%(vendor)s has no tool called “%(tool)s”.") % named
             messages.error(self.request, text)
             return redirect(self.request.path)
         callers = shown_callers(self.request, self.organization, self.people_vendors, self.vendor, tool)

@@ -85,6 +85,20 @@ def test_a_process_with_the_former_setting_seals_with_its_own_key(db: None, keys
     assert seals() == "new"
 
 
+def test_a_process_with_the_former_setting_takes_nothing_back(db: None, keys: Callable[..., None]) -> None:
+    keys("new", "old")
+    assert settle_master_key()
+    ahead = another_process("new", "old")
+    keys("old")
+    with capture_logs() as said:
+        Presence("worker").note()
+    assert current_name(MASTER) == "new"
+    assert [(each["event"], each["key_id"]) for each in said] == [("current_master_key_missing", "new")]
+    ahead.leave()
+    assert settle_master_key(), "all processes have gone back"
+    assert current_name(MASTER) == "old"
+
+
 def test_the_first_process_of_this_release_finds_the_key_in_use(setting: Setting, keys: Callable[..., None]) -> None:
     setting.store()
     assert OrganizationDataKey.objects.get().key_id == "old"

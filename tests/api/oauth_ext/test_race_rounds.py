@@ -102,10 +102,11 @@ def allow_and_cancel(cast: Cast, chance: Random) -> None:
     """A request is answered once: with one code, or with a refusal, and every other press comes too late."""
     flow = make_flow(cast)
     page = flow.ask()
+    cookies = {name: each.value for name, each in flow.browser.cookies.items()}
 
     def press(action: str) -> Any:
         browser = Browser()
-        browser.cookies = flow.browser.cookies
+        browser.cookies.load(cookies)  # of its own: an answer changes them
         return browser.post(page, {"action": action, "organization": str(cast.org.id)})
 
     presses = [partial(press, "allow"), partial(press, "cancel")] * (THREADS // 2)
