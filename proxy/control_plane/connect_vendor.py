@@ -56,9 +56,7 @@ def connect_vendor(
     for. Raises: Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as
     `store_credential`.
     """
-    values = check_fields(vendor, fields)
-    result = ask_vendor(organization, vendor, values)
-    result.raise_if_refused(vendor.name)
+    values, result = _accepted(organization, vendor, fields)
     stored = store_credential(
         actor=actor,
         organization=organization,
@@ -84,9 +82,7 @@ def replace_key(
     anyway: bool = False,
 ) -> Connected:
     """New fields for a named key, as `connect_vendor`. Raises: the same; NotFound. Spec: D153, D170"""
-    values = check_fields(vendor, fields)
-    result = ask_vendor(organization, vendor, values)
-    result.raise_if_refused(vendor.name)
+    values, result = _accepted(organization, vendor, fields)
     stored = replace_named_key(
         actor=actor,
         organization=organization,
@@ -97,6 +93,16 @@ def replace_key(
         anyway=anyway,
     )
     return Connected(stored, result)
+
+
+def _accepted(
+    organization: Organization, vendor: Vendor, fields: Mapping[str, object]
+) -> tuple[dict[str, str], CheckResult]:
+    """The checked fields and the vendor's word on them. Raises: Invalid; as `ask_vendor` and `raise_if_refused`."""
+    values = check_fields(vendor, fields)
+    result = ask_vendor(organization, vendor, values)
+    result.raise_if_refused(vendor.name)
+    return values, result
 
 
 def load_tools(organization: Organization, vendor: Vendor, credential: Credential) -> LoadedTools:
