@@ -123,10 +123,11 @@ def vendor_forgets(on: Stage) -> None:
     for status in (404, 400):
         on.vendor.lost_session_status = status
         for tool in ("fake_list", WRITING):
+            assert on.call(tool).ending is Ending.SUCCESS, "a session to lose"
             on.vendor.forget_sessions()
-            asked = on.vendor.seen["initialize"]
+            sent = on.vendor.seen["tools/call"]  # health probes begin sessions too, and call no tool
             assert on.call(tool).ending is Ending.SUCCESS
-            assert on.vendor.seen["initialize"] == asked + 1
+            assert on.vendor.seen["tools/call"] == sent + 2
     on.vendor.lost_session_status = 404
 
 
