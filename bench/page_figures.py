@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import statistics
 import time
@@ -40,8 +41,8 @@ class Visit:
     html: int
 
     def time_ms(self, share: float) -> float:
-        """The time that `share` of the visits stay below."""
-        return sorted(self.times_ms)[min(len(self.times_ms) - 1, int(share * len(self.times_ms)))]
+        """The time that `share` of the visits do not exceed, by nearest rank. `share`: above 0, at most 1."""
+        return sorted(self.times_ms)[math.ceil(share * len(self.times_ms)) - 1]
 
     @property
     def median_ms(self) -> float:

@@ -24,11 +24,13 @@ def visits_of(size_factor: float, times: int, match: str) -> Iterator[tuple[str,
     from bench.page_figures import visits
     from bench.page_seed import CUSTOMER, seed
     from bench.page_walk import page_paths
+    from proxy.runtime import exclude_loaded_objects
 
     size = replace(CUSTOMER, calls=int(CUSTOMER.calls * size_factor))
     print(f"seeding {size}", file=sys.stderr, flush=True)
     seeded = seed(size)
     _settle()
+    exclude_loaded_objects()
     paths = {route: path for route, path in page_paths(seeded.things).items() if match in route}
     for role in ROLES:
         for visit in visits(seeded.cast.client(role), paths, times=times):

@@ -128,13 +128,18 @@ async def start() -> None:
     if settings.TRACES:
         found.traces = _request_traces()
     log.info("started", **build_info.current().labels())
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    exclude_loaded_objects()
     if settings.HUGE_PAGES:
         found.collapser = asyncio.ensure_future(
             run_periodically(_collapse_pages, HUGE_PAGES_EVERY_S, "memory not moved to huge pages")
         )
+
+
+def exclude_loaded_objects() -> None:
+    """From garbage collection, which is rarer from now on."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def _request_traces() -> RequestTraces:
