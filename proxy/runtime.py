@@ -23,6 +23,7 @@ from proxy import process_gauges
 from proxy.cache.list_bodies import ListBodies
 from proxy.cache.result_cache import ResultCache
 from proxy.cache.scope_epochs import ScopeEpochs
+from proxy.cache.search_indexes import SearchIndexes
 from proxy.caller_cache import CallerCache
 from proxy.key_presence import stay_present
 from proxy.outbox_relay import keep_relaying
@@ -64,6 +65,7 @@ class Runtime:
     rate_limited: RateLimitedCalls
     scope_epochs: ScopeEpochs
     list_bodies: ListBodies
+    search_indexes: SearchIndexes
     blobs: BlobStore | None
     results: ResultCache
     sweeper: asyncio.Task[None] | None = None
@@ -194,6 +196,7 @@ def _build() -> Runtime:
         blobs=blobs,
         scope_epochs=ScopeEpochs(store),
         list_bodies=ListBodies(max_bytes=settings.TOOL_LIST_BODY_BYTES),
+        search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from gateway.doctor.key_ages import MASTER, REMEDIES, SIGNING, all_keys
+from gateway.doctor.key_ages import MASTER, REMEDIES, SECRET, SIGNING, KeyAge, all_keys
 from gateway.doctor.verdict import Finding, error, ok, warning
 from gateway.keys.current import sealing_keys as keys_in_use
 from gateway.keys.holders import holders_without
@@ -18,6 +19,8 @@ from oauth_ext.models import SigningKey
 
 # Answers that are kept for a day; without their key a repeated request gets 409.
 _SHORT_LIVED = {"web.IdempotencyRecord"}
+# What a former SECRET_KEY has signed is over by then: sessions without a new request, forms, codes.
+SECRET_OVERLAP = timedelta(hours=12)
 
 
 def sealing_keys() -> Sequence[Finding]:
@@ -58,10 +61,30 @@ def judged_age(kid: str, days: int) -> Finding:
 
 
 def key_ages() -> Sequence[Finding]:
-    now = clock.now()
-    old = [key for key in all_keys() if key.kind != SIGNING and key.is_old(now)]
-    if not old:
+    now, keys = clock.now(), all_keys()
+    old = [key for key in keys if key.kind != SIGNING and key.is_old(now)]
+    lingering = _lingering_secrets(keys, now)
+    if not old and not lingering:
         return [ok(f"No master key and no SECRET_KEY is older than {settings.KEY_AGE_WARNING_DAYS} days.")]
+    return [*lingering, *_too_old(old, now)]
+
+
+def _lingering_secrets(keys: Sequence[KeyAge], now: datetime) -> Sequence[Finding]:
+    """Former values that are accepted though the current one has been in use for longer than SECRET_OVERLAP."""
+    secrets = [key for key in keys if key.kind == SECRET]
+    since = next((key.since for key in secrets if key.state == "current"), None)
+    former = sum(key.state == "former" for key in secrets)
+    if not former or since is None or now - since <= SECRET_OVERLAP:
+        return []
+    return [
+        warning(
+            f"SECRET_KEY_FALLBACKS still accepts {former} former value{'s' if former > 1 else ''}; SECRET_KEY has been in"
+            f" use since {since:%Y-%m-%d %H:%M} UTC. Remove what is older."
+        )
+    ]
+
+
+def _too_old(old: Sequence[KeyAge], now: datetime) -> Sequence[Finding]:
     return [
         warning(
             f"{f'The master key {key.name}' if key.kind == MASTER else 'SECRET_KEY'} has been in use for"

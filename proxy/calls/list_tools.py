@@ -20,6 +20,7 @@ from proxy.cache.list_bodies import ListPart
 from proxy.calls.decide import may_call_tool, may_use_vendor, tool_rights
 from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
+from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
@@ -40,13 +41,7 @@ class ListedTools:
 
 async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None = None) -> ListedTools:
     """The caller's tools at `vendors`, or at all vendors it may use. Spec: §4.15 · D77, D111, D164"""
-    catalog = context.caller.catalog
-    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(context, vendor)]
-    # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
-    other_prefixes = [() if vendors else catalog.longer_prefixes(vendor) for vendor in usable]
-    found = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
-    unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, found, strict=True) if reason is not None}
-    listed = [(vendor, part) for vendor, (part, _) in zip(usable, found, strict=True) if part is not None]
+    listed, unavailable = await usable_lists(context, vendors, is_unified=not vendors)
     parts = [part for _, part in listed]
     known = context.runtime.list_bodies.get(parts)
     if known is not None:
@@ -59,6 +54,31 @@ async def list_tools(context: RequestContext, vendors: Sequence[Vendor] | None =
     if not failed:
         context.runtime.list_bodies.put(parts, body, owner=owner)
     return ListedTools(body, {**unavailable, **dict.fromkeys(failed, INTERNAL_ERROR)})
+
+
+async def usable_lists(
+    context: RequestContext, vendors: Sequence[Vendor] | None = None, *, is_unified: bool = True
+) -> tuple[list[tuple[Vendor, ListPart]], dict[str, str]]:
+    """The lists of the vendors, or of all, that the caller may use; and by slug why one is missing or outdated.
+
+    `is_unified`: the name of a tool decides its vendor, as at the unified endpoint.
+    """
+    catalog = context.caller.catalog
+    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(context, vendor)]
+    # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
+    other_prefixes = [catalog.longer_prefixes(vendor) if is_unified else () for vendor in usable]
+    found = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
+    unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, found, strict=True) if reason is not None}
+    return [(vendor, part) for vendor, (part, _) in zip(usable, found, strict=True) if part is not None], unavailable
+
+
+def is_shown(context: RequestContext, vendor: Vendor, part: ListPart, tool: ExposedTool) -> bool:
+    """Whether the caller may call the tool, and its name belongs to the vendor."""
+    if part.other_prefixes and tool.exposed_name.startswith(part.other_prefixes):
+        return False
+    is_read_only = part.content.policy(tool).read_only
+    rights = context.caller.principal, context.caller.organization, vendor
+    return may_call_tool(*rights, tool.vendor_name, is_read_only=is_read_only) is None
 
 
 def may_list(context: RequestContext, vendor: Vendor) -> bool:
@@ -108,13 +128,11 @@ def _build(context: RequestContext, listed: Sequence[tuple[Vendor, ListPart]]) -
 
 
 def _shown(context: RequestContext, vendor: Vendor, part: ListPart) -> dict[str, bytes]:
-    """Definitions by exposed name, without names that start as `other_prefixes`."""
-    rights = (context.caller.principal, context.caller.organization, vendor)
+    """Definitions by exposed name."""
     return {
         tool.exposed_name: part.content.encoded[tool.exposed_name]
         for tool in part.content.tools.tools
-        if not (part.other_prefixes and tool.exposed_name.startswith(part.other_prefixes))
-        and may_call_tool(*rights, tool.vendor_name, is_read_only=part.content.policy(tool).read_only) is None
+        if is_shown(context, vendor, part, tool)
     }
 
 

@@ -16,11 +16,12 @@ from gateway.catalog.vendor import Vendor
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
-from orgs.selectors import people_who_may, requests_of
+from orgs.selectors import mean_tool_list_bytes, people_who_may, requests_of
 from orgs.server_access_reasons import effective_server_access
 from proxy.control_plane.health.selectors import down_among
 from proxy.control_plane.own_vendors import own_vendors
 from proxy.pages.client_guides import ClientGuide, by_group, guide, guides
+from proxy.pages.compact_list import list_sizes
 
 CLIENT_COOKIE = "client"
 REMEMBERED_FOR = timedelta(days=365)
@@ -40,6 +41,7 @@ class SetupPage(OrgPage):
         chosen = guide(request.GET.get("client", ""))
         context: dict[str, Any] = {
             "mcp_url": f"{settings.BASE_URL}/v1/mcp",
+            "list_sizes": list_sizes(mean_tool_list_bytes(self.organization), own.usable),
             "groups": by_group(),
             "guide": (chosen or remembered(request)).filled(settings.BASE_URL, own.usable[0] if own.usable else ""),
             # Only a service on this computer or network is without TLS.

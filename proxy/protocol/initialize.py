@@ -18,8 +18,10 @@ def initialize_result(
     vendor_names: Sequence[str],
     gateway_version: str,
     why_none: str,
+    how_to_find: str = "",
 ) -> dict[str, Any]:
-    """`base_url` has no trailing slash; `why_none`: sentences for a caller without vendors. Spec: §4.15 · D109, D142"""
+    """`base_url` has no trailing slash; `why_none`: sentences for a caller without vendors; `how_to_find`: sentences
+    for one whose list has not the vendors' tools. Spec: §4.15 · D109, D142"""
     return {
         "protocolVersion": versions.negotiate(requested_version),
         "capabilities": {"tools": {"listChanged": False}},
@@ -33,14 +35,14 @@ def initialize_result(
             "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
             "websiteUrl": base_url,
         },
-        "instructions": _instructions(vendor_names, why_none),
+        "instructions": _instructions(vendor_names, why_none, how_to_find),
     }
 
 
-def _instructions(vendor_names: Sequence[str], why_none: str) -> str:
+def _instructions(vendor_names: Sequence[str], why_none: str, how_to_find: str) -> str:
     if not vendor_names:
         return f"There are no tools yet. {why_none} Tools appear in tools/list as soon as this changes."
     return (
         f"This server offers the tools of these vendors: {', '.join(vendor_names)}. "
-        "The name of each tool starts with a prefix that stands for its vendor."
+        f"The name of each tool starts with a prefix that stands for its vendor.{how_to_find and f' {how_to_find}'}"
     )

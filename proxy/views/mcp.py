@@ -7,6 +7,7 @@ Spec: §4.15 · D105-D111
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,12 +42,12 @@ from proxy.outcomes import (
     VendorError,
 )
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import initialize, jsonrpc, progress, versions
+from proxy.protocol import compact_tools, initialize, jsonrpc, progress, versions
 from proxy.protocol.trace_context import take_parent
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
-from proxy.views import deprecation, responses
+from proxy.views import compact_calls, deprecation, responses
 from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
 from proxy.views.mcp_page import explain_endpoint, is_opened_in_browser
@@ -55,12 +56,13 @@ from proxy.views.route import Route, ServedRequest, count
 
 Parts = tuple[bytes | SharedBody, ...]  # of one response
 UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
+COMPACT = replace(UNIFIED, is_compact=True)
 
 
 async def mcp(request: HotPathRequest) -> HttpResponseBase:
     if is_opened_in_browser(request):
         return explain_endpoint()
-    return await _serve(request, UNIFIED)
+    return await _serve(request, COMPACT if compact_calls.is_asked_for(request) else UNIFIED)
 
 
 async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
@@ -78,6 +80,8 @@ async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
         if context is None:
             return served.preflight()
         vendor = _vendor_of(context, route)
+        if route.is_compact:
+            compact_calls.check_query(request)
         require_json(request)
         _check_accept(request.META.get("HTTP_ACCEPT"))
         response = await _dispatch(context, request, route, vendor)
@@ -121,7 +125,9 @@ async def _dispatch(
         return responses.json_response(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
-    if method != "tools/call":
+    if route.is_compact:
+        message = compact_tools.unwrapped(message)
+    if method != "tools/call" or (route.is_compact and compact_tools.is_own(message)):
         return responses.json_parts(await _run_method(context, route, vendor, message))
     call = _tool_call(context, vendor, message, request.META.get("HTTP_ACCEPT"))
     answer = _run_call(context, route, message.id, call)
@@ -144,7 +150,9 @@ async def _serve_batch(
         # Each entry has its own times and bytes in its audit row.
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
-            if message.method != "tools/call":
+            if route.is_compact:
+                message = compact_tools.unwrapped(message)
+            if message.method != "tools/call" or (route.is_compact and compact_tools.is_own(message)):
                 return b"".join(map(bytes, await _run_method(context, route, vendor, message)))
             return await _run_call(context, route, message.id, _tool_call(context, vendor, message))
         finally:
@@ -168,11 +176,13 @@ async def _run_method(context: RequestContext, route: Route, vendor: Vendor | No
     if vendor is not None:
         _check_scope(context, route, vendor)
     if message.method == "initialize":
-        return (jsonrpc.result(message.id, _initialize(context, vendor, message.params)),)
+        return (jsonrpc.result(message.id, _initialize(context, route, vendor, message.params)),)
     if message.method == "ping":
         return (jsonrpc.result_bytes(message.id, b"{}"),)
     if message.method == "tools/list":
-        return await _list(context, vendor, message)
+        return await _list(context, route, vendor, message)
+    if message.method == "tools/call":
+        return (jsonrpc.result(message.id, await compact_calls.answer(context, message)),)
     return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
 
 
@@ -204,7 +214,7 @@ def _check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:
         raise responses.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
 
 
-def _initialize(context: RequestContext, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
+def _initialize(context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
     vendors = [vendor] if vendor else context.caller.catalog.all()
     names = [one.name for one in vendors if may_list(context, one)]
     return initialize.initialize_result(
@@ -213,12 +223,15 @@ def _initialize(context: RequestContext, vendor: Vendor | None, params: dict[str
         vendor_names=names,
         gateway_version=gateway.__version__,
         why_none="" if names else why_no_vendor(context.caller, vendors),
+        how_to_find=compact_tools.INSTRUCTIONS if route.is_compact else "",
     )
 
 
-async def _list(context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
+async def _list(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     if message.params.get("cursor") is not None:
         return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page"),)
+    if route.is_compact:
+        return (jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % compact_tools.LIST),)
     listed = await list_tools(context, [vendor] if vendor else None)
     # The result of tools/list has no member of its own for the reasons.
     meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable}, enc_hook=plain)

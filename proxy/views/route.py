@@ -49,6 +49,7 @@ class Route:
     agent_keys: bool = False  # keys of agents are accepted
     vendor: str | None = None  # slug in the path
     reports_cache: bool = False  # answers have X-Cache
+    is_compact: bool = False  # lists tools to find, describe and call others
     headers: Mapping[str, str] = field(default_factory=dict)  # of every answer but a preflight's
 
     @property

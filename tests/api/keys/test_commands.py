@@ -115,6 +115,18 @@ def test_keys_that_are_old(deployed: Setting, settings: LazySettings) -> None:
         assert [finding.status for finding in key_checks.signing_keys()] == [Status.WARNING]
 
 
+def test_a_former_secret_is_named_once_its_time_is_over(deployed: Setting, settings: LazySettings) -> None:
+    settings.SECRET_KEY_FALLBACKS = ["a former value of more than thirty-two characters"]
+    assert [finding.status for finding in key_checks.key_ages()] == [Status.OK]
+    with time_machine.travel(clock.now() + timedelta(hours=12, minutes=1), tick=False):
+        (found,) = key_checks.key_ages()
+        assert found.status == Status.WARNING
+        assert found.message.startswith("SECRET_KEY_FALLBACKS still accepts 1 former value; SECRET_KEY has been in use")
+        assert "thirty-two" not in found.message
+        settings.SECRET_KEY_FALLBACKS = []
+        assert [finding.status for finding in key_checks.key_ages()] == [Status.OK]
+
+
 def test_a_former_signing_key_and_one_that_waits(deployed: Setting) -> None:
     first = signing.load_key_set().signer.kid
     second = rotate_signing_key().kid

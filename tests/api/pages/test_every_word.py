@@ -25,7 +25,7 @@ PRODUCTS = "Gateway MCP UTC JSON OAuth Webhook SIEM Claude Code Cursor VS Codex 
 NAMES = frozenset([*PRODUCTS.split(), "device", "limit"])
 # Codes, addresses and numbers; dates and sizes, which Django writes; texts that the seed typed.
 CODE = re.compile(r"\S*(?:\w_\w|\w\.\w|@|/|\d\w|\w\d|\*\*)\S*")
-MOMENT = re.compile(r"\d{1,2}\. \w{3,4}\.?(?: \d{4})?|\b(?:Mo|Di|Mi|Do|Fr|Sa|So) \d{1,2}\b|\d\sBytes\b")
+MOMENT = re.compile(r"\d{1,2}\. \w{3,4}\.?(?: \d{4})?|\b(?:Mo|Di|Mi|Do|Fr|Sa|So) \d{1,2}\b|\d\s(?:Bytes|KB)\b")
 TYPED = ("For the night shift", "Night key", "API key")
 DEFINITION = r"Does what \S+ says, for one device or for all of them, and answers with a list of results\."
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from gateway.coordination.sqlite_store import SQLiteStore
+from orgs.models import ToolSnapshot
 from proxy.control_plane.health.states import HealthStatus
 from proxy.pages.client_guides import ClientGuide, guides
 from tests.api.pages.conftest import Site, text
@@ -151,3 +152,15 @@ def test_the_address_without_an_organization_leads_to_the_guides(site: Site, who
 
 def test_the_address_without_an_organization_takes_no_post(site: Site) -> None:
     assert site.owner().post("/setup").status_code == 405
+
+
+def test_the_short_tool_list_is_compared_with_the_viewers_own_vendors(site: Site) -> None:
+    for organization, who in ((site.cast.org, "owner"), (site.cast.other_org, "other_owner")):
+        connect(organization, site.cast.user(who))
+    page = text(setup(site))
+    assert f"{MCP_URL}?tools=search" in page
+    assert "The short list has" not in page, "the sizes are not known yet"
+    ToolSnapshot.objects.create(organization=site.cast.other_org, vendor="fake", credential_scope="", list_bytes=40_000)
+    assert "The short list has" not in text(setup(site)), "another organization's list"
+    ToolSnapshot.objects.create(organization=site.cast.org, vendor="fake", credential_scope="", list_bytes=81_920)
+    assert "have 80.0 KB, about 20,480 tokens" in text(setup(site)).replace("\xa0", " ")
